@@ -21,12 +21,14 @@ import tomli_w
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, members
 from consilium_chain.rounds.sums import PublishedSums
-from consilium_chain.rpc.connection import Connection, Receipt, Sending
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+from consilium_chain.rpc.outgoing import Receipt, Sending
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
 from consilium_chain.transport_keys import TransportKey
@@ -85,28 +87,34 @@ class Rehearsal:
         self.spec = _spec()
         task_file = tomli_w.dumps(self.spec.model_dump(mode="json", exclude_none=True)).encode()
         params = task_params(self.spec, store.put_file(task_file), self.aggregator.address)
-        self.treasury.transfer(self.operator.address, params.pool)
-        self.task = self.operator.propose(params)
+        self.treasury.token.transfer(self.operator.address, params.pool)
+        self.task = self.operator.operator.propose(params)
         self.params, self.store = params, store
         self.sums = PublishedSums(self.treasury, store, self.task, self.spec)
 
     def _party(self) -> Ledger:
         account = Account.from_key(secrets.token_bytes(32))
-        self.treasury.connection.send_ether(account.address, 10**18)
-        self._note("ERC-20 transfer to a new holder", self.treasury.transfer(account.address, SPENDING_MONEY // 2))
-        self._note("ERC-20 transfer", self.treasury.transfer(account.address, SPENDING_MONEY // 2))
+        self.treasury.connection.transactions.send_ether(account.address, 10**18)
+        self._note(
+            "ERC-20 transfer to a new holder", self.treasury.token.transfer(account.address, SPENDING_MONEY // 2)
+        )
+        self._note("ERC-20 transfer", self.treasury.token.transfer(account.address, SPENDING_MONEY // 2))
         return Ledger(Connection(self.node.url, account), self.treasury.deployment)
 
     def _pass_time(self, seconds: int) -> None:
         for method, arguments in (("evm_increaseTime", [seconds]), ("evm_mine", [])):
-            self.treasury.connection._web3.provider.make_request(RPCEndpoint(method), arguments)
+            self.treasury.connection.web3.provider.make_request(RPCEndpoint(method), arguments)
 
     def _delegate(self) -> None:
         """The operator backs a hospital, twice."""
-        connection, staking = self.operator.connection, self.operator._staking.functions
-        connection.send(self.operator._token.functions.approve(self.operator.deployment.staking, 2 * TOKEN))
+        connection, staking = self.operator.connection, self.operator.contracts.staking.contract.functions
+        connection.transactions.send(
+            self.operator.contracts.token.contract.functions.approve(self.operator.deployment.staking, 2 * TOKEN)
+        )
         for call in ("delegate, first", "delegate, more"):
-            self._note(call, connection.send(staking.delegate(self.hospitals[0].address, Role.HOSPITAL, TOKEN)))
+            self._note(
+                call, connection.transactions.send(staking.delegate(self.hospitals[0].address, Role.HOSPITAL, TOKEN))
+            )
 
     def _note(self, call: str, receipt: Receipt) -> None:
         self.gas[call].append(receipt.gas_used)
@@ -114,7 +122,7 @@ class Rehearsal:
     def run(self) -> None:
         self._join()
         self._delegate()
-        while (state := self.treasury.state(self.task)).phase is not Phase.ENDED:
+        while (state := self.treasury.tasks.state(self.task)).phase is not Phase.ENDED:
             apart = state.round == ROUNDS
             blobs = self._commit(state.round)
             if state.round != STATISTICS_ROUND:
@@ -125,48 +133,48 @@ class Rehearsal:
             if state.round != STATISTICS_ROUND:
                 self._judge(state.round, apart)
         for ledger in (*self.hospitals, *self.voters, self.aggregator):
-            ledger.release_bond(self.task, ledger.address)
+            ledger.staking.release_bond(self.task, ledger.address)
         self._pass_time(LOCAL_VESTING)
         for ledger in self.hospitals:
-            ledger.claim(Role.HOSPITAL)
+            ledger.staking.claim(Role.HOSPITAL)
         for ledger in self.voters:
-            ledger.claim(Role.VOTER)
-        self.aggregator.claim(Role.AGGREGATOR)
-        for event in self.treasury.events():
+            ledger.staking.claim(Role.VOTER)
+        self.aggregator.staking.claim(Role.AGGREGATOR)
+        for event in self.treasury.logs.between():
             # The statistics round is settled by its publication; a training round's figures are wanted here.
             if event.name in CALLS and event.values.get("round") != STATISTICS_ROUND:
-                self.gas[CALLS[event.name]].append(self.treasury.connection.gas_of(event.transaction))
+                self.gas[CALLS[event.name]].append(self.treasury.connection.transactions.gas_of(event.transaction))
 
     def _join(self) -> None:
-        self.aggregator.join_as_aggregator(self.task, self.params.aggregator_bond)
+        self.aggregator.aggregator.join(self.task, self.params.aggregator_bond)
         for ledger, rows in zip(self.hospitals, ROWS, strict=True):
-            ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
-            ledger.join_as_hospital(self.task, rows, TransportKey.generate())
+            ledger.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
+            ledger.hospital.join(self.task, rows, TransportKey.generate())
         for ledger in self.voters:
-            ledger.register_voter_key(voter_key(_account(ledger)))
-            ledger.stake(Role.VOTER, self.params.voter_bond)
-            ledger.commit_held_out(secrets.token_bytes(32))
-            ledger.join_as_voter(self.task)
+            ledger.voter.register_key(voter_key(_account(ledger)))
+            ledger.staking.stake(Role.VOTER, self.params.voter_bond)
+            ledger.voter.commit_held_out(secrets.token_bytes(32))
+            ledger.voter.join(self.task)
 
     def _await_beacon(self, round_: int) -> int:
-        request = self.treasury.round_state(self.task, round_).beacon_request
+        request = self.treasury.tasks.round_state(self.task, round_).beacon_request
         block = 0
-        while not self.treasury.beacon_ready(request):
-            block = self.treasury.connection.next_block(block)
+        while not self.treasury.phases.beacon_ready(request):
+            block = self.treasury.connection.blocks.wait_after(block)
         return request
 
     def _commit(self, round_: int) -> list[Blob]:
         """Cohorts, then everybody's commitment; returns the hospitals' weighted blobs, one each."""
-        if self.treasury.state(self.task).phase is Phase.FORMING:
-            self.aggregator.form_cohorts(self.task, self._await_beacon(round_))
+        if self.treasury.tasks.state(self.task).phase is Phase.FORMING:
+            self.aggregator.phases.form_cohorts(self.task, self._await_beacon(round_))
         layout = self.spec.statistics_layout if round_ == STATISTICS_ROUND else self.spec.update_layout
         weighted = []
-        for ledger, hospital in zip(self.hospitals, self.treasury.hospitals(self.task), strict=True):
+        for ledger, hospital in zip(self.hospitals, self.treasury.tasks.hospitals(self.task), strict=True):
             blob = _random_update(layout)
             point = commit(blob)
-            challenge = ledger.challenge(self.task, round_, ledger.address, [point])
+            challenge = ledger.messages.challenge(self.task, round_, ledger.address, [point])
             update = CommittedUpdate(to_eip2537(point), open_combined([blob], challenge))
-            ledger.commit_update(self.task, round_, update)
+            ledger.hospital.commit_update(self.task, round_, update)
             weighted.append(blob if round_ == STATISTICS_ROUND else scale(blob, hospital.weight))
         return weighted
 
@@ -175,25 +183,32 @@ class Rehearsal:
         sums = self._sums(round_, blobs)
         everyone = (1 << HOSPITALS) - 1
         if not apart or canaries is None:
-            (receipt,) = self.aggregator.publish_sums(self.task, round_, CohortsFate(everyone), sums, canaries)
+            (receipt,) = self.aggregator.aggregator.publish_sums(
+                self.task, round_, CohortsFate(everyone), sums, canaries
+            )
             if round_ != STATISTICS_ROUND:
                 self._note(PUBLISH, receipt)
             return
-        connection, functions = self.aggregator.connection, self.aggregator._tasks.functions
-        self._note("fixSurvivors alone", connection.send(functions.fixSurvivors(self.task, round_, everyone)))
+        connection, functions = self.aggregator.connection, self.aggregator.contracts.tasks.contract.functions
+        self._note(
+            "fixSurvivors alone", connection.transactions.send(functions.fixSurvivors(self.task, round_, everyone))
+        )
         setting = functions.setCanaries(self.task, round_, canaries.seed_commitment, canaries.retreat_digest)
-        self._note("setCanaries alone", connection.send(setting))
+        self._note("setCanaries alone", connection.transactions.send(setting))
         for cohort in sums:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
-            sidecars = [self.aggregator.prover.sidecar(blob) for blob in cohort.blobs]
-            self._note("publish alone (1 blob)", connection.send(showing, Sending(PUBLISH_GAS, sidecars)))
+            sidecars = [self.aggregator.aggregator.prover.sidecar(blob) for blob in cohort.blobs]
+            self._note("publish alone (1 blob)", connection.transactions.send(showing, Sending(PUBLISH_GAS, sidecars)))
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
         """What the aggregator publishes; with canaries `_hidden` keeps what opens it."""
-        points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
+        points, hospitals = (
+            self.treasury.record.committed_points(self.task, round_),
+            self.treasury.tasks.hospitals(self.task),
+        )
         found = []
-        for cohort in range(self.treasury.round_state(self.task, round_).cohorts):
-            indices = list(members(self.treasury.cohort_members(self.task, round_, cohort)))
+        for cohort in range(self.treasury.tasks.round_state(self.task, round_).cohorts):
+            indices = list(members(self.treasury.tasks.cohort_members(self.task, round_, cohort)))
             own = [points[hospitals[i].node] for i in indices]
             weights = [1 if round_ == STATISTICS_ROUND else hospitals[i].weight for i in indices]
             contributions = [
@@ -207,16 +222,16 @@ class Rehearsal:
         return found
 
     def _judge(self, round_: int, apart: bool) -> None:
-        self.aggregator.draw_seats(self.task, self._await_beacon(round_))
-        state = self.treasury.round_state(self.task, round_)
+        self.aggregator.phases.draw_seats(self.task, self._await_beacon(round_))
+        state = self.treasury.tasks.round_state(self.task, round_)
         ballots = [(self._ballot(round_, state.cohorts, index), secrets.token_bytes(32)) for index in range(VOTERS)]
         for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
             key = voter_key(_account(ledger))
-            ticket = sign_ticket(key, ledger.ticket_message(self.task, round_, state.seat_seed))
-            commitment = ledger.score_commitment(self.task, round_, scores, salt)
-            ledger.commit_scores(self.task, round_, public_key(key), ticket, commitment)
+            ticket = sign_ticket(key, ledger.messages.ticket(self.task, round_, state.seat_seed))
+            commitment = ledger.tasks.score_commitment(self.task, round_, scores, salt)
+            ledger.voter.commit_scores(self.task, round_, public_key(key), ticket, commitment)
         for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
-            ledger.reveal_scores(self.task, round_, scores, salt)
+            ledger.voter.reveal_scores(self.task, round_, scores, salt)
         self._open(round_, state, apart)
 
     def _ballot(self, round_: int, cohorts: int, index: int) -> tuple[int, ...]:
@@ -226,22 +241,29 @@ class Rehearsal:
         return tuple(score + index for side in sides for score in side)
 
     def _open(self, round_: int, state: RoundState, apart: bool) -> None:
-        points, hospitals = self.treasury.committed_points(self.task, round_), self.treasury.hospitals(self.task)
+        points, hospitals = (
+            self.treasury.record.committed_points(self.task, round_),
+            self.treasury.tasks.hospitals(self.task),
+        )
         cohorts = []
         for cohort, pairs in self._hidden.secrets.blinders.items():
-            present = members(self.treasury.cohort_members(self.task, round_, cohort))
+            present = members(self.treasury.tasks.cohort_members(self.task, round_, cohort))
             own = [to_eip2537(points[hospitals[i].node][0]) for i in present]
             cohorts.append(OpenedCohort(cohort, [OpenedBlob(pair, own) for pair in pairs]))
         retreat = self._hidden.retreat.points
         if not apart:
-            (receipt,) = self.aggregator.open_canaries(self.task, round_, self._hidden.seed, retreat, cohorts, 0)
+            (receipt,) = self.aggregator.aggregator.open_canaries(
+                self.task, round_, self._hidden.seed, retreat, cohorts, 0
+            )
             return self._note("openCanaries of all cohorts, and settle", receipt)
         too_much = 2**40  # so that it settles apart
-        self.treasury.settle(self.task, round_)  # starts the phase
+        self.treasury.phases.settle(self.task, round_)  # starts the phase
         for one in cohorts:
-            (receipt,) = self.aggregator.open_canaries(self.task, round_, self._hidden.seed, retreat, [one], too_much)
+            (receipt,) = self.aggregator.aggregator.open_canaries(
+                self.task, round_, self._hidden.seed, retreat, [one], too_much
+            )
             self._note("openCanaries alone (1 blob, 2 hospitals)", receipt)
-        return self._note("settle alone", self.aggregator.settle(self.task, round_))
+        return self._note("settle alone", self.aggregator.phases.settle(self.task, round_))
 
 
 def _account(ledger: Ledger) -> Any:

@@ -54,7 +54,10 @@ class Crowd:
         self.ledger = Ledger(faucet, deploy(faucet))
         self._client, self._url = httpx.Client(timeout=120), node.url
         self._random = random.Random(SEED)
-        self._staking, self._token = self.ledger._staking.functions, self.ledger._token.functions
+        self._staking, self._token = (
+            self.ledger.contracts.staking.contract.functions,
+            self.ledger.contracts.token.contract.functions,
+        )
         self._waiting: list[dict[str, Any]] = []
         self._nonces: dict[str, int] = {}
         shrunk = 20 if quick else 1
@@ -80,7 +83,7 @@ class Crowd:
     def _send(self, sender: str, function: Any) -> None:
         data = function._encode_transaction_data()
         if sender not in self._nonces:
-            self._nonces[sender] = self.ledger.connection._web3.eth.get_transaction_count(sender)  # type: ignore[arg-type]
+            self._nonces[sender] = self.ledger.connection.web3.eth.get_transaction_count(sender)  # type: ignore[arg-type]
         # Named, for the chain carries out the calls of a request in any order.
         nonce, self._nonces[sender] = hex(self._nonces[sender]), self._nonces[sender] + 1
         self._waiting.append({"from": sender, "to": function.address, "data": data, "gas": GAS, "nonce": nonce})
@@ -135,11 +138,11 @@ class Crowd:
         while found < events:
             for _ in range(BATCH * 8):
                 self.act()
-            last = self.ledger.connection.block_number()
-            found += len(list(self.ledger.events(first, last)))
+            last = self.ledger.connection.blocks.number()
+            found += len(list(self.ledger.logs.between(first, last)))
             first = last + 1
         self.mine()
-        return len(list(self.ledger.events(first))) + found
+        return len(list(self.ledger.logs.between(first))) + found
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -150,10 +153,10 @@ def measure(quick: bool) -> dict[str, Any]:
         made = time.monotonic() - started
         say(f"{events:,} events made in {made:.0f} s")
         reader = Ledger(Connection(node.url), crowd.ledger.deployment)
-        blocks = reader.connection.block_number()
+        blocks = reader.connection.blocks.number()
         started = time.monotonic()
         for first in range(0, blocks + 1, 100):
-            list(reader.events(first, min(first + 99, blocks)))
+            list(reader.logs.between(first, min(first + 99, blocks)))
         rates = {"read and decode alone": events / (time.monotonic() - started)}
         with _databases(Path(folder)) as urls:
             engines = {name: open_database(url) for name, url in urls.items()}

@@ -169,7 +169,7 @@ def _wait_for_round(network: Network, processes: Processes, round_: int) -> None
     """Until everybody has joined and trains."""
     say(f"waiting for round {round_}")
     until = time.monotonic() + PATIENCE
-    while (state := network.treasury.state(network.task)).round < round_ or state.phase is Phase.JOINING:
+    while (state := network.treasury.tasks.state(network.task)).round < round_ or state.phase is Phase.JOINING:
         if processes.ended_badly() or time.monotonic() > until:
             raise RuntimeError(f"no round {round_} within {PATIENCE:.0f} s; ended: {processes.ended_badly()}")
         time.sleep(0.5)
@@ -208,7 +208,7 @@ def _window(
     name: str, served: Served, network: Network, folder: Path, readers: int, seconds: float, warm_up: float
 ) -> dict[str, Any]:
     say(f"{name}: {seconds:.0f} s")
-    output, first = folder / "seen.json", network.treasury.connection.block_number() + 1
+    output, first = folder / "seen.json", network.treasury.connection.blocks.number() + 1
     arguments = [str(Path(__file__).with_name("load_readers.py")), served.url, str(readers), str(seconds), str(output)]
     began = time.time()
     with Child(arguments, folder / "readers.log") as child:
@@ -293,15 +293,15 @@ def _percentiles(values: Sequence[float], digits: int = 1) -> dict[str, float]:
 
 
 def _block_times(network: Network, first: int) -> dict[int, int]:
-    blocks = {event.block for event in network.treasury.events(first)}
-    heads = [network.treasury.connection.head(block) for block in sorted(blocks)]
+    blocks = {event.block for event in network.treasury.logs.between(first)}
+    heads = [network.treasury.connection.blocks.head(block) for block in sorted(blocks)]
     return {head.number: head.time for head in heads if head is not None}
 
 
 def _rounds(network: Network, first: int) -> dict[str, Any]:
     """How many ended in a window, how, and how long each took from one end to the next, by blocks' times."""
-    ends = [event for event in network.treasury.events(first) if event.name in ("RoundSettled", "RoundVoided")]
-    times = [head.time for event in ends if (head := network.treasury.connection.head(event.block)) is not None]
+    ends = [event for event in network.treasury.logs.between(first) if event.name in ("RoundSettled", "RoundVoided")]
+    times = [head.time for event in ends if (head := network.treasury.connection.blocks.head(event.block)) is not None]
     lasted = [later - earlier for earlier, later in pairwise(times)]
     settled = sum(event.name == "RoundSettled" for event in ends)
     return {

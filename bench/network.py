@@ -112,7 +112,7 @@ def measure_size(size: Size) -> dict[str, Any]:
 def _require_settled(network: Network) -> None:
     """Raises RuntimeError unless every hospital is in its task's sum, and the round settled."""
     for task in network.tasks:
-        found = network.ledger.round_state(task.number, ROUND)
+        found = network.ledger.tasks.round_state(task.number, ROUND)
         if found.outcome is not Outcome.SETTLED or found.survivors.bit_count() != len(task.hospitals):
             raise RuntimeError(f"task {task.number} has no whole round: {found}")
 

@@ -14,7 +14,7 @@ import psutil
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, TaskState
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
-from consilium_chain.rpc.connection import TRANSACTION_GAS_LIMIT
+from consilium_chain.rpc.outgoing import TRANSACTION_GAS_LIMIT
 from eth_typing import ABIFunction
 from eth_utils.abi import function_abi_to_4byte_selector
 from network_parts import LOOK, TaskPlan
@@ -105,7 +105,7 @@ class Watch(threading.Thread):
     def run(self) -> None:
         while not self._over.wait(LOOK):
             for task in self._tasks:
-                self._note(task, self._ledger.state(task))
+                self._note(task, self._ledger.tasks.state(task))
 
     def _note(self, task: int, state: TaskState) -> None:
         seen = self.seen[task]
@@ -153,7 +153,7 @@ def transactions_of(network: Network) -> Iterator[Transaction]:
         if entry["type"] == "function"
     }
     roles = {party.address.lower(): party.role for party in network.parties}
-    blocks = [hex(number) for number in range(network.ledger.connection.block_number() + 1)]
+    blocks = [hex(number) for number in range(network.ledger.connection.blocks.number() + 1)]
     receipts = network.unsigned.ask([("eth_getBlockReceipts", [number]) for number in blocks])
     full = [number for number, found in zip(blocks, receipts, strict=True) if found]
     sent = {
@@ -165,7 +165,7 @@ def transactions_of(network: Network) -> Iterator[Transaction]:
         data = sent[receipt["transactionHash"]]["input"]
         calls = (names.get(data[:10], "deploy"),)
         if calls == ("multicall",):
-            _, given = network.ledger._tasks.decode_function_input(data)
+            _, given = network.ledger.contracts.tasks.contract.decode_function_input(data)
             calls = tuple(dict.fromkeys(names["0x" + one[:4].hex()] for one in given["data"]))
         if receipt["status"] != "0x1":
             raise RuntimeError(f"a transaction of {calls} was refused on chain")
@@ -228,7 +228,7 @@ def told(
 
 
 def _seats(network: Network, task: TaskPlan) -> dict[str, int]:
-    state = network.ledger.round_state(task.number, ROUND)
+    state = network.ledger.tasks.round_state(task.number, ROUND)
     counted = {name: getattr(state, name).bit_count() for name in ("seated", "revealed", "survivors", "committed")}
     return {"task": task.number, **counted}
 

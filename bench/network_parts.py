@@ -97,14 +97,14 @@ def judge(plan: Plan, first: int, step: int) -> None:
         home = VoterHome.open(Path(folder))
         ledger = home.settings.connect()
         register(ledger, plan.voter_bond * TOKEN, 0)
-        node = VoterNode(home.node_settings(task, ledger.place(task)), ledger)
+        node = VoterNode(home.node_settings(task, ledger.folder_name(task)), ledger)
         node.join()
         judges[task].append(node)
     reader, block = plan.ledger(), 0
     done: set[tuple[int, int, Phase]] = set()  # where nobody here has anything more to do
     while judges:
         for task, nodes in list(judges.items()):
-            state = reader.state(task)
+            state = reader.tasks.state(task)
             moment = task, state.round, state.phase
             if state.phase is Phase.ENDED:
                 del judges[task]
@@ -112,7 +112,7 @@ def judge(plan: Plan, first: int, step: int) -> None:
                 taken = {(state.round, step) for node in nodes for step in node.poll()}
                 if not any(failed[:2] in taken for node in nodes for failed in node.failed):
                     done.add(moment)
-        block = reader.connection.next_block(block)
+        block = reader.connection.blocks.wait_after(block)
 
 
 # The engine's side of a hospital
@@ -267,10 +267,10 @@ def simulate(plan: Plan, plan_file: Path) -> None:
 
         ledger = aggregator.ledger
         waves = Waves(grid, max(ACTORS, AT_ONCE // len(plan.tasks)))
-        with about(task=task.number), CellProver(1) as ledger.prover:
-            ledger.join_as_aggregator(task.number, aggregator.params.aggregator_bond)
+        with about(task=task.number), CellProver(1) as ledger.aggregator.prover:
+            ledger.aggregator.join(task.number, aggregator.params.aggregator_bond)
             aggregator._wait_for_participants()
-            addresses = {hospital.node: index for index, hospital in enumerate(ledger.hospitals(task.number))}
+            addresses = {hospital.node: index for index, hospital in enumerate(ledger.tasks.hospitals(task.number))}
             nodes = {addresses[address_of(home)]: node_of[home] for home in task.hospitals}
             aggregator.conduct(waves, nodes)
         traffic[task.number] = waves.traffic

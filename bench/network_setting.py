@@ -173,7 +173,7 @@ class Network:
 
     def _fund(self) -> None:
         self.unsigned.ask([("anvil_setBalance", [party.address, ETHER]) for party in self.parties])
-        transfer = self.ledger._token.functions.transfer
+        transfer = self.ledger.contracts.token.contract.functions.transfer
         pools = self.size.tasks * WEALTH * 4
         self.unsigned.carry_out(
             [
@@ -194,7 +194,7 @@ class Network:
         """Proposed, with the homes of all its parties, and the hospitals' yes."""
         digest = self.store.put_file(tomli_w.dumps(spec.model_dump(mode="json", exclude_none=True)).encode())
         operator = Ledger(Connection(self.node.url, self.operator.account), self.ledger.deployment)
-        number = operator.propose(task_params(spec, digest, aggregator.address))
+        number = operator.operator.propose(task_params(spec, digest, aggregator.address))
         settings = {
             "chain_url": self.node.url,
             "deployment": str(self.home / "deployment.json"),
@@ -202,7 +202,7 @@ class Network:
         }
         policy = {"operators": [self.operator.address], "models": [spec.model.name]}
         approval = Approval(
-            place=self.ledger.place(number),
+            place=self.ledger.folder_name(number),
             spec_hash=digest.hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink="127.0.0.1:1",  # nobody asks it
@@ -231,7 +231,11 @@ class Network:
 
     def stake(self) -> None:
         """Hospitals and voters become nodes, with the bond of a task at stake."""
-        staking, token, money = self.ledger._staking, self.ledger._token.functions, self.spec.money
+        staking, token, money = (
+            self.ledger.contracts.staking.contract,
+            self.ledger.contracts.token.contract.functions,
+            self.spec.money,
+        )
         bonds = [(one, Role.HOSPITAL, money.hospital_bond * TOKEN) for one in self.hospitals]
         bonds += [(one, Role.VOTER, money.voter_bond * TOKEN) for one in self.voters]
         self.unsigned.carry_out(
@@ -245,13 +249,13 @@ class Network:
     def joined(self) -> int:
         """How many hospitals and voters have."""
         numbers = [task.number for task in self.tasks]
-        return sum(len(self.ledger.hospitals(task)) + len(self.ledger.voters(task)) for task in numbers)
+        return sum(len(self.ledger.tasks.hospitals(task)) + len(self.ledger.tasks.voters(task)) for task in numbers)
 
     def delegate(self) -> None:
         """Each delegator to one node, and so that nodes have about as many each."""
         nodes = [(one.address, Role.HOSPITAL) for one in self.hospitals]
         nodes += [(one.address, Role.VOTER) for one in self.voters]
-        staking, token = self.ledger._staking, self.ledger._token
+        staking, token = self.ledger.contracts.staking.contract, self.ledger.contracts.token.contract
         self.delegations = [
             (delegator.address, *nodes[place % len(nodes)]) for place, delegator in enumerate(self.delegators)
         ]
@@ -268,7 +272,7 @@ class Network:
 
     def leave(self) -> None:
         """All bonds are released."""
-        release = self.ledger._tasks.functions.releaseBond
+        release = self.ledger.contracts.tasks.contract.functions.releaseBond
         per_task = self.size.tasks
         self.unsigned.carry_out(
             [
@@ -284,7 +288,7 @@ class Network:
 
     def claim(self) -> dict[str, int]:
         """Everybody whom something has vested for claims it; returns how many of each role."""
-        staking = self.ledger._staking.functions
+        staking = self.ledger.contracts.staking.contract.functions
         owners = {"hospital": Role.HOSPITAL, "voter": Role.VOTER, "aggregator": Role.AGGREGATOR}
         places = [(one.role, one.address, one.address, owners[one.role]) for one in self.parties if one.role in owners]
         places += [("delegator", *delegation) for delegation in self.delegations]

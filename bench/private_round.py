@@ -186,7 +186,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     parts.watch("commit", hooks, "commit")
     parts.watch("open", hooks, "open_combined")
     parts.watch("deal", node.updates, "secret_shares")
-    parts.watch("sign", node.ledger, "sign_update")
+    parts.watch("sign", node.ledger.hospital, "sign_update")
     parts.watch("keep on disk", node.updates.pending, "write")
     parts.watch("write down replies", node.link, "write_down")
     parts.watch("read dealings", node.updates.masking, "_dealings")
@@ -286,7 +286,7 @@ class Conductor:
 
         params = self.aggregator.params
         processes = min(params.cohorts * params.update_blobs, os.cpu_count() or 1, MOST_PROVERS)
-        with CellProver(processes) as self.ledger.prover:  # as the aggregator's own `run`
+        with CellProver(processes) as self.ledger.aggregator.prover:  # as the aggregator's own `run`
             setup()
             self._join()
             watch_server(self.parts, self.aggregator)
@@ -297,8 +297,8 @@ class Conductor:
 
     def _join(self) -> None:
         params = self.aggregator.params
-        self.ledger.join_as_aggregator(self.task, params.aggregator_bond)
-        self.voter.join_as_voter(self.task)  # registered with its home
+        self.ledger.aggregator.join(self.task, params.aggregator_bond)
+        self.voter.voter.join(self.task)  # registered with its home
         self.grid.join()
 
     def _round(self) -> None:
@@ -324,23 +324,23 @@ class Conductor:
 
     def _look(self, phase: Phase) -> tuple[TaskState, RoundState]:
         """One look of the aggregator's own loop: it asks, takes in what is there, and commits for others."""
-        state = self.ledger.state(self.task)
+        state = self.ledger.tasks.state(self.task)
         if state.phase is not phase:
             raise RuntimeError(f"round {state.round} is {state.phase.name} instead of {phase.name}: see the log")
-        round_state = self.ledger.round_state(self.task, state.round)
+        round_state = self.ledger.tasks.round_state(self.task, state.round)
         self.aggregator._collect(self.grid, self.nodes, state, round_state)
         return state, round_state
 
     def _require_published(self, round_: int) -> None:
         """Raises RuntimeError unless every hospital is in the sum, which the contract has added up."""
-        state = self.ledger.round_state(self.task, round_)
+        state = self.ledger.tasks.round_state(self.task, round_)
         everyone = (1 << len(self.nodes)) - 1
         if state.survivors != everyone or state.summed_cohorts != 1 or not state.viable_cohorts:
             raise RuntimeError(f"round {round_} is no whole round: see the log")
 
     def _helpers(self) -> dict[str, list[int]]:
         """Processes that work for the aggregator."""
-        return {"provers": [child.pid for child in self.ledger.prover._children], "chain": [self.plan.chain]}
+        return {"provers": [child.pid for child in self.ledger.aggregator.prover._children], "chain": [self.plan.chain]}
 
     def _helpers_cpu_s(self) -> dict[str, float]:
         return {name: sum(map(cpu_seconds, processes)) for name, processes in self._helpers().items()}
@@ -352,13 +352,13 @@ class Conductor:
         now.peaks_mib["server"] = peak_mib()
 
     def _await_beacon(self) -> tuple[TaskState, RoundState]:
-        state = self.ledger.state(self.task)
-        round_state = self.ledger.round_state(self.task, state.round)
+        state = self.ledger.tasks.state(self.task)
+        round_state = self.ledger.tasks.round_state(self.task, state.round)
         block = 0
-        while state.phase in (Phase.FORMING, Phase.DRAWING) and not self.ledger.beacon_ready(
+        while state.phase in (Phase.FORMING, Phase.DRAWING) and not self.ledger.phases.beacon_ready(
             round_state.beacon_request
         ):
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         return state, round_state
 
     def _judge(self) -> None:
@@ -366,19 +366,19 @@ class Conductor:
         number = self.aggregator.rounds.asked
         assert number is not None
         params, voter = self.aggregator.params, self.voter
-        if self.ledger.round_state(self.task, number).outcome is not Outcome.PENDING:
+        if self.ledger.tasks.round_state(self.task, number).outcome is not Outcome.PENDING:
             return
         state, round_state = self._await_beacon()
         self.grid.besides()
         self.aggregator._attempt(Step.DRAW_SEATS, state, round_state)
-        round_state = self.ledger.round_state(self.task, number)
+        round_state = self.ledger.tasks.round_state(self.task, number)
         scores, salt = [FINE] * ballot_size(params, number, round_state.cohorts), secrets.token_bytes(32)
         key = voter_key(voter.connection.signer)
-        ticket = sign_ticket(key, voter.ticket_message(self.task, number, round_state.seat_seed))
-        sealed = voter.score_commitment(self.task, number, scores, salt)
-        voter.commit_scores(self.task, number, public_key(key), ticket, sealed)
-        voter.reveal_scores(self.task, number, scores, salt)
-        self.ledger.settle(self.task, number)
+        ticket = sign_ticket(key, voter.messages.ticket(self.task, number, round_state.seat_seed))
+        sealed = voter.tasks.score_commitment(self.task, number, scores, salt)
+        voter.voter.commit_scores(self.task, number, public_key(key), ticket, sealed)
+        voter.voter.reveal_scores(self.task, number, scores, salt)
+        self.ledger.phases.settle(self.task, number)
 
     def _model(self) -> NDArray[np.float32]:
         from consilium_client.replay import PublicRecord
@@ -411,14 +411,14 @@ def watch_server(parts: Parts, aggregator: Any) -> None:
     parts.watch("check the sum", uploads, "commits_to")
     parts.watch("store the sum", aggregator.task.store, "put_blob")
     parts.watch("wait for cell proofs", blob_transactions, "compute_cells_and_kzg_proofs")
-    parts.watch("deal cohorts on chain", aggregator.ledger, "form_cohorts")
-    parts.watch("commit on chain", aggregator.ledger, "commit_updates")
-    parts.watch("fix survivors on chain", aggregator.ledger, "fix_survivors")
-    parts.watch("publish on chain", aggregator.ledger, "publish_sums", "publish_digests")
+    parts.watch("deal cohorts on chain", aggregator.ledger.phases, "form_cohorts")
+    parts.watch("commit on chain", aggregator.ledger.aggregator, "commit_updates")
+    parts.watch("fix survivors on chain", aggregator.ledger.aggregator, "fix_survivors")
+    parts.watch("publish on chain", aggregator.ledger.aggregator, "publish_sums", "publish_digests")
     chain = aggregator.ledger.connection
-    parts.watch("estimate gas", chain._web3.eth, "estimate_gas")
-    parts.watch("send transactions", chain._web3.eth, "send_raw_transaction")
-    parts.watch("await receipts", chain, "receipt")
+    parts.watch("estimate gas", chain.web3.eth, "estimate_gas")
+    parts.watch("send transactions", chain.web3.eth, "send_raw_transaction")
+    parts.watch("await receipts", chain.transactions, "receipt")
 
 
 def server(plan_file: str) -> None:

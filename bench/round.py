@@ -252,7 +252,9 @@ def run_private(home: Path, data: DemoData, spec: TaskSpec) -> Told:
         network = build(options, data, write_task(home, spec), node)
         hospitals = network.of(Role.HOSPITAL)
         for party in hospitals:
-            network.treasury.connection.send_ether(party.address, GAS_MONEY)  # no sponsor is there to pay for joining
+            network.treasury.connection.transactions.send_ether(
+                party.address, GAS_MONEY
+            )  # no sponsor is there to pay for joining
         (aggregator,), (voter,) = network.of(Role.AGGREGATOR), network.of(Role.VOTER)
         plan = private_round.Plan(
             home=str(home),

@@ -160,7 +160,7 @@ class Soak:
         stopped = False
         while not play.over:
             if self.at > self.seconds and not stopped:
-                self._network.operator.stop(play.task)
+                self._network.operator.operator.stop(play.task)
                 stopped = True
             played = play.play()
             task.seconds.append(played.seconds)
@@ -183,7 +183,7 @@ class Soak:
 
     def read(self) -> None:
         paths = ("/v1/network", "/v1/tasks", "/v1/tasks/{}", "/v1/tasks/{}/rounds", "/v1/nodes", "/ready")
-        path = paths[self._asked % len(paths)].format(self._network.operator.task_count())
+        path = paths[self._asked % len(paths)].format(self._network.operator.tasks.count())
         self._asked += 1
         asked = time.monotonic()
         try:
@@ -200,8 +200,8 @@ class Soak:
         self.broke = {"at_s": round(self.at), "what": repr(error), "down": self._network.services.down()}
         ledger = self._network.operator
         try:
-            task = ledger.task_count()
-            state = ledger.state(task)
+            task = ledger.tasks.count()
+            state = ledger.tasks.state(task)
             self.broke |= {"task": task, "round": state.round, "phase": state.phase.name.lower()}
         except Exception as unseen:  # the report is more than this line of it
             self.broke["where"] = f"the chain does not answer: {unseen!r}"

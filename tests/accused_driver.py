@@ -50,7 +50,7 @@ class Covered(FalseUpload):
         said = super().dispute_statement(step, round_, round_state)
         if step == 1:
             return b""
-        accusation = self.ledger.accusations(self.task.number, round_)[0].accusation
+        accusation = self.ledger.record.accusations(self.task.number, round_)[0].accusation
         factor = int.from_bytes(keccak(accusation + bytes(32))[:16], "big")
         first = parse_commitment(said[:BYTES_PER_COMPRESSED_G1])
         # It is the higher index, and takes the mask away.
@@ -118,7 +118,7 @@ class Accused:
 
     def judged(self) -> tuple[int, ...]:
         """What the task's voter says."""
-        return self.round.voter_node()._judged(self.round.aggregator.state(self.round.task), self.state)
+        return self.round.voter_node()._judged(self.round.aggregator.tasks.state(self.round.task), self.state)
 
     def judge(self, voter: VoterNode) -> None:
         """The committee is this one, and the round is settled."""
@@ -126,10 +126,10 @@ class Accused:
         shutil.rmtree(voter.settings.home / "ballots", ignore_errors=True)  # of one that was undone
         voter.join()
         self.round.chain.mine(3)  # the beacon's block, and what proves it
-        aggregator.draw_seats(task, self.state.beacon_request)
+        aggregator.phases.draw_seats(task, self.state.beacon_request)
         for _ in ("score", "reveal"):
             voter.poll()
-        aggregator.settle(task, 0)
+        aggregator.phases.settle(task, 0)
 
     def culprits(self) -> dict[int, Reason]:
         return find_culprits(self.round.aggregator, self.round.store, self.round.task, 0, self.state)
@@ -158,20 +158,20 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
     cohort = masked_cohort(aggregator, task, 0, (1 << HOSPITALS) - 1)
     dealings = read_dealings(aggregator, round_.store, task, 0, cohort)
     assert statements.sound(cohort, dealings, uploads) == set(range(HOSPITALS))
-    aggregator.fix_survivors(task, 0, (1 << HOSPITALS) - 1)
+    aggregator.aggregator.fix_survivors(task, 0, (1 << HOSPITALS) - 1)
 
     answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)
     for node in nodes:
         answers.take({node.index: Answer(round_.ask(node, Part.ANSWER).body)})
-    points, hospitals = aggregator.committed_points(task, 0), aggregator.hospitals(task)
+    points, hospitals = aggregator.record.committed_points(task, 0), aggregator.tasks.hospitals(task)
     parts = [Contribution(upload, points[hospitals[index].node], 1) for index, upload in uploads.items()]
     with pytest.raises(SumMismatch):
         sum_cohort(0, parts, [secrets.randbits(CHECK_BITS)], answers.residue())
     accusation = make_accusation(
         aggregator, round_.store, task, 0, round_.round_state, statements, uploads, answers.roots()
     )
-    aggregator.accuse_cohort(task, 0, 0, accusation.accusation, accusation.evidence)
-    assert aggregator.state(task).phase is Phase.BLAMING
+    aggregator.aggregator.accuse_cohort(task, 0, 0, accusation.accusation, accusation.evidence)
+    assert aggregator.tasks.state(task).phase is Phase.BLAMING
     for node in nodes:  # of what a sponsor would carry
         round_.set_ether(node, 10**18)
     return Accused(round_, nodes, uploads)

@@ -14,7 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort, PublishedCohort
 from consilium_chain.ledger.structs import members
 from consilium_chain.rounds.sums import Retreat
-from consilium_chain.rpc.connection import Receipt
+from consilium_chain.rpc.outgoing import Receipt
 from consilium_server.aggregator.decoys import HiddenSums
 from consilium_server.aggregator.uploads import CohortSum
 from consilium_zk.canaries import is_turned, retreat_lanes
@@ -113,7 +113,7 @@ class CanaryDriver(TaskDriver):
     ) -> list[Receipt]:
         """Opens the round, and settles it where there is gas for that; of the opening as `change` makes it."""
         hidden, opened = self.hidden[self.round], self.opened()
-        return (by or self.aggregator).open_canaries(
+        return (by or self.aggregator).aggregator.open_canaries(
             self.task, self.round, hidden.seed if seed is None else seed,
             hidden.retreat.points if retreat is None else retreat,
             opened if change is None else change(opened), settle_gas,

@@ -19,11 +19,13 @@ import pytest
 from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import NO_KEY, CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
+from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskParams, members
-from consilium_chain.rpc.connection import Connection, Receipt
+from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
+from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.settlement.accounting import take_stock
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
@@ -106,25 +108,27 @@ class LocalChain:
         """A fresh account with ether and tokens."""
         ledger = self.ledger(secrets.token_bytes(32))
         self.rpc("anvil_setBalance", ledger.address, hex(GAS_MONEY))
-        self.treasury.transfer(ledger.address, tokens)
+        self.treasury.token.transfer(ledger.address, tokens)
         self.accounts[ledger.address] = ledger
         return ledger
 
     def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
         """Accounts whose free stake in a role is enough for a bond, and with a registered key if they vote."""
         pool = self._pools[role]
-        able = list(itertools.islice((one for one in pool if one.stake_of(one.address, role).free >= bond), count))
+        able = list(
+            itertools.islice((one for one in pool if one.staking.stake_of(one.address, role).free >= bond), count)
+        )
         while len(able) < count:
             ledger = self.funded()
-            ledger.stake(role, STAKE)
+            ledger.staking.stake(role, STAKE)
             if role is Role.VOTER:
-                ledger.register_voter_key(voter_key(ledger.connection.signer))
+                ledger.voter.register_key(voter_key(ledger.connection.signer))
             pool.append(ledger)
             able.append(ledger)
         return able
 
     def rpc(self, method: str, *arguments: Any) -> Any:
-        answer = self.treasury.connection._web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        answer = self.treasury.connection.web3.provider.make_request(RPCEndpoint(method), list(arguments))
         assert "error" not in answer, answer
         return answer.get("result")
 
@@ -162,7 +166,7 @@ class LocalChain:
 
     def blob_transactions(self, first_block: int) -> int:
         """How many of type 3 there are from this block on."""
-        blocks = range(first_block, self.treasury.connection.block_number() + 1)
+        blocks = range(first_block, self.treasury.connection.blocks.number() + 1)
         found = (self.rpc("eth_getBlockByNumber", hex(block), True)["transactions"] for block in blocks)
         return sum(int(one["type"], 16) == 3 for block in found for one in block)
 
@@ -215,7 +219,7 @@ class TaskDriver:
         self.operator = self.chain.treasury
         counts = {"max_hospitals": self.hospitals, "max_voters": self.voters, "seats": self.voters}
         self.params = task_params(self.aggregator.address, **counts | self.terms)
-        self.task = self.operator.propose(self.params)
+        self.task = self.operator.operator.propose(self.params)
         self.updates: dict[tuple[int, int], Update] = {}
         self.ballots: dict[tuple[int, int], tuple[list[int], bytes]] = {}
 
@@ -223,54 +227,54 @@ class TaskDriver:
 
     @property
     def phase(self) -> Phase:
-        return self.operator.state(self.task).phase
+        return self.operator.tasks.state(self.task).phase
 
     @property
     def round(self) -> int:
-        return self.operator.state(self.task).round
+        return self.operator.tasks.state(self.task).round
 
     @property
     def round_state(self) -> RoundState:
-        return self.operator.round_state(self.task, self.round)
+        return self.operator.tasks.round_state(self.task, self.round)
 
     @cached_property
     def weights(self) -> list[int]:
         """Of training rounds, by index of hospital: as they joined."""
-        return [hospital.weight for hospital in self.operator.hospitals(self.task)]
+        return [hospital.weight for hospital in self.operator.tasks.hospitals(self.task)]
 
     def weight(self, index: int, round_: int) -> int:
         return 1 if round_ == 0 else self.weights[index]
 
     def cohort(self, index: int) -> list[int]:
-        return list(members(self.operator.cohort_members(self.task, self.round, index)))
+        return list(members(self.operator.tasks.cohort_members(self.task, self.round, index)))
 
     def events(self, name: str) -> list[dict[str, Any]]:
-        return [event.values for event in self.operator.task_events(name, self.task)]
+        return [event.values for event in self.operator.logs.of_task(name, self.task)]
 
     # Joining
 
     def join(self, rows: Sequence[int] | None = None) -> Self:
         """Everybody joins, and with the last the statistics round begins."""
-        self.aggregator.join_as_aggregator(self.task)
+        self.aggregator.aggregator.join(self.task)
         for index, node in enumerate(self.nodes):
             sealing_key = SEALING_KEY if self.params.masked else NO_KEY
-            node.join_as_hospital(
+            node.hospital.join(
                 self.task, rows[index] if rows else 10 * (index + 1), TransportKey.generate(), sealing_key
             )
         for judge in self.judges:
-            judge.join_as_voter(self.task)
+            judge.voter.join(self.task)
         return self
 
     def join_without_ether(self) -> Self:
         """Everybody joins; the hospitals, fresh accounts, have spent their last ether on it."""
-        self.aggregator.join_as_aggregator(self.task)
+        self.aggregator.aggregator.join(self.task)
         self.nodes = [self.chain.funded() for _ in self.nodes]
         for node in self.nodes:
-            node.stake(Role.HOSPITAL, STAKE)
-            node.join_as_hospital(self.task, 10, TransportKey.generate())
+            node.staking.stake(Role.HOSPITAL, STAKE)
+            node.hospital.join(self.task, 10, TransportKey.generate())
             self.chain.rpc("anvil_setBalance", node.address, "0x0")
         for judge in self.judges:
-            judge.join_as_voter(self.task)
+            judge.voter.join(self.task)
         return self
 
     # Hospitals
@@ -290,13 +294,13 @@ class TaskDriver:
     def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         node = self.nodes[index]
         commitments = [commit(blob) for blob in blobs]
-        challenge = node.challenge(self.task, round_, node.address, commitments)
+        challenge = node.messages.challenge(self.task, round_, node.address, commitments)
         return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
 
     def commit(self, index: int, update: Update | None = None) -> Update:
         round_ = self.round
         update = update or self.make_update(index, round_)
-        self.nodes[index].commit_update(self.task, round_, update.committed)
+        self.nodes[index].hospital.commit_update(self.task, round_, update.committed)
         self.updates[round_, index] = update
         return update
 
@@ -335,22 +339,24 @@ class TaskDriver:
         sums = [self.shown_sum(cohort, present) for cohort in shown]
         if change is not None:
             sums[0] = change(sums[0])
-        send = self.aggregator.publish_sums
+        send = self.aggregator.aggregator.publish_sums
         if self.params.digests:
             sums = [replace(s, digests=[versioned_hash(commit(blob)) for blob in s.blobs]) for s in sums]
-            send = self.aggregator.publish_digests
+            send = self.aggregator.aggregator.publish_digests
         fate = CohortsFate(sum(1 << i for i in present), dropped, dict.fromkeys(accused, ACCUSATION))
         return send(self.task, self.round, fate, sums, self.canaries if sums else None)
 
     def pass_to_step(self, step: int) -> Self:
         """To the beginning of one of Blaming's three steps."""
-        begins = self.operator.state(self.task).deadline - (3 - step) * self.params.publish_window
-        self.chain.pass_time(max(1, begins - self.operator.connection.now()))
+        begins = self.operator.tasks.state(self.task).deadline - (3 - step) * self.params.publish_window
+        self.chain.pass_time(max(1, begins - self.operator.connection.blocks.now()))
         return self
 
     def name(self, hospitals: Sequence[int]) -> Self:
         """In Blaming: nobody says anything more, and the aggregator names these."""
-        self.pass_to_step(2).aggregator.name_culprits(self.task, self.round, sum(1 << index for index in hospitals))
+        self.pass_to_step(2).aggregator.aggregator.name_cheaters(
+            self.task, self.round, sum(1 << index for index in hospitals)
+        )
         return self
 
     def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
@@ -366,24 +372,24 @@ class TaskDriver:
     def beacon(self) -> int:
         """The request in progress, once its block can be proven."""
         request = self.round_state.beacon_request
-        missing = request + 1 - self.operator.connection.block_number()
+        missing = request + 1 - self.operator.connection.blocks.number()
         if missing > 0:
             self.chain.mine(missing)
         return request
 
     def form(self) -> Self:
-        self.operator.form_cohorts(self.task, self.beacon())
+        self.operator.phases.form_cohorts(self.task, self.beacon())
         return self
 
     def draw(self) -> Self:
-        self.operator.draw_seats(self.task, self.beacon())
+        self.operator.phases.draw_seats(self.task, self.beacon())
         return self
 
     # Voters
 
     def ticket(self, voter: int) -> Ticket:
         judge = self.judges[voter]
-        message = judge.ticket_message(self.task, self.round, self.round_state.seat_seed)
+        message = judge.messages.ticket(self.task, self.round, self.round_state.seat_seed)
         return sign_ticket(voter_key(judge.connection.signer), message)
 
     def public_key(self, voter: int) -> bytes:
@@ -391,24 +397,24 @@ class TaskDriver:
 
     def score(self, voter: int, scores: Sequence[int], ticket: bytes | None = None) -> None:
         judge, salt, round_ = self.judges[voter], secrets.token_bytes(32), self.round
-        sealed = judge.score_commitment(self.task, round_, scores, salt)
+        sealed = judge.tasks.score_commitment(self.task, round_, scores, salt)
         shown = self.ticket(voter) if ticket is None else ticket
-        judge.commit_scores(self.task, round_, self.public_key(voter), shown, sealed)
+        judge.voter.commit_scores(self.task, round_, self.public_key(voter), shown, sealed)
         self.ballots[round_, voter] = (list(scores), salt)
 
     def reveal(self, voter: int) -> None:
         round_ = self.round
         scores, salt = self.ballots[round_, voter]
-        self.judges[voter].reveal_scores(self.task, round_, scores, salt)
+        self.judges[voter].voter.reveal_scores(self.task, round_, scores, salt)
 
     # Passage
 
     def pass_deadline(self) -> None:
-        state = self.operator.state(self.task)
-        self.chain.pass_time(max(1, state.deadline + 1 - self.operator.connection.now()))
+        state = self.operator.tasks.state(self.task)
+        self.chain.pass_time(max(1, state.deadline + 1 - self.operator.connection.blocks.now()))
 
     def tick(self) -> Self:
-        self.operator.tick(self.task)
+        self.operator.phases.tick(self.task)
         return self
 
     def to_blaming(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> Self:
@@ -434,7 +440,7 @@ class TaskDriver:
     def judge(self, scores: Sequence[Sequence[int]]) -> Self:
         """All voters score, reveal, and the round is settled."""
         self.vote(scores)
-        self.operator.settle(self.task, self.round)
+        self.operator.phases.settle(self.task, self.round)
         return self
 
     def vote(self, scores: Sequence[Sequence[int] | None]) -> Self:
@@ -449,5 +455,5 @@ class TaskDriver:
     def home(self) -> Self:
         """After the end: everybody's bonds and money come home."""
         for ledger in {node.address: node for node in itertools.chain(self.nodes, self.judges, [self.aggregator])}:
-            self.operator.release_bond(self.task, ledger)
+            self.operator.staking.release_bond(self.task, ledger)
         return self

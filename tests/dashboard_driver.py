@@ -51,21 +51,21 @@ class Place:
         account = fresh_account()
         if ether:
             self.rpc("anvil_setBalance", account.address, hex(ether))
-        self.treasury.transfer(account.address, held)
+        self.treasury.token.transfer(account.address, held)
         return Wallet(self.chain_url, account)
 
     def shares(self, account: str, node: str, role: Role = Role.HOSPITAL) -> int:
-        staking = self.treasury._staking.functions
+        staking = self.treasury.contracts.staking.contract.functions
         return int(self.treasury.connection.call(staking.positionOf(account, node, role))[0])
 
     def reward(self, node: str, amount: int) -> None:
         """As the task contract pays."""
-        self.treasury.transfer(self.deployment.tasks, amount)
-        self._as_tasks(self.treasury._staking.functions.reward([(node, Role.HOSPITAL, amount)]))
+        self.treasury.token.transfer(self.deployment.tasks, amount)
+        self._as_tasks(self.treasury.contracts.staking.contract.functions.reward([(node, Role.HOSPITAL, amount)]))
 
     def slash(self, node: str, role: Role, amount: int) -> None:
         """As the task contract slashes: from a bond."""
-        staking = self.treasury._staking.functions
+        staking = self.treasury.contracts.staking.contract.functions
         self._as_tasks(staking.lock(node, role, amount))
         self._as_tasks(staking.slash(node, role, amount))
 

@@ -160,7 +160,7 @@ class EvaluatedTask(CanaryDriver):
                 "data": str(self.folder / f"rows-{voter}.csv"),
             }  # fmt: skip
             VoterHome.create(self.folder_of(voter), given, POLICY)
-        return VoterHome.open(self.folder_of(voter)).node_settings(self.task, ledger.place(self.task))
+        return VoterHome.open(self.folder_of(voter)).node_settings(self.task, ledger.folder_name(self.task))
 
     def folder_of(self, voter: int) -> Path:
         return self.folder / f"voter-{voter}"

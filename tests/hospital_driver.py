@@ -49,7 +49,7 @@ class Committing:
 
     @property
     def round_state(self) -> RoundState:
-        return self.aggregator.round_state(self.task, 0)
+        return self.aggregator.tasks.round_state(self.task, 0)
 
     def voter_node(self) -> VoterNode:
         node = VoterNode(self.voter, self.voter.connect())
@@ -74,7 +74,7 @@ class Committing:
         return parse_signed_update(reply.body[:size], node.ledger.address, 1)
 
     def relay(self, *updates: SignedUpdate) -> None:
-        self.aggregator.commit_updates(self.task, 0, updates)
+        self.aggregator.aggregator.commit_updates(self.task, 0, updates)
 
     def set_ether(self, node: HospitalNode, wei: int) -> None:
         self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
@@ -92,7 +92,7 @@ def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path, **po
     make_transport_key(home / "transport.key")
     flower = FlowerSettings(superlink="127.0.0.1:1", ca_certificate=home / "none", transport_key=home / "transport.key")
     (home / "policy.toml").write_text(tomli_w.dumps(OPEN_POLICY | policy))
-    approved = chain.treasury.params(task).spec_hash.hex()
+    approved = chain.treasury.tasks.params(task).spec_hash.hex()
     return HospitalSettings(
         **node_files(chain, chain.funded(), home), task=task, data=data, flower=flower, policy=home / "policy.toml",
         approved=approved,
@@ -130,10 +130,10 @@ def start(
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
     params = task_params(spec, store.put_file(raw), aggregator.address)
-    task = chain.treasury.propose(params)
-    aggregator.join_as_aggregator(task)
+    task = chain.treasury.operator.propose(params)
+    aggregator.aggregator.join(task)
     (voter,) = chain.staked(Role.VOTER, 1, params.voter_bond)
-    voter.join_as_voter(task)
+    voter.voter.join(task)
     write_csv(data.held_out[0], folder / "held-out.csv")
     voter_settings = VoterSettings(**node_files(chain, voter, folder / "v"), task=task, data=folder / "held-out.csv")
     settings = []
@@ -149,5 +149,5 @@ def start(
             node.updates.masking.sealing_key = sealing_keys[index]
         node.join()
         made.set_ether(node, 0)
-    assert aggregator.state(task).phase is Phase.COMMITTING
+    assert aggregator.tasks.state(task).phase is Phase.COMMITTING
     return made

@@ -43,14 +43,17 @@ class Traffic:
 
     def __init__(self, chain: LocalChain, seed: int) -> None:
         self.chain, self.source = chain, random.Random(seed)
-        self._staking, self._token = chain.treasury._staking.functions, chain.treasury._token.functions
+        self._staking, self._token = (
+            chain.treasury.contracts.staking.contract.functions,
+            chain.treasury.contracts.token.contract.functions,
+        )
         chain.rpc("anvil_autoImpersonateAccount", True)
         self.tasks = chain.deployment.tasks
         self.nodes = [(self._account(), role) for role in Role for _ in range(NODES)]
         self.actors = [self._account() for _ in range(DELEGATORS)] + [node for node, _ in self.nodes]
         chain.rpc("anvil_setBalance", self.tasks, hex(10**20))
         for account in [*self.actors, self.tasks]:
-            chain.treasury.transfer(account, MANY_TOKENS)
+            chain.treasury.token.transfer(account, MANY_TOKENS)
         with self._mined_by_hand() as mine:
             for account in [*self.actors, self.tasks]:
                 self.send(account, self._token.approve(chain.deployment.staking, 2**90))
@@ -146,12 +149,14 @@ class Traffic:
 
     def _lock(self) -> None:
         node, role = self._node
-        free = self.chain.treasury.stake_of(node, role).free
+        free = self.chain.treasury.staking.stake_of(node, role).free
         self.send(self.tasks, self._staking.lock(node, role, free if self.source.random() < 0.5 else free // 2))
 
     def _unlock(self) -> None:
         node, role = self._node
-        self.send(self.tasks, self._staking.unlock(node, role, self.chain.treasury.stake_of(node, role).locked // 2))
+        self.send(
+            self.tasks, self._staking.unlock(node, role, self.chain.treasury.staking.stake_of(node, role).locked // 2)
+        )
 
     def _slash(self) -> None:
         node, role = self._node
@@ -160,7 +165,7 @@ class Traffic:
     def _ruin(self) -> None:
         """All that does not unbond is locked, and slashed: where nothing unbonds, the pool starts anew."""
         node, role = self._node
-        self.send(self.tasks, self._staking.lock(node, role, self.chain.treasury.stake_of(node, role).free))
+        self.send(self.tasks, self._staking.lock(node, role, self.chain.treasury.staking.stake_of(node, role).free))
         self.send(self.tasks, self._staking.slash(node, role, 2**90))
 
     def _reward(self) -> None:

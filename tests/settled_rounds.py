@@ -17,14 +17,14 @@ def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement
     """What the reference makes of the task's first training round, before which nobody was paid or slashed. Every
     voter has a seat.
     """
-    terms, state = Terms.of(task.params), task.operator.round_state(task.task, 1)
+    terms, state = Terms.of(task.params), task.operator.tasks.round_state(task.task, 1)
     record = RoundRecord(
         pool_left=task.params.pool,
-        weights=tuple(hospital.weight for hospital in task.operator.hospitals(task.task)),
+        weights=tuple(hospital.weight for hospital in task.operator.tasks.hospitals(task.task)),
         hospital_bonds=(BOND,) * task.hospitals,
         voter_bonds=(BOND,) * task.voters,
         aggregator_bond=BOND,
-        cohorts=tuple(task.operator.cohort_members(task.task, 1, k) for k in range(state.cohorts)),
+        cohorts=tuple(task.operator.tasks.cohort_members(task.task, 1, k) for k in range(state.cohorts)),
         viable=state.viable_cohorts,
         committed=state.committed,
         survivors=state.survivors,
@@ -39,7 +39,7 @@ def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement
 
 def assert_as_expected(task: TaskDriver, wanted: Settlement) -> None:
     """The chain's medians, payments, slashes and explanations of the first training round are the reference's."""
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     outcome = Outcome.SETTLED if wanted.void is VoidReason.NONE else Outcome.VOID
     assert (state.outcome, state.void_reason) == (outcome, wanted.void)
     assert (state.medians, state.accepted_cohorts) == (wanted.medians, wanted.accepted)
@@ -57,7 +57,7 @@ def assert_as_expected(task: TaskDriver, wanted: Settlement) -> None:
     for account in wanted.accounts:
         address = addresses[account.role][account.index]
         assert (paid.pop(address, 0), slashed.pop(address, 0)) == (account.reward, account.slash), account
-        assert task.operator.explain(task.task, 1, address) == Payout(
+        assert task.operator.tasks.explain(task.task, 1, address) == Payout(
             account.role, account.reason.code, account.base, account.part, account.whole, account.reward, account.slash
         )
     assert (paid, slashed) == ({}, {})

@@ -6,35 +6,18 @@ ChainError
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
 │   ├── EtherMissing            the account has less ether than the transaction may cost
-│   └── SponsorFailed           whoever was to pay for this account's transaction did not carry it out
+│   └── SponsorFailed           the sponsor of this account did not carry its transaction out
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── DeployFailed            contracts were not, or not all, deployed
-│   ├── NetworkUnknown          the networks file names no such network
-│   ├── ChainMismatch           the node is of another chain than the network
-│   ├── BookTaken               another deployment's address book is where this one's would go
-│   ├── JournalInvalid          the record of what was sent cannot be read
-│   ├── JournalStale            it is of another chain, account, code or terms
-│   ├── DeploymentRunning       another process deploys into the same folder
-│   ├── ContractTooLarge        code above what chains take
-│   ├── DeployerUnfunded        the account has too little ether
-│   ├── NotConfirmed            nobody said yes
-│   ├── DeploymentPending       a transaction is not on the chain yet
-│   ├── DeploymentReverted      a transaction failed on the chain
-│   ├── CodeMismatch            the code on the chain is not the compiled one
-│   └── WiringWrong             a contract has another value than it was deployed with
 ├── CellProverEnded         a process that proves blobs' cells ended
 ├── RelayFailed             one drand relay gave no proof of a round
-│   ├── RelayUnreachable        it does not answer, not in time, or with an error
-│   ├── RelayAnswerMalformed    what it answers is not a round
-│   ├── RelayRoundWrong         it answers with another round
-│   └── RelaySignatureInvalid   its signature is not the drand chain's on that round
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or has ended, or its port is taken
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
-├── StoreMissing            a place of the artifact store does not answer, which says nothing about any artifact
-├── StoreUnwritable         nothing can be written to a place of the artifact store
-├── MirrorUnsupported       the package that reaches such a place is not installed
-├── ArtifactMissing         no artifact of that hash in any place of the store
+├── StoreMissing            a part of the artifact store does not answer, which says nothing about any artifact
+├── StoreUnwritable         nothing can be written to a part of the artifact store
+├── MirrorUnsupported       the package that reaches such a store is not installed
+├── ArtifactMissing         no artifact of that hash in any part of the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── ArtifactTooLong         a file is longer than artifacts are
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
@@ -51,7 +34,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from consilium_core.faults import FaultError
 from consilium_core.units import ether
@@ -133,14 +116,46 @@ class DeploymentInvalid(ChainError):
     pass
 
 
-class DeployFailed(ChainError):
-    """Root of what a deployment ends with. Each run of it goes on where the last one ended."""
+class DeployFailed(FaultError, ChainError):
+    """A deployment ended with a fault. Another run of it goes on from there."""
 
-
-class NetworkUnknown(DeployFailed):
-    def __init__(self, name: str, known: Sequence[str]) -> None:
-        self.name, self.known = name, tuple(known)
-        super().__init__(f"no network {name!r}; known are {', '.join(known)}; add it to a file, and pass --networks")
+    MESSAGES: ClassVar = {
+        "NetworkUnknown": "no network {network!r}; known are {known}; add it to a file, and pass --networks",
+        "ChainMismatch": (
+            "{network} is chain {expected}, but {url} is a node of chain {found}: correct the URL or the chain_id"
+        ),
+        "PrecompileMissing": (
+            "chain {chain_id}, by its node at {url}, lacks the precompile {precompile} ({rule}) at 0x{address:x}, and"
+            " the contracts call it: deploy to a chain with Ethereum's upgrade Osaka; start anvil without --hardfork"
+        ),
+        "BookTaken": "the address book {path} is there already: {why}; pass another --address-book or move it",
+        "JournalInvalid": "the deployment journal {path} {why}",
+        "JournalStale": "{why}",
+        "DeploymentRunning": (
+            "another deployment writes into {folder}: wait for its end, or pass another --address-book"
+        ),
+        "ContractTooLarge": (
+            "{contract} has {size:,} bytes of {part}, and chains take {limit:,} ({rule}): split it, or optimise for"
+            " size"
+        ),
+        "DeployerUnfunded": (
+            "{account} must hold {needed} ether to deploy and lacks {missing}: send it that, or try again when fees"
+            " are lower"
+        ),
+        "NotConfirmed": "nothing was sent: answer y, or pass --yes if nobody can answer",
+        "DeploymentPending": (
+            "{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits for it"
+        ),
+        "DeploymentReverted": (
+            "{call} failed on the chain (transaction {transaction}): look it up in an explorer, then run the same"
+            " command again, which sends it anew"
+        ),
+        "CodeMismatch": (
+            "{contract} at {address}: {why}; build the version that was deployed, or move the journal away to deploy"
+            " anew"
+        ),
+        "WiringWrong": "{field} is {found} instead of {expected}: do not use this deployment; deploy anew",
+    }
 
 
 class BlobsUnavailable(ChainError):
@@ -152,95 +167,6 @@ class BlobsUnavailable(ChainError):
         )
 
 
-class ChainMismatch(DeployFailed):
-    def __init__(self, name: str, expected: int, found: int, shown_url: str) -> None:
-        self.expected, self.found = expected, found
-        super().__init__(
-            f"{name} is chain {expected}, but {shown_url} is a node of chain {found}: correct the URL or the chain_id"
-        )
-
-
-class PrecompileMissing(DeployFailed):
-    def __init__(self, chain_id: int, shown_url: str, name: str, rule: str, address: int) -> None:
-        self.chain_id, self.name, self.rule, self.address = chain_id, name, rule, address
-        super().__init__(
-            f"chain {chain_id}, by its node at {shown_url}, lacks the precompile {name} ({rule}) at 0x{address:x}, and"
-            " the contracts call it: deploy to a chain with Ethereum's upgrade Osaka; start anvil without --hardfork"
-        )
-
-
-class BookTaken(DeployFailed):
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"the address book {path} is there already: {why}; pass another --address-book or move it")
-
-
-class JournalInvalid(DeployFailed):
-    pass
-
-
-class JournalStale(DeployFailed):
-    pass
-
-
-class DeploymentRunning(DeployFailed):
-    def __init__(self, folder: str) -> None:
-        super().__init__(f"another deployment writes into {folder}: wait for its end, or pass another --address-book")
-
-
-class ContractTooLarge(DeployFailed):
-    def __init__(self, name: str, what: str, size: int, limit: int, rule: str) -> None:
-        self.name, self.size, self.limit = name, size, limit
-        super().__init__(
-            f"{name} has {size:,} bytes of {what}, and chains take {limit:,} ({rule}): split it, or optimise for size"
-        )
-
-
-class DeployerUnfunded(DeployFailed):
-    def __init__(self, account: str, balance: int, needed: int) -> None:
-        self.account, self.balance, self.needed = account, balance, needed
-        super().__init__(
-            f"{account} must hold {ether(needed)} ether to deploy and lacks {ether(needed - balance)}: send it that,"
-            " or try again when fees are lower"
-        )
-
-
-class NotConfirmed(DeployFailed):
-    def __init__(self) -> None:
-        super().__init__("nothing was sent: answer y, or pass --yes where nobody can answer")
-
-
-class DeploymentPending(DeployFailed):
-    def __init__(self, call: str, transaction: str) -> None:
-        self.transaction = transaction
-        super().__init__(
-            f"{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits"
-            " for it"
-        )
-
-
-class DeploymentReverted(DeployFailed):
-    def __init__(self, call: str, transaction: str) -> None:
-        self.transaction = transaction
-        super().__init__(
-            f"{call} failed on the chain (transaction {transaction}): look it up in an explorer, then run the same"
-            " command again, which sends it anew"
-        )
-
-
-class CodeMismatch(DeployFailed):
-    def __init__(self, name: str, address: str, what: str) -> None:
-        self.name, self.address = name, address
-        super().__init__(
-            f"{name} at {address}: {what}; build the version that was deployed, or move the journal away to deploy anew"
-        )
-
-
-class WiringWrong(DeployFailed):
-    def __init__(self, what: str, found: str, expected: str) -> None:
-        self.what, self.found, self.expected = what, found, expected
-        super().__init__(f"{what} is {found} instead of {expected}: do not use this deployment; deploy anew")
-
-
 class CellProverEnded(ChainError):
     def __init__(self, pid: int) -> None:
         super().__init__(
@@ -248,28 +174,15 @@ class CellProverEnded(ChainError):
         )
 
 
-class RelayFailed(ChainError):
-    """A drand relay gave no proof of `round`; the others may."""
+class RelayFailed(FaultError, ChainError):
+    """A drand relay gave no proof of the round in its URL; the others may."""
 
-    def __init__(self, url: str, round: int, what: str) -> None:
-        self.url, self.round = url, round
-        super().__init__(f"{url}: {what}")
-
-
-class RelayUnreachable(RelayFailed):
-    pass
-
-
-class RelayAnswerMalformed(RelayFailed):
-    pass
-
-
-class RelayRoundWrong(RelayFailed):
-    pass
-
-
-class RelaySignatureInvalid(RelayFailed):
-    pass
+    MESSAGES: ClassVar = {
+        "RelayUnreachable": "{url}: {why}",
+        "RelayAnswerMalformed": "{url}: {why}",
+        "RelayRoundWrong": "{url}: it answers with round {found}",
+        "RelaySignatureInvalid": "{url}: its signature is not the chain's on this round",
+    }
 
 
 class RandomnessUnavailable(ChainError):

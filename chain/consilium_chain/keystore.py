@@ -98,7 +98,7 @@ def write_private_file(path: Path, content: str | bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """On return the names in it outlast a power cut, as fsync sees to for a file's bytes."""
+    """On return the names in the folder outlast a power cut, as a file's bytes do after fsync."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -112,7 +112,7 @@ def exposing(path: Path) -> int:
 
 
 def read_private_file(path: Path) -> str:
-    """Reads a file that only its owner may read. Raises KeystoreError where it is missing or open to others."""
+    """Reads a file that only its owner may read. Raises KeystoreError if it is missing or open to others."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:

@@ -21,7 +21,7 @@ TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
 
 
 class AccountSettings(BaseModel):
-    """What whoever acts on chain needs."""
+    """Settings of an account that acts on chain."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,7 +47,7 @@ class AccountSettings(BaseModel):
 
 
 class NodeSettings(AccountSettings):
-    """What every node needs."""
+    """Settings of every node."""
 
     artifacts: Annotated[
         Places, Field(description="folder or URL of the artifact store, or several: the first this node's own")
@@ -66,7 +66,7 @@ SettingsType = TypeVar("SettingsType", bound=BaseModel)
 
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
-    """Raises ConfigInvalid with every fault and where it stands."""
+    """Raises ConfigInvalid with every fault and its line."""
     what = f"the configuration {path}"
     try:
         raw = path.read_bytes()

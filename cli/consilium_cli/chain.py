@@ -97,12 +97,12 @@ def _account(network: Network, keystore: Path | None, password_file: Path | None
 
 
 def _confirm(survey: Survey, agreed: bool) -> None:
-    from consilium_chain.errors import NotConfirmed
+    from consilium_chain.errors import DeployFailed
 
     if agreed or survey.gas == 0:
         return
     if not sys.stdin.isatty() or not typer.confirm(f"Deploy to chain {survey.chain_id}?"):
-        raise NotConfirmed
+        raise DeployFailed("NotConfirmed")
 
 
 def _show(name: str, shown_url: str, survey: Survey) -> None:

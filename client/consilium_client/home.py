@@ -201,7 +201,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
             if len(approved) != 1:
                 raise ConsentError("WhichTask", approved=", ".join(map(str, approved)) or "none")
             (number,) = approved
-        return self.node_settings(number, self.settings.reader().place(number))
+        return self.node_settings(number, self.settings.reader().folder_name(number))
 
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""

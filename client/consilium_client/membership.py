@@ -28,9 +28,9 @@ class Membership:
     def find(self) -> int | None:
         """The account's index on chain now; None if the task does not list it."""
         if self._role is Role.VOTER:
-            nodes = [voter.node for voter in self._ledger.voters(self._task)]
+            nodes = [voter.node for voter in self._ledger.tasks.voters(self._task)]
         else:
-            nodes = [hospital.node for hospital in self._ledger.hospitals(self._task)]
+            nodes = [hospital.node for hospital in self._ledger.tasks.hospitals(self._task)]
         return nodes.index(self._ledger.address) if self._ledger.address in nodes else None
 
     def require(self) -> int:
@@ -40,7 +40,7 @@ class Membership:
             if (index := self.find()) is not None:
                 self.index = index
                 return index
-            block = self._ledger.connection.next_block(block)
+            block = self._ledger.connection.blocks.wait_after(block)
         raise NodeError("NotInTask", task=self._task, account=self._ledger.address)
 
     def stands(self, state: TaskState) -> bool:

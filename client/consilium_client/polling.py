@@ -39,7 +39,7 @@ class Payouts:
         if self._told is None:
             self._told = last
         while self._told < last:
-            payout = self._ledger.explain(self._task, self._told + 1, self._ledger.address)
+            payout = self._ledger.tasks.explain(self._task, self._told + 1, self._ledger.address)
             self._told += 1
             emit(
                 "settled", round=self._told, reason=payout.reason.name, reward=str(payout.reward),

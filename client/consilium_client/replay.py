@@ -48,7 +48,7 @@ class PublicRecord:
         """
         if self._task.spec.statistics == "schema":
             return public_sums(self._task.spec.data)
-        state = self._ledger.round_state(self._task.number, STATISTICS_ROUND)
+        state = self._ledger.tasks.round_state(self._task.number, STATISTICS_ROUND)
         if state.outcome is not Outcome.SETTLED:
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")
         found = self.sums.cohort_sum(STATISTICS_ROUND, 0, state)
@@ -71,7 +71,7 @@ class PublicRecord:
 
         The contract takes it from the aggregator: voters see that it is not of the aggregator's own choosing.
         """
-        published = self._ledger.canaries_set(self._task.number, round_)
+        published = self._ledger.record.canaries_set(self._task.number, round_)
         if published is None:
             raise RecordIncomplete(f"what the canaries of round {round_} take back is not on this chain node")
         expected = self.sums.retreat(round_).digest

@@ -25,7 +25,7 @@ class JoinedTask:
 
 def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
     """Raises ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch, Refused (TaskUnknown)."""
-    params = ledger.params(number)
+    params = ledger.tasks.params(number)
     raw = store.get_file(params.spec_hash)
     spec = parse_task_spec(raw)
     if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):

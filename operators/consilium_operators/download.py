@@ -8,7 +8,8 @@ from pathlib import Path
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Hospital, Outcome, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Hospital, Outcome, members
+from consilium_chain.rpc.event_logs import Event
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_verify.report import Report, derived
@@ -51,9 +52,9 @@ def download(
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
         verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()), files={},
     )  # fmt: skip
-    hospitals = ledger.hospitals(number)
+    hospitals = ledger.tasks.hospitals(number)
     proof = Proof(
-        task=number, operator=ledger.state(number).operator, chain_id=index.chain_id, contract=index.contract,
+        task=number, operator=ledger.tasks.state(number).operator, chain_id=index.chain_id, contract=index.contract,
         spec_hash=index.spec_hash, model_sha256=digest, rounds=_proofs(ledger, joined, checked.rounds, hospitals),
     )  # fmt: skip
     card = model_card(index, joined.spec, proof, hospitals)
@@ -67,7 +68,7 @@ def _proofs(
     endings = {
         event.values["round"]: event
         for name in ("RoundSettled", "RoundVoided")
-        for event in ledger.task_events(name, joined.number)
+        for event in ledger.logs.of_task(name, joined.number)
     }
     return tuple(_proof(ledger, joined, report, hospitals, endings[report.subject.round]) for report in reports)
 
@@ -76,13 +77,13 @@ def _proof(
     ledger: Ledger, joined: JoinedTask, report: Report, hospitals: Sequence[Hospital], ending: Event
 ) -> RoundProof:
     round_, params = report.subject.round, joined.params
-    state = ledger.round_state(joined.number, round_)
+    state = ledger.tasks.round_state(joined.number, round_)
     statistics = round_ == STATISTICS_ROUND
     count = params.statistics_blobs if statistics else params.update_blobs
     cohorts = []
     for cohort in members(state.viable_cohorts if state.outcome is Outcome.SETTLED else 0):
-        present = ledger.cohort_members(joined.number, round_, cohort) & state.survivors
-        hashes = ledger.expected_blob_hashes(joined.number, round_, cohort, count)
+        present = ledger.tasks.cohort_members(joined.number, round_, cohort) & state.survivors
+        hashes = ledger.tasks.expected_blob_hashes(joined.number, round_, cohort, count)
         chosen = [hospitals[index] for index in members(present)]
         cohorts.append(
             CohortProof(

@@ -106,7 +106,7 @@ def propose(
     dialogue.require(is_agreed, f"\nPropose it, and pay {tokens(params.pool)} tokens?")
     store.put_file(raw)
     before = ledger.connection.ether()
-    number = ledger.propose(params)
+    number = ledger.operator.propose(params)
     dialogue.say(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
     dialogue.say(
         f"Next: hospitals, voters and the aggregator {params.aggregator} join within {spec.windows.join:,} s;\n"
@@ -121,11 +121,11 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate, dialogue:
     connection = ledger.connection
     dialogue.say(
         f"\naccount {ledger.address}\n"
-        f"holds   {tokens(ledger.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
+        f"holds   {tokens(ledger.token.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
         f"pays    {tokens(params.pool)} tokens into the pool, and about"
-        f" {ether(found.operator.total * connection.present_fee())} ether of gas"
+        f" {ether(found.operator.total * connection.fees.present())} ether of gas"
     )
-    free = ledger.stake_of(params.aggregator, Role.AGGREGATOR).free
+    free = ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free
     if free < params.aggregator_bond:
         dialogue.warn(
             f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake, and cannot join before"
@@ -135,8 +135,8 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate, dialogue:
 
 def _same_again(ledger: Ledger, params: TaskParams, agreed: Agreed, dialogue: Dialogue) -> bool:
     """True if a second task of this very file was agreed to. Raises OperatorError (AlreadyProposed)."""
-    known = ledger.proposals(ledger.address, params.spec_hash)
-    still = [number for number in known if ledger.state(number).phase is not Phase.ENDED]
+    known = ledger.record.proposals(ledger.address, params.spec_hash)
+    still = [number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED]
     if not still:
         if known:
             dialogue.say(f"        once more: task {', '.join(map(str, known))} was by this very file, and is over")
@@ -151,8 +151,8 @@ def _same_again(ledger: Ledger, params: TaskParams, agreed: Agreed, dialogue: Di
 
 def _require_funds(ledger: Ledger, amount: int, gas: int) -> None:
     """Raises Unfunded."""
-    missing = max(amount - ledger.balance(ledger.address), 0)
-    missing_wei = max(gas * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    missing = max(amount - ledger.token.balance(ledger.address), 0)
+    missing_wei = max(gas * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise unfunded(ledger.address, missing, missing_wei)
 
@@ -161,9 +161,9 @@ def fund(ledger: Ledger, number: int, whole_tokens: int, agreed: bool, dialogue:
     """Adds whole tokens to a task's pool. Raises Refused (TaskUnknown, WrongPhase, NotOperator), Unfunded and
     OperatorError (BondOutweighed, ProposalNotConfirmed): nothing is sent then.
     """
-    params, amount = ledger.params(number), whole_tokens * TOKEN
+    params, amount = ledger.tasks.params(number), whole_tokens * TOKEN
     try:
-        ledger.try_fund(number, amount)
+        ledger.operator.try_fund(number, amount)
     except Refused as error:
         if error.name != "ParamsInvalid":
             raise
@@ -172,7 +172,7 @@ def fund(ledger: Ledger, number: int, whole_tokens: int, agreed: bool, dialogue:
     _show_funding(ledger, number, params, amount, dialogue)
     _require_funds(ledger, amount, FUND_GAS_LIMIT)
     dialogue.require(agreed, f"\nAdd {tokens(amount)} tokens to the pool of task {number}?")
-    ledger.fund(number, amount)
+    ledger.operator.fund(number, amount)
     dialogue.say(f"the pool of task {number} has {tokens(params.pool + amount)} tokens")
 
 
@@ -187,7 +187,7 @@ def _show_funding(ledger: Ledger, number: int, params: TaskParams, amount: int, 
         f" aggregator {tokens(before.aggregator)}, then {tokens(after.aggregator)}\n"
         f"  the aggregator's bond of {tokens(params.aggregator_bond)} tokens allows {most} to be added\n"
         f"account {account}\n"
-        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
+        f"holds   {tokens(ledger.token.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
     )
 
 
@@ -195,17 +195,17 @@ def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
     """Lets no further round of a task begin. Raises Refused (NotOperator, AlreadyStopped, TaskUnknown) and
     OperatorError (ProposalNotConfirmed).
     """
-    state = ledger.state(number)
+    state = ledger.tasks.state(number)
     if state.phase is Phase.JOINING:
         words = "It ends at once"
     else:
-        until = last_round(replace(state, stopping=True), ledger.params(number).rounds)
+        until = last_round(replace(state, stopping=True), ledger.tasks.params(number).rounds)
         words = f"It is in round {state.round}: rounds up to {until} are played and paid"
     question = f"Stop task {number}? {words}, bonds come free, and the rest of the pool comes back."
     dialogue.require(agreed, question)
-    ledger.stop(number)
-    if ledger.state(number).phase is Phase.ENDED:
-        ledger.claim_refund()
+    ledger.operator.stop(number)
+    if ledger.tasks.state(number).phase is Phase.ENDED:
+        ledger.operator.claim_refund()
         dialogue.say(f"task {number} has ended, and the rest of its pool is in the operator's account")
     else:
         dialogue.say(f"task {number} ends with round {until}; `consilium operator refund` then brings the rest back")
@@ -213,6 +213,6 @@ def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
 
 def refund(ledger: Ledger, dialogue: Dialogue) -> None:
     """Takes the rest of ended tasks' pools into the operator's account."""
-    owed = ledger.refundable(ledger.address)
-    ledger.claim_refund()
+    owed = ledger.tasks.refundable(ledger.address)
+    ledger.operator.claim_refund()
     dialogue.say(f"{tokens(owed)} tokens came back to {ledger.address}")

@@ -11,7 +11,6 @@ from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     INVALID_SCORE,
     STATISTICS_ROUND,
-    Event,
     Outcome,
     Phase,
     SlashReason,
@@ -21,7 +20,8 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
 from consilium_chain.rounds.machine import WAITING
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.event_logs import Event
+from consilium_chain.rpc.retry import retry_policy
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.live import Fields, Waiting, Words, chain_unreachable
 from consilium_core.logs import emit
@@ -41,32 +41,32 @@ class Watcher:
         self._ledger, self._task = ledger, task
         self._next_block = ledger.deployment.first_block
         self._span = LONGEST_SPAN
-        self._deadlines = Deadlines(ledger.params(task))
+        self._deadlines = Deadlines(ledger.tasks.params(task))
 
     def run(self) -> None:
         """Until the task has ended."""
-        while not patient_turns()(self._turn):
-            patient_turns()(self._ledger.connection.next_block, self._next_block - 1)
+        while not retry_policy()(self._turn):
+            retry_policy()(self._ledger.connection.blocks.wait_after, self._next_block - 1)
 
     def _turn(self) -> bool:
         """Logs the new events, or a part of them. Returns True once the task is over. A node that does not answer
         leaves no event half logged.
         """
-        latest = self._ledger.connection.block_number()
+        latest = self._ledger.connection.blocks.number()
         if latest < self._next_block:
             return False
         last = min(latest, self._next_block + self._span - 1)
         try:
-            found = list(self._ledger.events(self._next_block, last))
+            found = list(self._ledger.logs.between(self._next_block, last))
         except ChainUnreachable:
-            self._ledger.connection.block_number()  # raises where it answers nothing at all
+            self._ledger.connection.blocks.number()  # raises where it answers nothing at all
             if last == self._next_block:
                 raise
             self._span = (last - self._next_block + 1) // 2
             return False
         self._span = min(2 * self._span, LONGEST_SPAN)
         own = [event for event in found if event.values.get("taskId") == self._task]
-        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in own}}
+        times = {block: self._ledger.connection.blocks.time_of(block) for block in {event.block for event in own}}
         self._next_block = last + 1
         for event in own:
             place = {"block": event.block, "block_time": times[event.block]}
@@ -78,17 +78,17 @@ class Watcher:
     def tell_status(self) -> None:
         """Logs the task's state, then each round that is over. Raises ChainUnreachable."""
         ledger, task = self._ledger, self._task
-        state, params = ledger.state(task), ledger.params(task)
+        state, params = ledger.tasks.state(task), ledger.tasks.params(task)
         has_deadline = state.deadline != 0 and state.phase not in WAITING
         emit(
             "status", task_number=task, phase=state.phase.name, round=state.round, rounds=params.rounds,
-            seconds_left=max(0, state.deadline - ledger.connection.now()) if has_deadline else None,
-            hospitals=len(ledger.hospitals(task)), max_hospitals=params.max_hospitals,
-            voters=len(ledger.voters(task)), max_voters=params.max_voters, aggregator=state.aggregator_joined,
+            seconds_left=max(0, state.deadline - ledger.connection.blocks.now()) if has_deadline else None,
+            hospitals=len(ledger.tasks.hospitals(task)), max_hospitals=params.max_hospitals,
+            voters=len(ledger.tasks.voters(task)), max_voters=params.max_voters, aggregator=state.aggregator_joined,
             pool_left=str(state.pool_left), pool=str(params.pool),
         )  # fmt: skip
         for round_ in rounds_over(state):
-            found = ledger.round_state(task, round_)
+            found = ledger.tasks.round_state(task, round_)
             emit(
                 "round", round=round_, outcome=found.outcome.name, reason=found.void_reason.name,
                 medians=list(found.medians), accepted=list(members(found.accepted_cohorts)),

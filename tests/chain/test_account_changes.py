@@ -20,9 +20,9 @@ STAKED = 3 * BOND
 def staked(chain: LocalChain, role: Role, tokens: int = STAKED) -> Ledger:
     """An account that no other test has."""
     ledger = chain.funded(tokens)
-    ledger.stake(role, tokens)
+    ledger.staking.stake(role, tokens)
     if role is Role.VOTER:
-        ledger.register_voter_key(voter_key(ledger.connection.signer))
+        ledger.voter.register_key(voter_key(ledger.connection.signer))
     return ledger
 
 
@@ -37,18 +37,18 @@ def task_with(chain: LocalChain, role: Role, account: Ledger) -> TaskDriver:
         case Role.AGGREGATOR:
             driver.aggregator = account
             driver.params = replace(driver.params, aggregator=account.address)
-            driver.task = driver.operator.propose(driver.params)
+            driver.task = driver.operator.operator.propose(driver.params)
     return driver
 
 
 def join(ledger: Ledger, role: Role, task: int) -> None:
     match role:
         case Role.HOSPITAL:
-            ledger.join_as_hospital(task, 10, TransportKey.generate())
+            ledger.hospital.join(task, 10, TransportKey.generate())
         case Role.VOTER:
-            ledger.join_as_voter(task)
+            ledger.voter.join(task)
         case Role.AGGREGATOR:
-            ledger.join_as_aggregator(task)
+            ledger.aggregator.join(task)
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -58,33 +58,33 @@ def test_stake_moves_to_another_account_and_a_bond_after_its_task(local_chain: L
     other = driver.nodes[0] if role is not Role.HOSPITAL else driver.judges[0]
     assert other.address != old.address
 
-    old.unstake(role, 2 * BOND)  # what is free; what remains backs the bond
-    old.unstake(role, BOND)
+    old.staking.unstake(role, 2 * BOND)  # what is free; what remains backs the bond
+    old.staking.unstake(role, BOND)
     with refused("StillUnbonding"):
-        old.withdraw([0])
+        old.staking.withdraw([0])
     local_chain.pass_time(LOCAL_UNBONDING)
-    old.withdraw([0])
+    old.staking.withdraw([0])
     with refused("StillBacking", node=old.address, locked=BOND):
-        old.withdraw([1])
-    moved = old.balance(old.address)
+        old.staking.withdraw([1])
+    moved = old.token.balance(old.address)
     assert moved == 2 * BOND
     new = local_chain.funded(0)
-    old.transfer(new.address, moved)
-    new.stake(role, moved)
+    old.token.transfer(new.address, moved)
+    new.staking.stake(role, moved)
     if role is Role.VOTER:
-        new.register_voter_key(voter_key(new.connection.signer))
+        new.voter.register_key(voter_key(new.connection.signer))
     with pytest.raises(Refused):  # nobody takes another's place in a task
         join(new, role, driver.task)
     following = task_with(local_chain, role, new)
     join(new, role, following.task)
-    assert new.stake_of(new.address, role).locked == BOND
+    assert new.staking.stake_of(new.address, role).locked == BOND
 
     # The old account goes on in its task: the bond answers for it to the end, and rewards are its own.
     driver.first_round().form().commit_all().publish()
     driver.draw().judge([[500]])
     assert driver.phase is Phase.ENDED
-    old.release_bond(driver.task, old.address)
-    old.withdraw([1])
-    assert old.balance(old.address) == BOND
-    assert old.stake_of(old.address, role).active == 0
+    old.staking.release_bond(driver.task, old.address)
+    old.staking.withdraw([1])
+    assert old.token.balance(old.address) == BOND
+    assert old.staking.stake_of(old.address, role).active == 0
     assert local_chain.unaccounted() == 0

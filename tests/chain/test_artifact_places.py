@@ -31,7 +31,7 @@ from consilium_chain.errors import (
 )
 from consilium_chain.rounds.disputes import Shown
 from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStatement
-from consilium_chain.rpc.connection import without_secrets
+from consilium_chain.rpc.endpoint import without_secrets
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_core.logs import log_to

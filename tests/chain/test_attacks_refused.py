@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger.ledger import CommittedUpdate
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
 from consilium_zk.constants import BLS_MODULUS
@@ -28,14 +28,16 @@ def committing(local_chain: LocalChain) -> TaskDriver:
 def refuse_commitment(task: TaskDriver, update: CommittedUpdate, index: int = 1) -> None:
     node = task.nodes[index]
     with refused("OpeningInvalid", hospital=node.address):
-        node.commit_update(task.task, task.round, update)
+        node.hospital.commit_update(task.task, task.round, update)
     assert not task.round_state.committed >> index & 1
 
 
 def rogue_point(task: TaskDriver) -> Commitment:
     """Com(X) − ΣC: with it the cohort's sum would be X, whatever the others committed to."""
     target = commit(from_scalars([7] * 4096))
-    others = [point for points in task.operator.committed_points(task.task, task.round).values() for point in points]
+    others = [
+        point for points in task.operator.record.committed_points(task.task, task.round).values() for point in points
+    ]
     return weighted_sum([target, *map(negate_point, others)], [1] * (1 + len(others)))
 
 
@@ -95,15 +97,15 @@ def test_commit_update_refuses_opening_of_other_blobs(local_chain: LocalChain) -
     swapped = honest.points[128:] + honest.points[:128]
     for points in (swapped, honest.points[:128] * 2, to_eip2537(first) + to_eip2537(second)):
         refuse_commitment(task, CommittedUpdate(points, honest.opening), index=0)
-    task.nodes[0].commit_update(task.task, 0, honest)
+    task.nodes[0].hospital.commit_update(task.task, 0, honest)
 
 
 def test_commit_update_refuses_rogue_blob_beside_a_known_one(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms={"statistics_blobs": 2}).join()
     first, second, known, wanted = (task.make_update(0).blobs[0] for _ in range(4))
-    task.nodes[0].commit_update(task.task, 0, task.committed(0, 0, [first, second]))
+    task.nodes[0].hospital.commit_update(task.task, 0, task.committed(0, 0, [first, second]))
     rogue = weighted_sum([commit(wanted), commit(second)], [1, -1])
-    challenge = task.nodes[1].challenge(task.task, 0, task.nodes[1].address, [commit(known), rogue])
+    challenge = task.nodes[1].messages.challenge(task.task, 0, task.nodes[1].address, [commit(known), rogue])
     points = to_eip2537(commit(known)) + to_eip2537(rogue)
     refuse_commitment(task, CommittedUpdate(points, open_combined([known, wanted], challenge)))
 
@@ -128,7 +130,9 @@ def test_commit_update_refuses_malformed_points(
     committing: TaskDriver, points: bytes, proof: bytes, error: str
 ) -> None:
     with refused(error):
-        committing.nodes[0].commit_update(committing.task, 0, CommittedUpdate(points, Opening(0, Proof(proof))))
+        committing.nodes[0].hospital.commit_update(
+            committing.task, 0, CommittedUpdate(points, Opening(0, Proof(proof)))
+        )
 
 
 def test_commit_update_refuses_point_outside_subgroup(committing: TaskDriver) -> None:
@@ -148,31 +152,33 @@ def test_commit_update_refuses_outsider(committing: TaskDriver, local_chain: Loc
     outsider = local_chain.funded()
     update = committing.make_update(0)
     with refused("NotAMember", taskId=committing.task, account=outsider.address):
-        outsider.commit_update(committing.task, 0, update.committed)
+        outsider.hospital.commit_update(committing.task, 0, update.committed)
 
 
 def test_commit_update_refuses_voter(committing: TaskDriver) -> None:
     judge = committing.judges[0]
     with refused("NotAMember", account=judge.address):
-        judge.commit_update(committing.task, 0, committing.make_update(0).committed)
+        judge.hospital.commit_update(committing.task, 0, committing.make_update(0).committed)
 
 
 def test_commit_update_refuses_second_commitment(committing: TaskDriver) -> None:
     committing.commit(0)
     with refused("AlreadyCommitted", account=committing.nodes[0].address):
-        committing.nodes[0].commit_update(committing.task, 0, committing.make_update(0).committed)
+        committing.nodes[0].hospital.commit_update(committing.task, 0, committing.make_update(0).committed)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_commit_update_refuses_wrong_blob_count(committing: TaskDriver, count: int) -> None:
     update = committing.make_update(0).committed
     with refused("PointsWrong", given=128 * count, wanted=128):
-        committing.nodes[0].commit_update(committing.task, 0, CommittedUpdate(update.points * count, update.opening))
+        committing.nodes[0].hospital.commit_update(
+            committing.task, 0, CommittedUpdate(update.points * count, update.opening)
+        )
 
 
 def test_commit_update_refuses_other_round(committing: TaskDriver) -> None:
     with refused("WrongRound", actual=0, given=1):
-        committing.nodes[0].commit_update(committing.task, 1, committing.make_update(0, round_=1).committed)
+        committing.nodes[0].hospital.commit_update(committing.task, 1, committing.make_update(0, round_=1).committed)
 
 
 def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
@@ -180,10 +186,10 @@ def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
     late = committing.make_update(1)
     committing.pass_deadline()
     with refused("PhaseOver", taskId=committing.task):
-        committing.nodes[1].commit_update(committing.task, 0, late.committed)
+        committing.nodes[1].hospital.commit_update(committing.task, 0, late.committed)
     committing.tick()
     with refused("WrongPhase", actual=Phase.UPLOADING, wanted=Phase.COMMITTING):
-        committing.nodes[1].commit_update(committing.task, 0, late.committed)
+        committing.nodes[1].hospital.commit_update(committing.task, 0, late.committed)
 
 
 def one_bit_changed(cohort: PublishedCohort) -> PublishedCohort:
@@ -200,7 +206,7 @@ def test_publish_refuses_changed_blob_and_takes_the_right_one_after(committing: 
     after_refusal = committing.phase
     assert after_refusal is Phase.UPLOADING  # nothing of a refused batch stays
     committing.publish()
-    assert committing.operator.expected_blob_hashes(committing.task, 0, 0, 1)[0][1:] != bytes(31)
+    assert committing.operator.tasks.expected_blob_hashes(committing.task, 0, 0, 1)[0][1:] != bytes(31)
     assert committing.phase is Phase.FORMING
     assert expected.blobs
 
@@ -254,7 +260,9 @@ def test_fix_survivors_refuses_anybody_but_the_aggregator(committing: TaskDriver
     committing.commit_all()
     hospital = committing.nodes[0]
     with refused("NotAggregator", caller=hospital.address):
-        hospital.connection.send(hospital._tasks.functions.fixSurvivors(committing.task, 0, 0b11))
+        hospital.connection.transactions.send(
+            hospital.contracts.tasks.contract.functions.fixSurvivors(committing.task, 0, 0b11)
+        )
 
 
 def test_fix_survivors_refuses_a_hospital_that_never_committed(local_chain: LocalChain) -> None:
@@ -263,15 +271,15 @@ def test_fix_survivors_refuses_a_hospital_that_never_committed(local_chain: Loca
     task.pass_deadline()
     task.tick()
     with refused("SurvivorsInvalid", survivors=0b11):
-        task.aggregator.publish_sums(task.task, 0, CohortsFate(0b11), [])
+        task.aggregator.aggregator.publish_sums(task.task, 0, CohortsFate(0b11), [])
 
 
 def test_fix_survivors_refuses_a_second_set(committing: TaskDriver) -> None:
     """Two sets of survivors would give the difference of two sums: one hospital's update."""
     committing.commit_all()
-    committing.aggregator.publish_sums(committing.task, 0, CohortsFate(0b11), [])
+    committing.aggregator.aggregator.publish_sums(committing.task, 0, CohortsFate(0b11), [])
     with refused("WrongPhase", actual=Phase.PUBLISHING, wanted=Phase.UPLOADING):
-        committing.aggregator.publish_sums(committing.task, 0, CohortsFate(0b01), [])
+        committing.aggregator.aggregator.publish_sums(committing.task, 0, CohortsFate(0b01), [])
 
 
 def test_commit_update_refuses_opening_at_a_chosen_point(committing: TaskDriver) -> None:

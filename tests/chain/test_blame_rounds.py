@@ -40,7 +40,7 @@ def judge(task: TaskDriver, genuine: Sequence[int], canary: Sequence[int]) -> li
     if isinstance(task, CanaryDriver) and task.round_state.viable_cohorts:
         task.open()
     else:
-        task.operator.settle(task.task, task.round)
+        task.operator.phases.settle(task.task, task.round)
     return ballots
 
 
@@ -53,16 +53,16 @@ def turned(task: TaskDriver) -> int | None:
 
 def test_only_the_aggregator_accuses_and_only_in_masked_tasks(local_chain: LocalChain) -> None:
     task = two_cohorts(local_chain).to_committing().commit_all()
-    task.aggregator.fix_survivors(task.task, 1, 0b111111)
+    task.aggregator.aggregator.fix_survivors(task.task, 1, 0b111111)
     said = ACCUSATION.accusation, ACCUSATION.evidence
     with refused("NotAggregator", caller=task.nodes[0].address):
-        task.nodes[0].accuse_cohort(task.task, 1, 0, *said)
-    task.aggregator.accuse_cohort(task.task, 1, 0, *said)
+        task.nodes[0].aggregator.accuse_cohort(task.task, 1, 0, *said)
+    task.aggregator.aggregator.accuse_cohort(task.task, 1, 0, *said)
     with refused("CohortUnknown", cohort=0):
-        task.aggregator.accuse_cohort(task.task, 1, 0, *said)
-    assert task.operator.accusations(task.task, 1) == {0: ACCUSATION}
+        task.aggregator.aggregator.accuse_cohort(task.task, 1, 0, *said)
+    assert task.operator.record.accusations(task.task, 1) == {0: ACCUSATION}
     assert (task.phase, task.round_state.dropped_cohorts) == (Phase.PUBLISHING, 0b01)
-    task.aggregator.publish_sums(task.task, 1, CohortsFate(), [task.cohort_sum(1, range(6))])
+    task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(), [task.cohort_sum(1, range(6))])
     assert task.phase is Phase.BLAMING
 
     plain = TaskDriver(local_chain).to_committing().commit_all()
@@ -76,42 +76,45 @@ def test_hospitals_testify_in_two_steps_and_the_aggregator_names_in_the_third(lo
     both, late, silent = accused
 
     def testify(hospital: int, testimony: bytes, step: int) -> None:
-        task.nodes[hospital].testify(task.task, 1, step, testimony)
-        now = task.operator.connection.now()
-        assert dispute_step(task.operator.state(task.task), task.params.publish_window, now) == step
+        task.nodes[hospital].hospital.testify(task.task, 1, step, testimony)
+        now = task.operator.connection.blocks.now()
+        assert dispute_step(task.operator.tasks.state(task.task), task.params.publish_window, now) == step
 
     assert (task.phase, task.round_state.accused) == (Phase.BLAMING, bit_map(accused))
-    assert (task.operator.accusations(task.task, 1), task.operator.accusations(task.task, 0)) == ({0: ACCUSATION}, {})
-    assert task.operator.testimonies(task.task, 1) == ({}, {})
+    assert (task.operator.record.accusations(task.task, 1), task.operator.record.accusations(task.task, 0)) == (
+        {0: ACCUSATION},
+        {},
+    )
+    assert task.operator.record.testimonies(task.task, 1) == ({}, {})
     testify(both, b"points", 0)
     testify(both, b"other points", 0)
     for stranger in (task.nodes[others[0]], task.judges[0], aggregator):
         with refused("NotAMember", account=stranger.address):
-            stranger.testify(task.task, 1, 0, b"points")
+            stranger.hospital.testify(task.task, 1, 0, b"points")
     with refused("WrongRound", actual=1, given=0):
-        task.nodes[both].testify(task.task, 0, 0, b"points")
+        task.nodes[both].hospital.testify(task.task, 0, 0, b"points")
     task.pass_to_step(1)
     with refused("WrongStep", actual=1, given=0):
         testify(late, b"points", 0)
     testify(late, b"points", 1)
     testify(both, b"seeds", 1)
     with refused("PhaseNotOver", taskId=task.task):
-        aggregator.name_culprits(task.task, 1, bit_map(accused))
+        aggregator.aggregator.name_cheaters(task.task, 1, bit_map(accused))
     task.pass_to_step(2)
     with refused("PhaseOver", taskId=task.task):
-        task.nodes[silent].testify(task.task, 1, 1, b"seeds")
-    assert task.operator.testimonies(task.task, 1) == ({both: b"points"}, {both: b"seeds", late: b"points"})
+        task.nodes[silent].hospital.testify(task.task, 1, 1, b"seeds")
+    assert task.operator.record.testimonies(task.task, 1) == ({both: b"points"}, {both: b"seeds", late: b"points"})
 
     for wrong in ([], others, [silent, others[0]], [6]):
         with refused("CulpritsInvalid", hospitals=bit_map(wrong)):
-            aggregator.name_culprits(task.task, 1, bit_map(wrong))
+            aggregator.aggregator.name_cheaters(task.task, 1, bit_map(wrong))
     with refused("NotAggregator", caller=task.nodes[both].address):
-        task.nodes[both].name_culprits(task.task, 1, bit_map([silent]))
-    aggregator.name_culprits(task.task, 1, bit_map([silent]))
+        task.nodes[both].aggregator.name_cheaters(task.task, 1, bit_map([silent]))
+    aggregator.aggregator.name_cheaters(task.task, 1, bit_map([silent]))
     state = task.round_state
     assert (task.phase, state.named, state.guilty) == (Phase.DRAWING, bit_map([silent]), 0)
     with refused("WrongPhase", actual=Phase.DRAWING, wanted=Phase.BLAMING):
-        aggregator.name_culprits(task.task, 1, bit_map([both]))
+        aggregator.aggregator.name_cheaters(task.task, 1, bit_map([both]))
 
 
 # What it comes to
@@ -159,13 +162,13 @@ def test_round_without_a_sum_is_settled_all_the_same(
     if dropped:
         task.pass_to_step(2)
         with refused("CulpritsInvalid"):
-            task.aggregator.name_culprits(task.task, 1, bit_map([task.cohort(1)[0]]))
+            task.aggregator.aggregator.name_cheaters(task.task, 1, bit_map([task.cohort(1)[0]]))
     ballots = judge(task.name(named), [0, 0], [0, 0])
     wanted = expected(task, ballots, turned(task))
     assert (wanted.void, wanted.accepted, wanted.guilty) == (VoidReason.NONE, 0, bit_map(named))
     assert set(reasons(wanted, Role.VOTER)) == {Reason.PAID}
     assert_as_expected(task, wanted)
-    assert task.operator.canaries_set(task.task, 1) is None
+    assert task.operator.record.canaries_set(task.task, 1) is None
     assert (task.round, task.phase) == (2, Phase.FORMING)
     assert task.form().phase is Phase.COMMITTING
 
@@ -181,7 +184,7 @@ def test_who_was_left_out_of_the_survivors_does_not_testify_but_may_be_named(
     task.publish(survivors=[i for i in range(7) if i != left_out], accused=[large])
     assert task.round_state.accused == bit_map([left_out, *rest])
     with refused("NotAMember", account=task.nodes[left_out].address):
-        task.nodes[left_out].testify(task.task, 1, 0, b"points")
+        task.nodes[left_out].hospital.testify(task.task, 1, 0, b"points")
     task.pass_to_step(2)
     ballots = judge(task.name([left_out] if is_named else rest), [60_000] * 2, [])
     wanted = expected(task, ballots, None)
@@ -198,11 +201,13 @@ def test_statistics_without_a_sum_end_the_task_and_slash_whose_doing_it_is(
     task = one_cohort(local_chain).join().commit_all()
     task.publish(accused=[0])
     task.name([1]).draw().judge([[0 if agrees else DOES_NOT_MATCH]] * 3)
-    state = task.operator.round_state(task.task, 0)
+    state = task.operator.tasks.round_state(task.task, 0)
     culprit, aggregator = task.nodes[1].address, task.aggregator.address
     reason = VoidReason.NO_SUMS if agrees else VoidReason.MISMATCHED
     assert (state.outcome, state.void_reason, state.guilty) == (Outcome.VOID, reason, 0b10 if agrees else 0)
-    told = [task.operator.explain(task.task, 0, account) for account in (culprit, task.nodes[0].address, aggregator)]
+    told = [
+        task.operator.tasks.explain(task.task, 0, account) for account in (culprit, task.nodes[0].address, aggregator)
+    ]
     if agrees:
         assert slashes(task) == [(culprit, SLASH, SlashReason.FALSE_UPLOAD)]
         assert [one.reason for one in told] == [PayoutReason.FALSE_UPLOAD, PayoutReason.VOID, PayoutReason.VOID]
@@ -221,12 +226,12 @@ def test_aggregator_that_accuses_and_names_nobody_is_slashed(local_chain: LocalC
         task.tick()
     task.pass_deadline()
     with refused("PhaseOver", taskId=task.task):
-        task.aggregator.name_culprits(task.task, 1, 0b001)
+        task.aggregator.aggregator.name_cheaters(task.task, 1, 0b001)
     task.tick()
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     assert (state.outcome, state.void_reason, state.guilty) == (Outcome.VOID, VoidReason.NOT_PUBLISHED, 0)
     assert slashes(task) == [(task.aggregator.address, AGGREGATOR_SLASH, SlashReason.NOT_PUBLISHED)]
-    told = [task.operator.explain(task.task, 1, one.address).reason for one in (*task.nodes, task.aggregator)]
+    told = [task.operator.tasks.explain(task.task, 1, one.address).reason for one in (*task.nodes, task.aggregator)]
     assert told == [PayoutReason.VOID] * 3 + [PayoutReason.NOT_PUBLISHED]
     assert (task.round, task.phase) == (2, Phase.FORMING)
 
@@ -236,7 +241,7 @@ def test_nobody_is_guilty_by_too_few_ballots(local_chain: LocalChain) -> None:
     ballots: Scores = [[0], None, None]
     task.name([0]).draw().vote(ballots)
     task.pass_deadline()
-    task.operator.settle(task.task, 1)
+    task.operator.phases.settle(task.task, 1)
     wanted = expected(task, ballots, None)
     assert (wanted.void, wanted.guilty) == (VoidReason.TOO_FEW_SCORES, 0)
     assert {reason for _, _, reason in slashes(task)} == {SlashReason.NOT_REVEALED}

@@ -47,7 +47,7 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     state = task.round_state
     assert (state.summed_cohorts, state.turned_cohorts) == (0, 0)  # nobody can tell yet
     shown = [task.shown_sum(cohort, range(3)) for cohort in range(2)]
-    hashes = [task.operator.expected_blob_hashes(task.task, 1, cohort, 1)[0] for cohort in range(2)]
+    hashes = [task.operator.tasks.expected_blob_hashes(task.task, 1, cohort, 1)[0] for cohort in range(2)]
     assert hashes == [versioned_hash(commit(cohort.blobs[0])) for cohort in shown]
     ballots = [
         task.ballot(GOOD, BAD),
@@ -59,7 +59,7 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     task.draw().vote(ballots)
     task.open()
 
-    after = task.operator.round_state(task.task, 1)
+    after = task.operator.tasks.round_state(task.task, 1)
     assert (after.turned_cohorts, after.summed_cohorts) == (turned, 0b11)
     wanted = expected(task, ballots, turned)
     failed = Reason.FAILED_CANARY
@@ -68,7 +68,7 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     # What anybody reads of the published blobs, once it is known how, is the exact sum of what was committed.
     retreat = task.hidden[1].retreat.lanes
     for cohort in range(2):
-        present = list(members(task.operator.cohort_members(task.task, 1, cohort)))
+        present = list(members(task.operator.tasks.cohort_members(task.task, 1, cohort)))
         weights = [task.weight(i, 1) for i in present]
         lanes = unpack(shown[cohort].blobs, task.lanes, CANARY_LAYOUT, sum(weights))
         exact = sum(w * task.updates[1, i].lanes for w, i in zip(weights, present, strict=True))
@@ -127,7 +127,7 @@ def test_second_round_hides_by_its_own_seed_and_retreat(local_chain: LocalChain)
     task.form().commit_all().publish()
     task.draw().vote([task.ballot(GOOD, BAD)] * 2)
     task.open()
-    assert task.operator.round_state(task.task, 2).turned_cohorts == 0b11
+    assert task.operator.tasks.round_state(task.task, 2).turned_cohorts == 0b11
     assert (task.phase, slashes(task)) == (Phase.ENDED, [])
 
 
@@ -136,10 +136,10 @@ def test_second_round_hides_by_its_own_seed_and_retreat(local_chain: LocalChain)
 
 @pytest.mark.parametrize("driver", [TaskDriver, CanaryDriver])
 def test_digests_task_settles_without_a_blob_transaction(local_chain: LocalChain, driver: type[TaskDriver]) -> None:
-    first = local_chain.treasury.connection.block_number()
+    first = local_chain.treasury.connection.blocks.number()
     task = driver(local_chain, voters=2, terms={"digests": True, "rounds": 1})
     task.to_scoring()
-    assert task.operator.round_state(task.task, 0).outcome is Outcome.SETTLED
+    assert task.operator.tasks.round_state(task.task, 0).outcome is Outcome.SETTLED
     if isinstance(task, CanaryDriver):
         ballots = [task.ballot([60_000], [-80_000])] * 2
         task.vote(ballots)
@@ -154,7 +154,7 @@ def test_digests_task_settles_without_a_blob_transaction(local_chain: LocalChain
 
 def test_blobs_task_sends_blobs(local_chain: LocalChain) -> None:
     """What the test above counts is there to be counted."""
-    first = local_chain.treasury.connection.block_number()
+    first = local_chain.treasury.connection.blocks.number()
     CanaryDriver(local_chain).to_scoring()
     assert local_chain.blob_transactions(first) == 2
 
@@ -173,11 +173,11 @@ def test_publication_that_was_begun_goes_on_where_it_was_left(
     task = driver(local_chain, hospitals=4, terms={"cohorts": 2, "digests": digests}).to_committing().commit_all()
     sums = [task.shown_sum(cohort, range(4)) for cohort in range(2)]
     sums = [replace(one, digests=[versioned_hash(commit(blob)) for blob in one.blobs]) for one in sums]
-    send = task.aggregator.publish_digests if digests else task.aggregator.publish_sums
+    send = task.aggregator.aggregator.publish_digests if digests else task.aggregator.aggregator.publish_sums
     send(task.task, 1, CohortsFate(0b1111), sums[:1], task.canaries)
     first_phase = task.phase
     assert first_phase is Phase.PUBLISHING
-    before = task.aggregator.said_of_publication(task.task, 1)
+    before = task.aggregator.record.published_so_far(task.task, 1)
     assert before.published == {(0, 0)}
     assert before.canaries == task.canaries
     assert before.summed == (set() if task.canaries else {(0, 0)})
@@ -191,7 +191,7 @@ def test_digests_are_refused_in_a_task_of_blobs(local_chain: LocalChain) -> None
     total = task.cohort_sum(0, range(2))
     total = replace(total, digests=[versioned_hash(commit(total.blobs[0]))])
     with refused("NotByDigest", taskId=task.task):
-        task.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [total])
+        task.aggregator.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [total])
 
 
 # What does not match
@@ -211,10 +211,10 @@ def test_word_of_most_slashes_the_aggregator_and_of_few_goes_unpaid(
         assert isinstance(task, CanaryDriver)
         task.open()
     else:
-        task.operator.settle(task.task, 1)
+        task.operator.phases.settle(task.task, 1)
     wanted = expected(task, ballots, 0 if has_canaries and words == 2 else None)
     assert (wanted.void is VoidReason.MISMATCHED) == (words == 3)
-    assert task.operator.round_state(task.task, 1).mismatched == (1 << words) - 1
+    assert task.operator.tasks.round_state(task.task, 1).mismatched == (1 << words) - 1
     if words == 3:
         assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.MISMATCHED)]
     assert_as_expected(task, wanted)
@@ -237,7 +237,7 @@ def test_statistics_that_do_not_match_slash_the_aggregator(local_chain: LocalCha
     task = TaskDriver(local_chain, voters=3, terms={"digests": True}).join().commit_all()
     task.publish()
     task.draw().judge([[DOES_NOT_MATCH], [DOES_NOT_MATCH], [0]])
-    assert task.operator.round_state(task.task, 0).void_reason is VoidReason.MISMATCHED
+    assert task.operator.tasks.round_state(task.task, 0).void_reason is VoidReason.MISMATCHED
     assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.MISMATCHED)]
     assert local_chain.unaccounted() == 0
 
@@ -246,7 +246,7 @@ def test_plain_blobs_cannot_be_said_not_to_match(local_chain: LocalChain) -> Non
     """There the score is one like any other, and a very bad one."""
     task = TaskDriver(local_chain, voters=3).to_scoring()
     task.judge([[DOES_NOT_MATCH]] * 3)
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     assert (state.outcome, state.mismatched, state.medians) == (Outcome.SETTLED, 0, (DOES_NOT_MATCH,))
 
 
@@ -262,7 +262,7 @@ def test_round_that_is_not_opened_slashes_the_aggregator(local_chain: LocalChain
     task.vote(ballots)
     if silent:
         task.pass_deadline()
-    task.operator.settle(task.task, 1)
+    task.operator.phases.settle(task.task, 1)
     assert task.phase is Phase.OPENING
     with refused("PhaseNotOver", taskId=task.task):
         task.tick()
@@ -283,10 +283,10 @@ def test_opening_one_cohort_of_two_is_not_enough(local_chain: LocalChain) -> Non
     task.vote([task.ballot(GOOD, BAD)] * 2)
     task.open(lambda opened: opened[:1], settle_gas=10**8)
     with refused("CohortsNotOpened", opened=0b01, wanted=0b11):
-        task.operator.settle(task.task, 1)
+        task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     task.tick()
-    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
 
 
 # Withheld uploads
@@ -308,7 +308,7 @@ def test_withheld_upload_costs_the_hospital_and_the_aggregators_fee(
         ballots = [[60_000]] * 2
         task.judge(ballots)
     assert (task.nodes[1].address, even_part, SlashReason.WITHHELD_UPLOAD) in slashes(task)
-    assert task.operator.hospitals(task.task)[1].bond == BOND - even_part
+    assert task.operator.tasks.hospitals(task.task)[1].bond == BOND - even_part
     wanted = expected(task, ballots, 0 if isinstance(task, CanaryDriver) else None)
     assert reasons(wanted, Role.HOSPITAL) == [Reason.PAID, Reason.WITHHELD, Reason.PAID]
     assert_as_expected(task, wanted)
@@ -325,7 +325,7 @@ def test_withheld_slash_is_what_the_terms_say_up_to_the_fee(
     task.publish(survivors=[0])
     task.draw().judge([[1_000]])
     assert [amount for _, amount, _ in slashes(task)] == [slash] * bool(slash)
-    payout = task.operator.explain(task.task, 1, task.nodes[1].address)
+    payout = task.operator.tasks.explain(task.task, 1, task.nodes[1].address)
     assert (payout.reason, payout.slash) == (PayoutReason.WITHHELD, slash)
 
 
@@ -394,11 +394,11 @@ def test_opening_refuses_what_is_not_the_hidden_sum(
     task.draw().vote([task.ballot([60_000], [-80_000])])
     with refused("BlobMismatch", cohort=0, blob=0):
         task.open()
-    task.operator.settle(task.task, 1)
+    task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     task.tick()
     assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_OPENED)]
-    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
     assert task.events("Rewarded") == []
 
 
@@ -452,7 +452,9 @@ def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
     opened, hidden = revealed.opened(), revealed.hidden[2]
     revealed.open()
     with refused("WrongPhase", actual=Phase.ENDED, wanted=Phase.OPENING):
-        revealed.aggregator.open_canaries(revealed.task, 2, hidden.seed, hidden.retreat.points, opened, SETTLE_GAS)
+        revealed.aggregator.aggregator.open_canaries(
+            revealed.task, 2, hidden.seed, hidden.retreat.points, opened, SETTLE_GAS
+        )
 
 
 @pytest.mark.parametrize(
@@ -512,32 +514,36 @@ def test_opening_is_refused_before_all_have_revealed(local_chain: LocalChain) ->
         task.open()
     task.reveal(1)
     task.open()
-    assert task.operator.round_state(task.task, 1).outcome is Outcome.SETTLED
+    assert task.operator.tasks.round_state(task.task, 1).outcome is Outcome.SETTLED
 
 
 def test_canaries_are_set_once_before_publication_and_only_where_there_are_some(local_chain: LocalChain) -> None:
     task = CanaryDriver(local_chain).to_committing().commit_all()
     assert isinstance(task, CanaryDriver)
     with refused("CanaryRound", taskId=task.task, round=1):  # nobody may show the sum's hash beside the canary's
-        task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [task.cohort_sum(0, range(2))])
-    task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
-    calls = task.aggregator._tasks.functions
+        task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [task.cohort_sum(0, range(2))])
+    task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
+    calls = task.aggregator.contracts.tasks.contract.functions
     with refused("CanariesNotSet", taskId=task.task, round=1):
-        task.aggregator.connection.send(calls.publish(task.task, 1, 0, 0, 0, 1))
+        task.aggregator.connection.transactions.send(calls.publish(task.task, 1, 0, 0, 0, 1))
     said = task.hiding().canaries
     other = local_chain.funded()
     with refused("NotAggregator", caller=other.address):
-        other.connection.send(
-            other._tasks.functions.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest)
+        other.connection.transactions.send(
+            other.contracts.tasks.contract.functions.setCanaries(
+                task.task, 1, said.seed_commitment, said.retreat_digest
+            )
         )
-    task.aggregator.connection.send(calls.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest))
+    task.aggregator.connection.transactions.send(
+        calls.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest)
+    )
     with refused("CanariesAlreadySet", taskId=task.task, round=1):
-        task.aggregator.connection.send(calls.setCanaries(task.task, 1, bytes(32), bytes(32)))
-    assert task.operator.canaries_set(task.task, 1) == said
+        task.aggregator.connection.transactions.send(calls.setCanaries(task.task, 1, bytes(32), bytes(32)))
+    assert task.operator.record.canaries_set(task.task, 1) == said
 
     plain = TaskDriver(local_chain).to_committing().commit_all()
     with refused("NotACanaryRound", taskId=plain.task, round=1):
-        plain.aggregator.publish_sums(plain.task, 1, CohortsFate(0b11), [], said)
+        plain.aggregator.aggregator.publish_sums(plain.task, 1, CohortsFate(0b11), [], said)
 
 
 def test_ballots_of_a_canary_round_hold_two_scores_of_each_cohort(local_chain: LocalChain) -> None:

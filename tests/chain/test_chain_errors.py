@@ -113,11 +113,11 @@ def test_connection_names_url_when_the_node_turns_strange(
     monkeypatch.setattr(Impostor, "body", body)
     ledger = Ledger(connection, BOOK)
     for attempt in (
-        connection.block_number,
-        connection.now,
-        lambda: connection.send_ether(connection.address, 1),
-        lambda: connection.header(0),
-        ledger.task_count,
+        connection.blocks.number,
+        connection.blocks.now,
+        lambda: connection.transactions.send_ether(connection.address, 1),
+        lambda: connection.blocks.header(0),
+        ledger.tasks.count,
     ):
         with pytest.raises(ChainUnreachable, match=impostor):
             attempt()
@@ -131,8 +131,8 @@ def test_a_provider_that_refuses_to_answer_is_one_that_does_not(impostor: str, m
     monkeypatch.setattr(Impostor, "body", limit)
     ledger = Ledger(connection, BOOK)
     for attempt in (
-        connection.block_number, connection.now, connection.ether, lambda: connection.header(0), ledger.task_count,
-        lambda: ledger.state(1),
+        connection.blocks.number, connection.blocks.now, connection.ether, lambda: connection.blocks.header(0),
+        ledger.tasks.count, lambda: ledger.tasks.state(1),
     ):  # fmt: skip
         with pytest.raises(ChainUnreachable, match="daily request count exceeded"):
             attempt()
@@ -142,11 +142,11 @@ def test_connection_names_url_when_the_node_goes_away() -> None:
     with LocalNode() as node:
         connection = Connection(node.url, Account.create())
     for attempt in (
-        connection.block_number,
-        connection.now,
-        lambda: connection.next_block(0),
-        lambda: connection.send_ether(connection.address, 1),
-        lambda: connection.header(0),
+        connection.blocks.number,
+        connection.blocks.now,
+        lambda: connection.blocks.wait_after(0),
+        lambda: connection.transactions.send_ether(connection.address, 1),
+        lambda: connection.blocks.header(0),
     ):
         with pytest.raises(ChainUnreachable, match=node.url):
             attempt()
@@ -154,8 +154,12 @@ def test_connection_names_url_when_the_node_goes_away() -> None:
 
 def test_connection_names_block_that_the_node_has_not(local_chain: LocalChain) -> None:
     for reading in (
-        local_chain.treasury.connection.header,
-        lambda number: list(local_chain.treasury.connection.calls_of(local_chain.treasury._tasks, number, number)),
+        local_chain.treasury.connection.blocks.header,
+        lambda number: list(
+            local_chain.treasury.connection.blocks.calls_of(
+                local_chain.treasury.contracts.tasks.contract, number, number
+            )
+        ),
     ):
         with pytest.raises(ChainUnreachable, match=rf"{local_chain.node.url} .*no block 1000000000"):
             reading(10**9)
@@ -163,9 +167,9 @@ def test_connection_names_block_that_the_node_has_not(local_chain: LocalChain) -
 
 def test_reader_without_account_cannot_send(local_chain: LocalChain) -> None:
     reader = Connection(local_chain.node.url)
-    assert reader.block_number() > 0
+    assert reader.blocks.number() > 0
     with pytest.raises(ValueError, match="read only"):
-        reader.send_ether(local_chain.treasury.address, 1)
+        reader.transactions.send_ether(local_chain.treasury.address, 1)
 
 
 def test_ledger_refuses_address_book_of_another_chain(local_chain: LocalChain) -> None:

@@ -16,16 +16,16 @@ WINDOW = SHARED_WINDOWS["join_window"]
 def missed_in(task: TaskDriver) -> list[Missed]:
     """What all of a task's events tell, read as a watcher reads them."""
     ledger = task.operator
-    deadlines = Deadlines(ledger.params(task.task))
-    events = ledger.events(ledger.deployment.first_block, ledger.connection.block_number())
+    deadlines = Deadlines(ledger.tasks.params(task.task))
+    events = ledger.logs.between(ledger.deployment.first_block, ledger.connection.blocks.number())
     own = [event for event in events if event.values.get("taskId") == task.task]
-    found = [deadlines.take(event, ledger.connection.time_of(event.block)) for event in own]
+    found = [deadlines.take(event, ledger.connection.blocks.time_of(event.block)) for event in own]
     return [one for one in found if one is not None]
 
 
 def pass_deadline(task: TaskDriver) -> None:
-    state = task.operator.state(task.task)
-    task.chain.pass_time(state.deadline + LATE - task.operator.connection.now())
+    state = task.operator.tasks.state(task.task)
+    task.chain.pass_time(state.deadline + LATE - task.operator.connection.blocks.now())
 
 
 def addresses(*ledgers: Ledger) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def test_voters_that_neither_score_nor_reveal_are_named(local_chain: LocalChain)
         pass_deadline(task)
         task.tick().reveal(0)
         pass_deadline(task)
-        task.operator.settle(task.task, task.round)
+        task.operator.phases.settle(task.task, task.round)
         scoring, revealing = missed_in(task)
     assert (scoring.phase, scoring.missing, scoring.acted) == (Phase.SCORING, addresses(task.judges[2]), 2)
     assert (revealing.phase, revealing.missing, revealing.acted) == (Phase.REVEALING, addresses(task.judges[1]), 1)
@@ -76,8 +76,8 @@ def test_task_that_too_few_joined_says_how_many_more_it_needs(local_chain: Local
     with local_chain.undone():
         task = TaskDriver(local_chain, terms=SHARED_WINDOWS | {"min_hospitals": 2})
         if aggregator:
-            task.aggregator.join_as_aggregator(task.task)
-        task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate())
+            task.aggregator.aggregator.join(task.task)
+        task.nodes[0].hospital.join(task.task, 10, TransportKey.generate())
         pass_deadline(task)
         (missed,) = missed_in(task.tick())
     more = ("1 of at least 2 hospitals", "1 of at least 1 voters")

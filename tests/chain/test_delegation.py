@@ -15,15 +15,17 @@ INDEX_BITS = 48  # of a fraction of a unit, by share; what is finer does not div
 
 
 def delegate(delegator: Ledger, node: Ledger, role: Role, amount: int) -> None:
-    staking = delegator._staking.functions
-    delegator.connection.send(delegator._token.functions.approve(delegator.deployment.staking, amount))
-    delegator.connection.send(staking.delegate(node.address, role, amount))
+    staking = delegator.contracts.staking.contract.functions
+    delegator.connection.transactions.send(
+        delegator.contracts.token.contract.functions.approve(delegator.deployment.staking, amount)
+    )
+    delegator.connection.transactions.send(staking.delegate(node.address, role, amount))
 
 
 def shares_of(delegator: Ledger, node: Ledger, role: Role) -> tuple[int, int]:
     """A delegator's shares and what they are worth."""
     shares, amount, _ = delegator.connection.call(
-        delegator._staking.functions.positionOf(delegator.address, node.address, role)
+        delegator.contracts.staking.contract.functions.positionOf(delegator.address, node.address, role)
     )
     return int(shares), int(amount)
 
@@ -39,7 +41,7 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     local_chain.pass_time(LOCAL_VESTING)  # what the nodes earned before is theirs
     for node in (good, bad):
         delegate(backer, node, Role.HOSPITAL, BACKING)
-    stakes = {node.address: node.stake_of(node.address, Role.HOSPITAL).active for node in (good, bad)}
+    stakes = {node.address: node.staking.stake_of(node.address, Role.HOSPITAL).active for node in (good, bad)}
     task.join(rows=[10, 10])
     task.first_round()
     task.form().commit_all().publish()
@@ -52,7 +54,7 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     assert slashed["account"] == bad.address
     local_chain.pass_time(LOCAL_VESTING)
     part = paid[good.address] * BACKING // stakes[good.address]
-    claimable = backer.claimable(backer.address, good.address, Role.HOSPITAL)
+    claimable = backer.staking.claimable(backer.address, good.address, Role.HOSPITAL)
     shares, _ = shares_of(backer, good, Role.HOSPITAL)  # the more, the more a slash took from the node before
     # What does not divide now is missing, and what did not divide of the node's rewards before is there.
     assert abs(claimable - part) <= 4 * (shares >> INDEX_BITS)
@@ -62,29 +64,29 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     assert expected - 2 <= left <= expected
     assert books(local_chain).difference == 0
 
-    wallet = backer.balance(backer.address)
-    backer.connection.send(backer._staking.functions.claim(good.address, Role.HOSPITAL))
-    assert backer.balance(backer.address) == wallet + claimable
+    wallet = backer.token.balance(backer.address)
+    backer.connection.transactions.send(backer.contracts.staking.contract.functions.claim(good.address, Role.HOSPITAL))
+    assert backer.token.balance(backer.address) == wallet + claimable
     assert books(local_chain).difference == 0
 
 
 def test_delegator_leaves_with_its_stake_after_unbonding(local_chain: LocalChain) -> None:
     (node,) = local_chain.staked(Role.VOTER, 1)
     backer = local_chain.funded()
-    before = backer.balance(backer.address)
+    before = backer.token.balance(backer.address)
     delegate(backer, node, Role.VOTER, BACKING)
     assert worth(backer, backer.address) == before - BACKING  # delegations to others do not count
     shares, amount = shares_of(backer, node, Role.VOTER)
     assert amount == BACKING
-    staking = backer._staking.functions
+    staking = backer.contracts.staking.contract.functions
     with refused("SharesInsufficient", shares=shares, wanted=shares + 1):
-        backer.connection.send(staking.startUnbonding(node.address, Role.VOTER, shares + 1))
-    backer.connection.send(staking.startUnbonding(node.address, Role.VOTER, shares))
+        backer.connection.transactions.send(staking.startUnbonding(node.address, Role.VOTER, shares + 1))
+    backer.connection.transactions.send(staking.startUnbonding(node.address, Role.VOTER, shares))
     with refused("StillUnbonding"):
-        backer.connection.send(staking.withdraw(0))
+        backer.connection.transactions.send(staking.withdraw(0))
     local_chain.pass_time(LOCAL_UNBONDING)
-    backer.connection.send(staking.withdraw(0))
-    assert backer.balance(backer.address) == before
+    backer.connection.transactions.send(staking.withdraw(0))
+    assert backer.token.balance(backer.address) == before
     assert books(local_chain).difference == 0
 
 
@@ -98,18 +100,20 @@ def test_delegate_refuses_who_is_no_node(local_chain: LocalChain) -> None:
 def test_stake_registers_once_and_tops_up(local_chain: LocalChain, role: Role) -> None:
     node = local_chain.funded()
     for wanted in (0, BOND, BOND, 2 * BOND):
-        node.stake(role, wanted)
-        assert node.stake_of(node.address, role).free == wanted
+        node.staking.stake(role, wanted)
+        assert node.staking.stake_of(node.address, role).free == wanted
     assert books(local_chain).difference == 0
 
 
 def test_take_stock_tells_what_is_missing() -> None:
     with LocalChain() as chain:  # its own: what is given away here would be missing in every other test
         stranger, node = chain.funded(), chain.funded()
-        held = stranger.balance(stranger.address)
+        held = stranger.token.balance(stranger.address)
         others = [account for account in chain.accounts if account != stranger.address]
         assert take_stock(chain.treasury, SUPPLY, others).difference == held
-        node.stake(Role.VOTER, BOND)
+        node.staking.stake(Role.VOTER, BOND)
         # Tokens sent by plain transfer are nobody's: they show as a difference, and are not taken for rounding.
-        stranger.connection.send(stranger._token.functions.transfer(stranger.deployment.staking, 10**6))
+        stranger.connection.transactions.send(
+            stranger.contracts.token.contract.functions.transfer(stranger.deployment.staking, 10**6)
+        )
         assert books(chain).difference == 10**6

@@ -30,30 +30,22 @@ from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import same_but
 from consilium_chain.errors import (
     BlobsUnavailable,
-    BookTaken,
     ChainUnreachable,
-    CodeMismatch,
     ConfigInvalid,
     ContractsNotBuilt,
-    ContractTooLarge,
-    DeployerUnfunded,
-    DeploymentPending,
-    DeploymentReverted,
-    DeploymentRunning,
-    JournalInvalid,
-    JournalStale,
-    PrecompileMissing,
-    WiringWrong,
+    DeployFailed,
 )
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc import abi, connection, local_node
+from consilium_chain.rpc import abi, local_node, transactions
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
 from consilium_chain.tasks.task_spec import TOKEN
+from consilium_core.units import ether
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
+from raised_faults import raises_fault
 from web3.types import RPCEndpoint
 
 STEPS = 8
@@ -119,7 +111,7 @@ class Site:
         return self.node().nonce(with_pending=True)
 
     def rpc(self, method: str, *arguments: Any) -> Any:
-        answer = self.node()._web3.provider.make_request(RPCEndpoint(method), list(arguments))
+        answer = self.node().web3.provider.make_request(RPCEndpoint(method), list(arguments))
         assert "error" not in answer, answer
         return answer.get("result")
 
@@ -148,7 +140,7 @@ def own_chain(tmp_path: Path) -> Iterator[Site]:
 
 def new_site(url: str, folder: Path) -> Site:
     key = secrets.token_bytes(32)
-    Connection(url, Account.from_key(FAUCET_KEY)).send_ether(Account.from_key(key).address, GAS_MONEY)
+    Connection(url, Account.from_key(FAUCET_KEY)).transactions.send_ether(Account.from_key(key).address, GAS_MONEY)
     return Site(url, key, folder)
 
 
@@ -160,9 +152,9 @@ def test_deployment_serves_a_ledger(site: Site, beacon: Any) -> None:
     assert deployment.beacon_kind == beacon.contract
     ledger = Ledger(site.node(), Deployment.read(site.book))
     terms = task_params(ledger.address)
-    task = ledger.propose(terms)
-    assert ledger.params(task) == terms
-    assert ledger.balance(ledger.address) == (LOCAL.token.supply or 0) * TOKEN - terms.pool
+    task = ledger.operator.propose(terms)
+    assert ledger.tasks.params(task) == terms
+    assert ledger.token.balance(ledger.address) == (LOCAL.token.supply or 0) * TOKEN - terms.pool
     assert site.node().read("Staking", deployment.staking, "vestingPeriod") == LOCAL.vesting
 
 
@@ -172,8 +164,8 @@ def test_chain_without_blobs_takes_tasks_that_publish_by_digest(site: Site) -> N
     ledger = Ledger(site.node(), Deployment.read(site.book))
     terms = task_params(ledger.address)
     with pytest.raises(BlobsUnavailable, match=r'chain 31337 .* publication = "digests"'):
-        ledger.propose(terms)
-    assert ledger.params(ledger.propose(replace(terms, digests=True))).digests
+        ledger.operator.propose(terms)
+    assert ledger.tasks.params(ledger.operator.propose(replace(terms, digests=True))).digests
 
 
 def test_deployment_onto_existing_token(site: Site, tmp_path: Path) -> None:
@@ -241,7 +233,7 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
 
 def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site = own_chain
-    monkeypatch.setattr(connection, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(transactions, "LOOK_AGAIN", 0.1)
     broadcast, forgotten = CutNode.broadcast, list[str]()
 
     def forgetful(node: CutNode, signed: Signed, call: str) -> None:
@@ -265,7 +257,7 @@ def test_finished_deployment_sends_nothing_again(site: Site) -> None:
 
 def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
     site.cut(2, after_sending=False)
-    site.node().send_ether(Account.create().address, 1)
+    site.node().transactions.send_ether(Account.create().address, 1)
     site.deploy()
     assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7, 8]
 
@@ -274,13 +266,13 @@ def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pyte
     site = own_chain
     stop_mining(site)
     with monkeypatch.context() as patch:
-        patch.setattr(connection, "RECEIPT_TIMEOUT", 0.2)
+        patch.setattr(transactions, "RECEIPT_TIMEOUT", 0.2)
         for _ in range(2):
-            with pytest.raises(
-                DeploymentPending, match=r"deploy ConsiliumToken .* run the same command again"
+            with raises_fault(
+                DeployFailed, "DeploymentPending", match=r"deploy ConsiliumToken .* run the same command again"
             ) as caught:
                 site.deploy()
-            assert caught.value.transaction == site.steps()["ConsiliumToken"]["transaction"]
+            assert caught.value.values["transaction"] == site.steps()["ConsiliumToken"]["transaction"]
     site.rpc("anvil_setIntervalMining", 1)
     site.deploy()
     assert site.nonce() == STEPS
@@ -321,7 +313,7 @@ def test_step_that_arrives_under_another_hash_is_not_sent_again(own_chain: Site)
 def test_step_that_failed_on_the_chain_is_sent_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(node_module, "TRANSACTION_GAS_LIMIT", 250_000)
-        with pytest.raises(DeploymentReverted, match="deploy ConsiliumToken failed on the chain"):
+        with raises_fault(DeployFailed, "DeploymentReverted", match="deploy ConsiliumToken failed on the chain"):
             site.deploy()
     site.deploy()
     assert site.nonce() == STEPS + 1
@@ -337,7 +329,7 @@ def test_constructor_refusal_is_named(site: Site) -> None:
 def test_resuming_with_other_terms_is_refused(site: Site) -> None:
     site.cut(3)
     site.network = LOCAL.model_copy(update={"beacon": PrevrandaoTerms(kind="prevrandao", lookahead=7)})
-    with pytest.raises(JournalStale, match="PrevrandaoBeacon was sent with other code or terms"):
+    with raises_fault(DeployFailed, "JournalStale", match="PrevrandaoBeacon was sent with other code or terms"):
         site.deploy()
     assert site.nonce() == 4
 
@@ -348,14 +340,14 @@ def test_journal_of_another_chain_or_account_is_refused(site: Site, field: str) 
     record = json.loads(site.journal.read_text())
     record[field] = 5 if field == "chain_id" else "0x" + "ab" * 20
     site.journal.write_text(json.dumps(record))
-    with pytest.raises(JournalStale, match=r"is of another .* pass another --address-book"):
+    with raises_fault(DeployFailed, "JournalStale", match=r"is of another .* pass another --address-book"):
         site.begin()
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"chain_id": 31337}', "\x00"])
 def test_malformed_journal_is_refused(site: Site, text: str) -> None:
     site.journal.write_text(text)
-    with pytest.raises(JournalInvalid, match=r"malformed .* restore it, or move it away"):
+    with raises_fault(DeployFailed, "JournalInvalid", match=r"malformed .* restore it, or move it away"):
         site.begin()
     assert site.nonce() == 0
 
@@ -370,7 +362,7 @@ def test_code_that_is_not_the_compiled_one_is_refused(site: Site) -> None:
     for at, why in ((inside, "constructed with other arguments"), (outside, "its code is not the compiled one")):
         changed = bytes(byte ^ (i == at) for i, byte in enumerate(code))
         site.rpc("anvil_setCode", address, "0x" + changed.hex())
-        with pytest.raises(CodeMismatch, match=why):
+        with raises_fault(DeployFailed, "CodeMismatch", match=why):
             site.begin()
     site.rpc("anvil_setCode", address, "0x" + code.hex())
     site.deploy()
@@ -380,10 +372,10 @@ def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None
     site.cut(4)
     node = site.node()
     staking = site.steps()["Staking"]["address"]
-    node.send(node.contract("Staking", staking).functions.setTasks(node.address))
-    with pytest.raises(WiringWrong) as caught:
+    node.transactions.send(node.contract("Staking", staking).functions.setTasks(node.address))
+    with raises_fault(DeployFailed, "WiringWrong") as caught:
         site.deploy()
-    assert (caught.value.what, caught.value.found) == ("Staking.tasks", node.address)
+    assert (caught.value.values["field"], caught.value.values["found"]) == ("Staking.tasks", node.address)
     assert not site.book.exists()
 
 
@@ -391,11 +383,11 @@ def test_address_book_of_another_deployment_is_kept(site: Site) -> None:
     for chain_id, why in ((5, "of chain 5, not of 31337"), (31_337, "no journal book.journal.json")):
         other = made_up_book(chain_id)
         other.write(site.book)
-        with pytest.raises(BookTaken, match=why):
+        with raises_fault(DeployFailed, "BookTaken", match=why):
             site.begin()
         assert Deployment.read(site.book) == other
     site.book.write_text("no book")
-    with pytest.raises(BookTaken, match="malformed"):
+    with raises_fault(DeployFailed, "BookTaken", match="malformed"):
         site.begin()
     assert site.nonce() == 0
 
@@ -424,10 +416,11 @@ def test_chain_without_a_precompile_is_refused(
 ) -> None:
     with chain_of(fork) as node:
         older = new_site(node.url, tmp_path)
-        with pytest.raises(PrecompileMissing, match=f"chain {CHAIN_ID}, .*upgrade Osaka") as caught:
+        with raises_fault(DeployFailed, "PrecompileMissing", match=f"chain {CHAIN_ID}, .*upgrade Osaka") as caught:
             older.begin()
-        found = caught.value
-        assert (found.chain_id, found.name, found.rule, found.address) == (CHAIN_ID, name, rule, address)
+        found = caught.value.values
+        expected = {"chain_id": CHAIN_ID, "precompile": name, "rule": rule, "address": address}
+        assert found == expected | {"url": node.url}
         assert older.nonce() == 0
         assert not older.journal.exists()
 
@@ -441,7 +434,10 @@ def test_every_precompile_that_is_asked_for_answers(site: Site) -> None:
 
 @pytest.mark.parametrize("answer", ["0x", "0x" + "00" * 31 + "01"])
 def test_precompile_that_answers_something_else_is_refused(site: Site, answer: str) -> None:
-    with proxy(site.url, "eth_call", {"result": answer}) as url, pytest.raises(PrecompileMissing, match="0xa,"):
+    with (
+        proxy(site.url, "eth_call", {"result": answer}) as url,
+        raises_fault(DeployFailed, "PrecompileMissing", match="0xa,"),
+    ):
         site.begin(DeployNode(url, Account.from_key(site.key)))
 
 
@@ -465,17 +461,21 @@ def test_contract_above_a_limit_is_refused(site: Site, monkeypatch: pytest.Monke
             if fits:
                 survey.check()
                 continue
-            with pytest.raises(ContractTooLarge) as caught:
+            with raises_fault(DeployFailed, "ContractTooLarge") as caught:
                 survey.check()
-            assert (caught.value.name, caught.value.size, caught.value.limit) == ("PrevrandaoBeacon", size, limit)
+            assert [caught.value.values[name] for name in ("contract", "size", "limit")] == [
+                "PrevrandaoBeacon",
+                size,
+                limit,
+            ]
 
 
 def test_account_without_ether_is_refused(site: Site) -> None:
     site.key = secrets.token_bytes(32)
     survey = site.begin().survey()
-    with pytest.raises(DeployerUnfunded, match="send it that") as caught:
+    with raises_fault(DeployFailed, "DeployerUnfunded", match="send it that") as caught:
         survey.check()
-    assert (caught.value.balance, caught.value.needed) == (0, survey.most)
+    assert caught.value.values["missing"] == caught.value.values["needed"] == ether(survey.most)
 
 
 @pytest.mark.parametrize("beacon", [LOCAL.beacon, QUICKNET_TERMS], ids=lambda terms: terms.kind)
@@ -484,9 +484,9 @@ def test_gas_estimates_are_above_what_is_paid_and_near(site: Site, beacon: Any) 
     survey = site.begin().survey()
     site.deploy()
     for contract in survey.contracts:
-        paid = site.node().gas_of(site.steps()[contract.name]["transaction"])
+        paid = site.node().transactions.gas_of(site.steps()[contract.name]["transaction"])
         assert paid <= contract.gas <= paid * 1.35, (contract.name, paid)
-    assert site.node().gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
+    assert site.node().transactions.gas_of(site.steps()[plan.WIRING]["transaction"]) <= plan.WIRING_GAS
 
 
 @contextmanager
@@ -557,7 +557,7 @@ def test_creation_gas_counts_words_and_zero_bytes() -> None:
 
 
 def test_two_deployments_into_one_folder_are_refused(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(DeploymentRunning, match="wait for its end"), locked(tmp_path):
+    with locked(tmp_path), raises_fault(DeployFailed, "DeploymentRunning", match="wait for its end"), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.deploying.address_book import BEACON_LOOKAHEAD, DRAND_LOOKAHEAD, Deployment
-from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable, RelaySignatureInvalid
+from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.beacons import DrandProver, PrevrandaoProver, open_beacon
@@ -58,38 +58,38 @@ def test_task_runs_on_published_rounds(drand_chain: LocalChain, relays: RelaySer
     assert task.round_state.beacon_request == ROUND
 
     honest = ledger_of(drand_chain, relays.url("another-rounds-signature"), relays.url("v1"))
-    assert not honest.beacon_ready(ROUND)
+    assert not honest.phases.beacon_ready(ROUND)
     with refused("SeedNotReady", request=ROUND):
-        honest.form_cohorts(task.task, ROUND)
+        honest.phases.form_cohorts(task.task, ROUND)
 
     drand_chain.rpc("evm_setNextBlockTimestamp", QUICKNET.start(ROUND))
     drand_chain.rpc("evm_mine")
-    assert honest.beacon_ready(ROUND)
+    assert honest.phases.beacon_ready(ROUND)
     lied_to = ledger_of(drand_chain, relays.url("another-rounds-signature"), relays.url("negated-signature"))
     sent = drand_chain.rpc("eth_getTransactionCount", lied_to.address, "latest")
     with pytest.raises(RandomnessUnavailable) as caught:
-        lied_to.form_cohorts(task.task, ROUND)
-    assert [type(failure) for failure in caught.value.failures] == [RelaySignatureInvalid] * 2
+        lied_to.phases.form_cohorts(task.task, ROUND)
+    assert [failure.name for failure in caught.value.failures] == ["RelaySignatureInvalid"] * 2
     assert drand_chain.rpc("eth_getTransactionCount", lied_to.address, "latest") == sent  # nobody paid for a lie
-    form = honest._tasks.functions.formCohorts
+    form = honest.contracts.tasks.contract.functions.formCohorts
     for case in INVALID:
         with refused("SeedProofInvalid", request=ROUND):
             honest.connection.call(form(task.task, unhexed(case["proof"])))
 
-    honest.form_cohorts(task.task, ROUND)
+    honest.phases.form_cohorts(task.task, ROUND)
     (formed,) = [event for event in task.events("CohortsFormed") if event["round"] == 1]
     point = RoundSignature(unhexed(ROUNDS[ROUND]["point"]))
     assert seed(ROUND, point) == unhexed(ROUNDS[ROUND]["seed"])
     assert formed["seed"] == keccak(keccak(text="CONSILIUM-V1-COHORTS") + seed(ROUND, point))
     assert task.phase is Phase.COMMITTING
     with refused("WrongPhase", taskId=task.task):
-        honest.form_cohorts(task.task, ROUND)
+        honest.phases.form_cohorts(task.task, ROUND)
 
 
 @pytest.mark.parametrize("ahead", range(4))
 def test_request_names_the_first_round_after_the_lookahead(drand_chain: LocalChain, ahead: int) -> None:
     beacon = drand_chain.treasury.connection.contract("DrandBeacon", drand_chain.deployment.beacon)
-    drand_chain.rpc("evm_setNextBlockTimestamp", drand_chain.treasury.connection.now() + 100 + ahead)
+    drand_chain.rpc("evm_setNextBlockTimestamp", drand_chain.treasury.connection.blocks.now() + 100 + ahead)
     drand_chain.rpc("evm_mine")
     block = drand_chain.rpc("eth_getBlockByNumber", "latest", False)  # the chain mines on by itself
     now = int(block["timestamp"], 16)

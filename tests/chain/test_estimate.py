@@ -13,7 +13,7 @@ import pytest
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rpc.connection import MAX_BLOBS_PER_TRANSACTION
+from consilium_chain.rpc.outgoing import MAX_BLOBS_PER_TRANSACTION
 from consilium_chain.tasks.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
 from consilium_chain.tasks.estimate import ChainTerms, Rule, _relayed, estimate
 from consilium_chain.tasks.proposal import task_params
@@ -67,7 +67,7 @@ def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], int]:
     everybody's bonds, which it does in one's name: an estimate has each party's own.
     """
     gas, blobs = Counter[str](), 0
-    for number in range(first_block, chain.treasury.connection.block_number() + 1):
+    for number in range(first_block, chain.treasury.connection.blocks.number() + 1):
         for sent in chain.rpc("eth_getBlockByNumber", hex(number), True)["transactions"]:
             receipt = chain.rpc("eth_getTransactionReceipt", sent["hash"])
             if sent["input"][:10] not in (TRANSFER, RELEASE):
@@ -99,7 +99,7 @@ def test_a_played_task_costs_what_it_was_said_to(
     )  # fmt: skip
     terms = asdict(task_params(spec, bytes(32), ""))
     del terms["aggregator"]
-    first = chain.treasury.connection.block_number() + 1
+    first = chain.treasury.connection.blocks.number() + 1
     kind, more = (CanaryDriver, {"turned": 1}) if canaries else (TaskDriver, {})
     task = kind(
         chain, hospitals=hospitals, voters=voters, lanes=spec.parameters, terms=terms, layout=spec.update_layout,

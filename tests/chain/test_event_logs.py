@@ -17,13 +17,13 @@ def test_events_are_what_web3_makes_of_their_logs() -> None:
         Traffic(chain, 3).steps(60).touch()
         TaskDriver(chain).to_scoring().judge([[50_000]])
         ledger = Ledger(Connection(chain.node.url), chain.deployment)
-        found = {(event.block, event.index): event for event in ledger.events()}
+        found = {(event.block, event.index): event for event in ledger.logs.between()}
         names = {event.name for event in found.values()}
         assert {"Claimed", "CohortsFormed", "HospitalJoined", "RoundSettled", "TaskProposed", "Unbonded"} - names <= {
             "Claimed", "Unbonded",  # as it happens
         }  # fmt: skip
         count = 0
-        for contract in (ledger._tasks, ledger._staking):
+        for contract in (ledger.contracts.tasks.contract, ledger.contracts.staking.contract):
             kinds = {entry["name"] for entry in contract.abi if entry["type"] == "event"}
             for name in kinds:
                 for log in contract.events[name]().get_logs(from_block=0):
@@ -31,7 +31,7 @@ def test_events_are_what_web3_makes_of_their_logs() -> None:
                     assert (event.name, _plain(event.values)) == (name, _plain(dict(log["args"])))
                     assert (event.contract, event.block_hash) == (contract.address, bytes(log["blockHash"]))
                     assert event.transaction == log["transactionHash"].to_0x_hex()
-                    head = ledger.connection.head(event.block)
+                    head = ledger.connection.blocks.head(event.block)
                     assert head is not None
                     assert event.time == head.time
                     count += 1
@@ -49,14 +49,14 @@ def test_an_answer_that_holds_no_logs_is_named(
     ledger = Ledger(Connection(local_chain.node.url), local_chain.deployment)
     if result == "no topics":
         result = [{"address": local_chain.deployment.tasks, "topics": []}]
-    monkeypatch.setattr(ledger.connection._web3.provider, "make_request", lambda *_: {"result": result})
+    monkeypatch.setattr(ledger.connection.web3.provider, "make_request", lambda *_: {"result": result})
     with pytest.raises(ChainUnreachable, match="gives no logs"):
-        ledger.events(0, 1)
+        ledger.logs.between(0, 1)
 
 
 def test_head_is_of_a_block_or_of_none(local_chain: LocalChain) -> None:
     connection = Connection(local_chain.node.url)
-    first = connection.head(0)
+    first = connection.blocks.head(0)
     assert first is not None
-    assert (first.number, first.hash) == (0, connection.block_hash(0))
-    assert connection.head(10**9) is None
+    assert (first.number, first.hash) == (0, connection.blocks.hash_of(0))
+    assert connection.blocks.head(10**9) is None

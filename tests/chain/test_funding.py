@@ -27,21 +27,21 @@ def outweighs(terms: TaskParams, pool: int) -> bool:
 
 def test_what_is_added_is_paid_out_by_all_rounds_and_the_rest_comes_home(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms=TERMS)
-    operator, held = task.operator, task.operator.balance(task.operator.address)
-    task.aggregator.join_as_aggregator(task.task)
-    operator.fund(task.task, 600)
-    task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate())
-    operator.fund(task.task, 6)
-    assert operator.balance(operator.address) == held - 606
-    assert operator.params(task.task) == replace(task.params, pool=POOL + 606)
-    assert operator.state(task.task).pool_left == POOL + 606
+    operator, held = task.operator, task.operator.token.balance(task.operator.address)
+    task.aggregator.aggregator.join(task.task)
+    operator.operator.fund(task.task, 600)
+    task.nodes[0].hospital.join(task.task, 10, TransportKey.generate())
+    operator.operator.fund(task.task, 6)
+    assert operator.token.balance(operator.address) == held - 606
+    assert operator.tasks.params(task.task) == replace(task.params, pool=POOL + 606)
+    assert operator.tasks.state(task.task).pool_left == POOL + 606
     assert [(e["operator"], e["amount"], e["pool"]) for e in task.events("TaskFunded")] == [
         (operator.address, 600, POOL + 600), (operator.address, 6, POOL + 606),
     ]  # fmt: skip
     assert local_chain.unaccounted() == 0
 
-    task.nodes[1].join_as_hospital(task.task, 10, TransportKey.generate())
-    task.judges[0].join_as_voter(task.task)
+    task.nodes[1].hospital.join(task.task, 10, TransportKey.generate())
+    task.judges[0].voter.join(task.task)
     task.first_round().form().commit_all().publish()
     task.draw().judge([[50_000]])
     whole = sum(event["amount"] for event in task.events("Rewarded"))
@@ -52,38 +52,38 @@ def test_what_is_added_is_paid_out_by_all_rounds_and_the_rest_comes_home(local_c
     unplayed = POOL + 606 - (POOL + 606) // 2
     assert (task.phase, ended["refund"]) == (Phase.ENDED, unplayed)
     assert ended["burnt"] == (POOL + 606) // 2 - whole
-    operator.claim_refund()
-    assert operator.refundable(operator.address) == 0
+    operator.operator.claim_refund()
+    assert operator.tasks.refundable(operator.address) == 0
     assert local_chain.unaccounted() == 0
 
 
 def test_all_comes_home_from_a_task_that_nobody_joined(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms=TERMS)
     operator = task.operator
-    operator.claim_refund()  # of other tests' tasks
-    held = operator.balance(operator.address)
-    operator.fund(task.task, 9)
-    operator.stop(task.task)
-    assert operator.refundable(operator.address) == POOL + 9
-    operator.claim_refund()
-    assert operator.balance(operator.address) == held + POOL
+    operator.operator.claim_refund()  # of other tests' tasks
+    held = operator.token.balance(operator.address)
+    operator.operator.fund(task.task, 9)
+    operator.operator.stop(task.task)
+    assert operator.tasks.refundable(operator.address) == POOL + 9
+    operator.operator.claim_refund()
+    assert operator.token.balance(operator.address) == held + POOL
     assert local_chain.unaccounted() == 0
 
 
 def test_to_whom_adding_is_refused(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms=TERMS)
-    stranger, before = local_chain.funded(), local_chain.treasury.params(task.task)
-    for refuse in (stranger.try_fund, stranger.fund):
+    stranger, before = local_chain.funded(), local_chain.treasury.tasks.params(task.task)
+    for refuse in (stranger.operator.try_fund, stranger.operator.fund):
         with refused("NotOperator", caller=stranger.address):
             refuse(task.task, 1)
     with refused("AmountIsZero"):
-        task.operator.try_fund(task.task, 0)
+        task.operator.operator.try_fund(task.task, 0)
     with refused("TaskUnknown", taskId=999_999):
-        task.operator.try_fund(999_999, 1)
-    task.operator.try_fund(task.task, 1)  # what is not allowed to be taken yet is no fault
-    assert local_chain.treasury.params(task.task) == before
+        task.operator.operator.try_fund(999_999, 1)
+    task.operator.operator.try_fund(task.task, 1)  # what is not allowed to be taken yet is no fault
+    assert local_chain.treasury.tasks.params(task.task) == before
     task.join()
-    for refuse in (task.operator.try_fund, task.operator.fund):
+    for refuse in (task.operator.operator.try_fund, task.operator.operator.fund):
         with refused("WrongPhase", actual=Phase.COMMITTING, wanted=Phase.JOINING):
             refuse(task.task, 1)
     assert local_chain.unaccounted() == 0
@@ -95,11 +95,11 @@ def test_the_bond_allows_what_it_says_and_no_unit_more(local_chain: LocalChain, 
     room = room_in_pool(task.params)
     assert room is not None
     with refused("ParamsInvalid", field="aggregatorBond"):
-        task.operator.try_fund(task.task, room + 1)
-    task.operator.fund(task.task, room)
-    assert room_in_pool(task.operator.params(task.task)) == 0
+        task.operator.operator.try_fund(task.task, room + 1)
+    task.operator.operator.fund(task.task, room)
+    assert room_in_pool(task.operator.tasks.params(task.task)) == 0
     with refused("ParamsInvalid", field="aggregatorBond"):
-        task.operator.try_fund(task.task, 1)
+        task.operator.operator.try_fund(task.task, 1)
 
 
 @given(

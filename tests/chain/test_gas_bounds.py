@@ -11,19 +11,14 @@ from typing import Any
 import pytest
 from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, Update, refused
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.signed_updates import SignedUpdate
-from consilium_chain.rpc.connection import (
-    BY_ESTIMATE,
-    GAS_MARGIN,
-    TRANSACTION_GAS_LIMIT,
-    Connection,
-    Pending,
-    Receipt,
-    Sending,
-)
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.outgoing import BY_ESTIMATE, GAS_MARGIN, TRANSACTION_GAS_LIMIT, Pending, Receipt, Sending
+from consilium_chain.rpc.transactions import Transactions
 from consilium_zk.blobs import Blob, add
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
@@ -36,28 +31,35 @@ TRANSACTION = 21_000  # what each costs, whatever it does
 LAYOUT = LaneLayout(bits=16, total_weight=256)
 
 
-class Watched(Connection):
+class Watched(Transactions):
     """Notes what each bounded call takes by the node's estimate, and by its bound."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(ledger.connection.url, ledger.connection.account)
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection.endpoint, connection.signing, connection.fees)
         self.noted: list[tuple[int, int]] = []
 
     def submit(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Pending:
         if sending.gas is not None and not sending.sidecars:
-            sent: Any = {"from": self.address, "to": function.address, "data": function._encode_transaction_data()}
-            self.noted.append((self._web3.eth.estimate_gas(sent), sending.gas))
+            sent: Any = {
+                "from": self.signing.address,
+                "to": function.address,
+                "data": function._encode_transaction_data(),
+            }
+            self.noted.append((self.endpoint.web3.eth.estimate_gas(sent), sending.gas))
         return super().submit(function, sending)
 
 
 def watched(ledger: Ledger) -> Ledger:
-    return Ledger(Watched(ledger), ledger.deployment)
+    connection = Connection(ledger.connection.endpoint.url, ledger.connection.account)
+    connection.transactions = Watched(connection)
+    return Ledger(connection, ledger.deployment)
 
 
 def require_bounded(ledger: Ledger) -> None:
     """All that it sent since the last time, of which there is something, took less than was said."""
-    assert isinstance(ledger.connection, Watched)
-    noted, ledger.connection.noted = ledger.connection.noted, []
+    transactions = ledger.connection.transactions
+    assert isinstance(transactions, Watched)
+    noted, transactions.noted = transactions.noted, []
     assert noted
     assert all(estimate <= gas + TRANSACTION for estimate, gas in noted)
     assert all(gas + GAS_MARGIN <= TRANSACTION_GAS_LIMIT for _, gas in noted)
@@ -79,7 +81,7 @@ class Wide(TaskDriver):
 
     def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         node, commitments = self.nodes[index], [commit(blobs[0])] * len(blobs)
-        challenge = node.challenge(self.task, round_, node.address, commitments)
+        challenge = node.messages.challenge(self.task, round_, node.address, commitments)
         return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
 
     def wide_sum(self, survivors: Sequence[int]) -> PublishedCohort:
@@ -94,16 +96,20 @@ class Wide(TaskDriver):
         found = []
         for index, node in enumerate(self.nodes):
             self.updates[0, index] = self.make_update(index)
-            found.append(node.sign_update(self.task, 0, self.updates[0, index].committed))
+            found.append(node.hospital.sign_update(self.task, 0, self.updates[0, index].committed))
         return found
 
     def commit_relayed(self) -> list[Receipt]:
-        return self.aggregator.commit_updates(self.task, 0, self.signed)
+        return self.aggregator.aggregator.commit_updates(self.task, 0, self.signed)
 
     def show(self, survivors: Sequence[int] | None = None) -> list[Receipt]:
         """Publishes, with these survivors, who are all by default."""
         present = list(range(self.hospitals)) if survivors is None else survivors
-        send = self.aggregator.publish_digests if self.params.digests else self.aggregator.publish_sums
+        send = (
+            self.aggregator.aggregator.publish_digests
+            if self.params.digests
+            else self.aggregator.aggregator.publish_sums
+        )
         return send(self.task, 0, CohortsFate(sum(1 << i for i in present)), [self.wide_sum(present)])
 
     def watch(self) -> Wide:
@@ -118,7 +124,7 @@ def test_commit_is_bounded(local_chain: LocalChain, blobs: int, dealing: int) ->
     update = task.make_update(0)
     dealt = replace(update.committed, dealing=b"\xa5" * dealing)
     for index, given in ((0, dealt), (1, task.make_update(1).committed)):  # the second ends the phase
-        task.nodes[index].commit_update(task.task, 0, given)
+        task.nodes[index].hospital.commit_update(task.task, 0, given)
         require_bounded(task.nodes[index])
     assert task.phase is Phase.UPLOADING
 
@@ -216,17 +222,17 @@ def test_refused_call_is_named_and_nothing_is_sent(many: Wide) -> None:
     wrong = replace(updates[-1], opening=Opening((opening.value + 1) % BLS_MODULUS, opening.proof))
     sent = nonces(task)
     with refused("OpeningInvalid", hospital=wrong.hospital):
-        task.aggregator.commit_updates(task.task, 0, [*updates[:-1], wrong])
+        task.aggregator.aggregator.commit_updates(task.task, 0, [*updates[:-1], wrong])
     committed = task.updates[0, 0].committed
     with refused("OpeningInvalid", hospital=task.nodes[0].address):
-        task.nodes[0].commit_update(task.task, 0, replace(committed, opening=opening))
+        task.nodes[0].hospital.commit_update(task.task, 0, replace(committed, opening=opening))
     assert nonces(task) == sent
-    task.aggregator.commit_updates(task.task, 0, updates)
+    task.aggregator.aggregator.commit_updates(task.task, 0, updates)
     sums = task.wide_sum(range(MANY))
     sent = nonces(task)
     with refused("BlobMismatch", cohort=0, blob=0):
         fate = CohortsFate(int("1" * MANY, 2))
-        task.aggregator.publish_digests(task.task, 0, fate, [replace(sums, digests=[b"\x01" * 32])])
+        task.aggregator.aggregator.publish_digests(task.task, 0, fate, [replace(sums, digests=[b"\x01" * 32])])
     assert nonces(task) == sent
     assert task.phase is Phase.UPLOADING
 
@@ -239,17 +245,17 @@ def nonces(task: TaskDriver) -> list[int]:
 
 def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(many: Wide) -> None:
     encoded = [update.to_chain() for update in many.signed]
-    function = many.aggregator._tasks.functions.commitUpdates(many.task, 0, encoded)
-    receipt = many.aggregator.connection.send(function, Sending(0))
+    function = many.aggregator.contracts.tasks.contract.functions.commitUpdates(many.task, 0, encoded)
+    receipt = many.aggregator.connection.transactions.send(function, Sending(0))
     assert receipt.gas_used > GAS_MARGIN
     assert many.phase is Phase.UPLOADING
 
 
 def test_nothing_is_sent_with_more_gas_than_a_transaction_may_have(local_chain: LocalChain) -> None:
     ledger = local_chain.treasury
-    approval = ledger._token.functions.approve(ledger.address, 1)
+    approval = ledger.contracts.token.contract.functions.approve(ledger.address, 1)
     for force in (False, True):
-        receipt = ledger.connection.send(approval, Sending(10**9, force=force))
+        receipt = ledger.connection.transactions.send(approval, Sending(10**9, force=force))
         found = local_chain.rpc("eth_getTransactionByHash", receipt.transaction)
         assert int(found["gas"], 16) == TRANSACTION_GAS_LIMIT
 

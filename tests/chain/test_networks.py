@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.deploying.networks import DrandTerms, pick_network, read_networks
-from consilium_chain.errors import ConfigInvalid, NetworkUnknown
-from consilium_chain.rpc.connection import without_secrets
+from consilium_chain.errors import ConfigInvalid, DeployFailed
+from consilium_chain.rpc.endpoint import without_secrets
 from consilium_zk.drand import QUICKNET
+from raised_faults import raises_fault
 
 CHAIN_IDS = {
     "local": 31_337, "sepolia": 11_155_111, "hoodi": 560_048, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453,
@@ -34,7 +35,9 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
 
 
 def test_unknown_network_is_refused_with_those_known() -> None:
-    with pytest.raises(NetworkUnknown, match="known are base, base-sepolia, ethereum, hoodi, local, sepolia; add it"):
+    with raises_fault(
+        DeployFailed, "NetworkUnknown", match="known are base, base-sepolia, ethereum, hoodi, local, sepolia; add it"
+    ):
         pick_network(read_networks(None), "goerli")
 
 

@@ -45,7 +45,7 @@ def slashes(task: TaskDriver) -> list[tuple[str, int, SlashReason]]:
 def ended_with_refund(task: TaskDriver, refund: int) -> None:
     assert task.phase is Phase.ENDED
     assert [e["refund"] for e in task.events("TaskEnded")] == [refund]
-    assert task.operator.state(task.task).pool_left == 0
+    assert task.operator.tasks.state(task.task).pool_left == 0
     assert task.chain.unaccounted() == 0
 
 
@@ -53,42 +53,42 @@ def test_tick_ends_task_that_nobody_joined(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain)
     with refused("PhaseNotOver", taskId=task.task):
         task.tick()
-    before = task.operator.refundable(task.operator.address)
+    before = task.operator.tasks.refundable(task.operator.address)
     task.pass_deadline()
     task.tick()
     ended_with_refund(task, 10_001)
-    assert task.operator.refundable(task.operator.address) == before + 10_001
+    assert task.operator.tasks.refundable(task.operator.address) == before + 10_001
 
 
 @pytest.mark.parametrize("missing", ["aggregator", "hospitals", "voters"])
 def test_tick_ends_task_with_too_few(local_chain: LocalChain, missing: str) -> None:
     task = TaskDriver(local_chain, terms={"min_hospitals": 2})
     if missing != "aggregator":
-        task.aggregator.join_as_aggregator(task.task)
+        task.aggregator.aggregator.join(task.task)
     for node in task.nodes[: 1 if missing == "hospitals" else 2]:
-        node.join_as_hospital(task.task, 10, TransportKey.generate())
+        node.hospital.join(task.task, 10, TransportKey.generate())
     if missing != "voters":
-        task.judges[0].join_as_voter(task.task)
+        task.judges[0].voter.join(task.task)
     task.pass_deadline()
     with refused("PhaseOver"):
-        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, TransportKey.generate())
+        local_chain.staked(Role.HOSPITAL, 3)[2].hospital.join(task.task, 10, TransportKey.generate())
     task.tick()
     ended_with_refund(task, 10_001)
-    assert task.operator.release_bond(task.task, task.nodes[0].address)
-    assert not task.operator.release_bond(task.task, task.nodes[0].address)
-    assert not task.operator.release_bond(task.task, task.operator.address)
+    assert task.operator.staking.release_bond(task.task, task.nodes[0].address)
+    assert not task.operator.staking.release_bond(task.task, task.nodes[0].address)
+    assert not task.operator.staking.release_bond(task.task, task.operator.address)
 
 
 def test_operator_stops_a_task_and_the_round_under_way_is_paid(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms=SHARED_WINDOWS).to_scoring()
-    assert task.round < task.operator.params(task.task).rounds
+    assert task.round < task.operator.tasks.params(task.task).rounds
     with refused("NotOperator", caller=task.aggregator.address):
-        task.aggregator.stop(task.task)
-    task.operator.stop(task.task)
-    state = task.operator.state(task.task)
+        task.aggregator.operator.stop(task.task)
+    task.operator.operator.stop(task.task)
+    state = task.operator.tasks.state(task.task)
     assert (state.stopping, last_round(state, 100)) == (True, task.round)
     with refused("AlreadyStopped", taskId=task.task):
-        task.operator.stop(task.task)
+        task.operator.operator.stop(task.task)
     task.judge([[20_000] * task.round_state.cohorts] * len(task.judges))
     (end,) = task.events("TaskEnded")
     assert {e["account"] for e in task.events("Rewarded")} >= {node.address for node in task.nodes}
@@ -99,26 +99,28 @@ def test_operator_stops_a_task_and_the_round_under_way_is_paid(local_chain: Loca
 def test_release_bond_waits_for_the_end(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).join()
     with refused("WrongPhase", actual=Phase.COMMITTING, wanted=Phase.ENDED):
-        task.operator.release_bond(task.task, task.nodes[0].address)
+        task.operator.staking.release_bond(task.task, task.nodes[0].address)
 
 
 def test_unbonding_refuses_what_a_task_holds(local_chain: LocalChain) -> None:
     node = local_chain.funded()
-    node.stake(Role.HOSPITAL, BOND)
+    node.staking.stake(Role.HOSPITAL, BOND)
     task = TaskDriver(local_chain)
-    node.join_as_hospital(task.task, 10, TransportKey.generate())
-    start = node.connection.send(node._staking.functions.startUnbonding(node.address, Role.HOSPITAL, 1))
+    node.hospital.join(task.task, 10, TransportKey.generate())
+    start = node.connection.transactions.send(
+        node.contracts.staking.contract.functions.startUnbonding(node.address, Role.HOSPITAL, 1)
+    )
     assert start.gas_used
     local_chain.pass_time(LOCAL_UNBONDING)
     with refused("StillBacking", node=node.address, locked=BOND, left=BOND - 1):
-        node.connection.send(node._staking.functions.withdraw(0))
+        node.connection.transactions.send(node.contracts.staking.contract.functions.withdraw(0))
 
 
 def test_tick_ends_task_whose_statistics_nobody_committed(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).join()
     task.pass_deadline()
     task.tick()
-    assert task.operator.round_state(task.task, 0).void_reason is VoidReason.TOO_FEW_HOSPITALS
+    assert task.operator.tasks.round_state(task.task, 0).void_reason is VoidReason.TOO_FEW_HOSPITALS
     ended_with_refund(task, 10_001)
     assert slashes(task) == []
 
@@ -131,10 +133,10 @@ def test_tick_voids_round_and_slashes_silent_aggregator(
 ) -> None:
     task = uploading
     if publishing:
-        task.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
+        task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
     task.pass_deadline()
     task.tick()
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     assert (state.outcome, state.void_reason) == (Outcome.VOID, reason)
     assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_PUBLISHED)]
     assert (task.round, task.phase) == (2, Phase.FORMING)
@@ -155,13 +157,13 @@ def test_settle_slashes_who_did_not_reveal_and_pays_who_did(local_chain: LocalCh
     task.reveal(0)
     task.reveal(2)
     with refused("PhaseNotOver", taskId=task.task):
-        task.operator.settle(task.task, 1)
+        task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     with refused("PhaseOver"):
         task.reveal(1)
-    task.operator.settle(task.task, 1)
+    task.operator.phases.settle(task.task, 1)
     assert slashes(task) == [(task.judges[1].address, BOND // 10, SlashReason.NOT_REVEALED)]
-    assert [v.bond for v in task.operator.voters(task.task)] == [BOND, BOND * 9 // 10, BOND]
+    assert [v.bond for v in task.operator.tasks.voters(task.task)] == [BOND, BOND * 9 // 10, BOND]
     paid = {e["account"]: e["amount"] for e in task.events("Rewarded")}
     # An even part of three seats: the silent one's part goes back to the operator, not to the others.
     assert [paid.get(judge.address, 0) for judge in task.judges] == [666, 0, 666]
@@ -175,7 +177,7 @@ def test_tick_voids_round_without_reveals(local_chain: LocalChain) -> None:
     task.reveal(0)
     task.pass_deadline()
     task.tick()
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     assert (state.outcome, state.void_reason) == (Outcome.VOID, VoidReason.TOO_FEW_SCORES)
     assert slashes(task) == [(task.judges[1].address, BOND // 10, SlashReason.NOT_REVEALED)]
     assert task.events("Rewarded") == []
@@ -185,15 +187,15 @@ def test_tick_voids_round_without_scores(scoring: TaskDriver) -> None:
     task = scoring
     task.pass_deadline()
     task.tick()
-    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
     assert slashes(task) == []
     assert (task.round, task.phase) == (2, Phase.FORMING)
 
 
 def test_round_void_when_all_voters_stand_down(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, voters=1, terms={"rounds": 1}).to_scoring()
-    task.judges[0].stand_down(task.task, 1)
-    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
+    task.judges[0].voter.stand_down(task.task, 1)
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_SCORES
     assert [e["burnt"] for e in task.events("TaskEnded")] == [10_001]  # the round was played
     ended_with_refund(task, 0)
 
@@ -203,11 +205,11 @@ def test_too_few_hospitals_void_the_round_and_end_the_task(local_chain: LocalCha
     task.commit(0)
     task.pass_deadline()
     task.tick()
-    assert task.operator.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_HOSPITALS
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.TOO_FEW_HOSPITALS
     assert [e["hospital"] for e in task.events("HospitalAbsent")] == [task.nodes[1].address]
     ended_with_refund(task, 10_001)
     with refused("WrongPhase", actual=Phase.ENDED):
-        task.nodes[1].resume(task.task)
+        task.nodes[1].hospital.resume(task.task)
 
 
 def test_absent_hospital_sits_out_until_it_resumes(local_chain: LocalChain) -> None:
@@ -216,17 +218,17 @@ def test_absent_hospital_sits_out_until_it_resumes(local_chain: LocalChain) -> N
     task.pass_deadline()
     task.tick().publish()
     task.draw().judge([[100]])
-    assert task.operator.state(task.task).active_hospitals == 0b01
+    assert task.operator.tasks.state(task.task).active_hospitals == 0b01
     assert task.round_state.beacon_request == 0  # the next dealing's seed is known: nobody may change who is dealt
     with refused("WrongPhase", actual=Phase.FORMING, wanted=Phase.COMMITTING):
-        task.nodes[1].resume(task.task)
+        task.nodes[1].hospital.resume(task.task)
     task.form()
     with refused("AlreadyJoined"):
-        task.nodes[0].resume(task.task)
+        task.nodes[0].hospital.resume(task.task)
     assert task.round_state.members == 0b01
-    task.nodes[1].resume(task.task)
+    task.nodes[1].hospital.resume(task.task)
     with refused("NotAMember", account=task.nodes[1].address):
-        task.nodes[1].commit_update(task.task, 2, task.make_update(1).committed)
+        task.nodes[1].hospital.commit_update(task.task, 2, task.make_update(1).committed)
     task.commit_all().publish()
     task.draw().judge([[100]])
     task.form()
@@ -259,7 +261,7 @@ def test_reveal_refuses_what_was_not_committed(scoring: TaskDriver, wrong: str) 
         task.score(voter, [7])
     scores, salt = WRONG_REVEALS[wrong](*task.ballots[1, 0])
     with refused("RevealMismatch", voter=task.judges[0].address):
-        task.judges[0].reveal_scores(task.task, 1, scores, salt)
+        task.judges[0].voter.reveal_scores(task.task, 1, scores, salt)
 
 
 def test_reveal_refuses_copied_ballot(scoring: TaskDriver) -> None:
@@ -267,13 +269,13 @@ def test_reveal_refuses_copied_ballot(scoring: TaskDriver) -> None:
     task = scoring
     author, copier, _ = task.judges
     salt = secrets.token_bytes(32)
-    sealed = author.score_commitment(task.task, 1, [9], salt)
-    author.commit_scores(task.task, 1, task.public_key(0), task.ticket(0), sealed)
-    copier.commit_scores(task.task, 1, task.public_key(1), task.ticket(1), sealed)
+    sealed = author.tasks.score_commitment(task.task, 1, [9], salt)
+    author.voter.commit_scores(task.task, 1, task.public_key(0), task.ticket(0), sealed)
+    copier.voter.commit_scores(task.task, 1, task.public_key(1), task.ticket(1), sealed)
     task.score(2, [9])
-    author.reveal_scores(task.task, 1, [9], salt)
+    author.voter.reveal_scores(task.task, 1, [9], salt)
     with refused("RevealMismatch", voter=copier.address):
-        copier.reveal_scores(task.task, 1, [9], salt)
+        copier.voter.reveal_scores(task.task, 1, [9], salt)
 
 
 @pytest.mark.parametrize("scores", [[], [1, 2]])
@@ -282,16 +284,16 @@ def test_reveal_refuses_wrong_number_of_scores(scoring: TaskDriver, scores: list
     for voter in range(3):
         task.score(voter, [7])
     with refused("ScoreCountWrong", given=len(scores), wanted=1):
-        task.judges[0].reveal_scores(task.task, 1, scores, bytes(32))
+        task.judges[0].voter.reveal_scores(task.task, 1, scores, bytes(32))
 
 
 def test_reveal_refuses_voter_without_a_seat_and_second_reveal(scoring: TaskDriver) -> None:
     task = scoring
-    task.judges[2].stand_down(task.task, 1)
+    task.judges[2].voter.stand_down(task.task, 1)
     task.score(0, [7])
     task.score(1, [7])
     with refused("NotSeated", voter=task.judges[2].address):
-        task.judges[2].reveal_scores(task.task, 1, [7], bytes(32))
+        task.judges[2].voter.reveal_scores(task.task, 1, [7], bytes(32))
     task.reveal(0)
     with refused("AlreadyActed", voter=task.judges[0].address):
         task.reveal(0)
@@ -304,17 +306,21 @@ def test_beacon_refuses_early_and_foreign_headers(local_chain: LocalChain, phase
         task.form().commit_all().publish()
     ledger = task.operator
     request = task.round_state.beacon_request
-    call = ledger._tasks.functions.formCohorts if phase == "forming" else ledger._tasks.functions.drawSeats
-    head = ledger.connection.block_number()
+    call = (
+        ledger.contracts.tasks.contract.functions.formCohorts
+        if phase == "forming"
+        else ledger.contracts.tasks.contract.functions.drawSeats
+    )
+    head = ledger.connection.blocks.number()
     if head < request:  # the block exists in the future alone; another proves nothing
         with refused("SeedNotReady", request=request):
-            ledger.connection.call(call(task.task, ledger.connection.header(head)))
+            ledger.connection.call(call(task.task, ledger.connection.blocks.header(head)))
     task.beacon()
-    header = ledger.connection.header(request)
-    for foreign in (ledger.connection.header(request - 1), header[:-1] + b"\0", header + b"\0", b""):
+    header = ledger.connection.blocks.header(request)
+    for foreign in (ledger.connection.blocks.header(request - 1), header[:-1] + b"\0", header + b"\0", b""):
         with refused("SeedProofInvalid", request=request):
-            ledger.connection.send(call(task.task, foreign))
-    ledger.connection.send(call(task.task, header))
+            ledger.connection.transactions.send(call(task.task, foreign))
+    ledger.connection.transactions.send(call(task.task, header))
     assert task.phase is (Phase.COMMITTING if phase == "forming" else Phase.SCORING)
 
 
@@ -325,11 +331,11 @@ def test_tick_asks_anew_only_when_the_beacons_value_is_lost() -> None:
         request = task.beacon()
         with refused("PhaseNotOver", taskId=task.task):
             task.tick()
-        assert not task.operator.beacon_expired(request)
+        assert not task.operator.phases.beacon_expired(request)
         chain.mine(8_300)
-        assert task.operator.beacon_expired(request)
+        assert task.operator.phases.beacon_expired(request)
         with refused("SeedExpired", request=request):
-            task.operator.form_cohorts(task.task, request)
+            task.operator.phases.form_cohorts(task.task, request)
         task.tick()
         assert task.round_state.beacon_request > request
         task.form()
@@ -339,27 +345,29 @@ def test_tick_asks_anew_only_when_the_beacons_value_is_lost() -> None:
 @pytest.mark.parametrize("method", ["state", "params", "hospitals", "voters"])
 def test_reading_an_unknown_task_is_refused_by_name(local_chain: LocalChain, method: str) -> None:
     with refused("TaskUnknown", taskId=10**6):
-        getattr(local_chain.treasury, method)(10**6)
+        getattr(local_chain.treasury.tasks, method)(10**6)
 
 
 def test_claim_refuses_an_account_with_nothing(local_chain: LocalChain) -> None:
     ledger = local_chain.funded()
-    ledger.claim_refund()  # sends nothing
+    ledger.operator.claim_refund()  # sends nothing
     with refused("NothingToClaim", account=ledger.address):
-        ledger._send("claim")
-    ledger.stake(Role.VOTER, BOND)
-    ledger.claim(Role.VOTER)  # sends nothing
+        ledger.contracts.tasks.send("claim")
+    ledger.staking.stake(Role.VOTER, BOND)
+    ledger.staking.claim(Role.VOTER)  # sends nothing
     with refused("NothingToClaim", account=ledger.address):
-        ledger.connection.send(ledger._staking.functions.claim(ledger.address, Role.VOTER))
+        ledger.connection.transactions.send(
+            ledger.contracts.staking.contract.functions.claim(ledger.address, Role.VOTER)
+        )
 
 
 @pytest.mark.parametrize("role", list(Role))
 def test_joining_twice_is_refused(local_chain: LocalChain, role: Role) -> None:
     task = TaskDriver(local_chain)
     joins: dict[Role, Callable[[], object]] = {
-        Role.HOSPITAL: lambda: task.nodes[0].join_as_hospital(task.task, 10, TransportKey.generate()),
-        Role.VOTER: lambda: task.judges[0].join_as_voter(task.task),
-        Role.AGGREGATOR: lambda: task.aggregator.join_as_aggregator(task.task),
+        Role.HOSPITAL: lambda: task.nodes[0].hospital.join(task.task, 10, TransportKey.generate()),
+        Role.VOTER: lambda: task.judges[0].voter.join(task.task),
+        Role.AGGREGATOR: lambda: task.aggregator.aggregator.join(task.task),
     }
     join = joins[role]
     join()
@@ -371,14 +379,14 @@ def test_aggregators_of_one_account_join_at_the_same_time(local_chain: LocalChai
     key = secrets.token_bytes(32)
     account = local_chain.ledger(key)
     local_chain.rpc("anvil_setBalance", account.address, hex(10**20))
-    local_chain.treasury.transfer(account.address, 4 * BOND)
+    local_chain.treasury.token.transfer(account.address, 4 * BOND)
     local_chain.accounts[account.address] = account
-    tasks = [local_chain.treasury.propose(task_params(account.address)) for _ in range(4)]
+    tasks = [local_chain.treasury.operator.propose(task_params(account.address)) for _ in range(4)]
     ledgers = [local_chain.ledger(key) for _ in tasks]  # as processes that know nothing of each other
     with ThreadPoolExecutor(len(tasks)) as pool:
-        list(pool.map(lambda ledger, task: ledger.join_as_aggregator(task, BOND), ledgers, tasks))
-    assert all(local_chain.treasury.state(task).aggregator_joined for task in tasks)
-    assert account.stake_of(account.address, Role.AGGREGATOR).free == 0
+        list(pool.map(lambda ledger, task: ledger.aggregator.join(task, BOND), ledgers, tasks))
+    assert all(local_chain.treasury.tasks.state(task).aggregator_joined for task in tasks)
+    assert account.staking.stake_of(account.address, Role.AGGREGATOR).free == 0
     assert local_chain.unaccounted() == 0
 
 
@@ -386,12 +394,12 @@ def test_joining_is_refused_without_bond_without_rows_and_when_full(local_chain:
     task = TaskDriver(local_chain)
     poor = local_chain.funded()
     with refused("StakeInsufficient", node=poor.address, free=0, wanted=BOND):
-        poor.join_as_hospital(task.task, 10, TransportKey.generate())
+        poor.hospital.join(task.task, 10, TransportKey.generate())
     with refused("RowsAreZero"):
-        task.nodes[0].join_as_hospital(task.task, 0, TransportKey.generate())
+        task.nodes[0].hospital.join(task.task, 0, TransportKey.generate())
     with refused("NotAggregator", caller=poor.address):
-        poor.join_as_aggregator(task.task)
+        poor.aggregator.join(task.task)
     for node in task.nodes:
-        node.join_as_hospital(task.task, 10, TransportKey.generate())
+        node.hospital.join(task.task, 10, TransportKey.generate())
     with refused("TaskFull", taskId=task.task):
-        local_chain.staked(Role.HOSPITAL, 3)[2].join_as_hospital(task.task, 10, TransportKey.generate())
+        local_chain.staked(Role.HOSPITAL, 3)[2].hospital.join(task.task, 10, TransportKey.generate())

@@ -34,7 +34,7 @@ def relaying(local_chain: LocalChain) -> TaskDriver:
 def signed(task: TaskDriver, index: int, round_: int = 0) -> SignedUpdate:
     update = task.make_update(index, round_)
     task.updates[round_, index] = update
-    return task.nodes[index].sign_update(task.task, round_, update.committed)
+    return task.nodes[index].hospital.sign_update(task.task, round_, update.committed)
 
 
 def signed_by_all(task: TaskDriver) -> list[SignedUpdate]:
@@ -43,14 +43,14 @@ def signed_by_all(task: TaskDriver) -> list[SignedUpdate]:
 
 def refuse(task: TaskDriver, updates: list[SignedUpdate], name: str, index: int) -> None:
     with refused(name, hospital=task.nodes[index].address):
-        task.aggregator.commit_updates(task.task, 0, updates)
+        task.aggregator.aggregator.commit_updates(task.task, 0, updates)
     assert task.round_state.committed == 0
 
 
 def test_commit_updates_for_hospitals_without_ether(relaying: TaskDriver, local_chain: LocalChain) -> None:
-    (receipt,) = relaying.aggregator.commit_updates(relaying.task, 0, signed_by_all(relaying))
+    (receipt,) = relaying.aggregator.aggregator.commit_updates(relaying.task, 0, signed_by_all(relaying))
     assert (relaying.round_state.committed, relaying.phase) == (0b111, Phase.UPLOADING)
-    found = relaying.operator.committed_points(relaying.task, 0)
+    found = relaying.operator.record.committed_points(relaying.task, 0)
     assert found == {node.address: [commit(relaying.updates[0, i].blobs[0])] for i, node in enumerate(relaying.nodes)}
     assert receipt.gas_used < 16_000_000
     for node in relaying.nodes:
@@ -62,17 +62,17 @@ def test_commit_updates_for_hospitals_without_ether(relaying: TaskDriver, local_
 def test_commit_updates_skips_who_committed_meanwhile(relaying: TaskDriver, local_chain: LocalChain) -> None:
     updates = signed_by_all(relaying)
     local_chain.rpc("anvil_setBalance", relaying.nodes[1].address, hex(10**18))
-    relaying.nodes[1].commit_update(relaying.task, 0, relaying.updates[0, 1].committed)
-    relaying.aggregator.commit_updates(relaying.task, 0, updates[:2])
+    relaying.nodes[1].hospital.commit_update(relaying.task, 0, relaying.updates[0, 1].committed)
+    relaying.aggregator.aggregator.commit_updates(relaying.task, 0, updates[:2])
     assert relaying.round_state.committed == 0b011
-    relaying.aggregator.commit_updates(relaying.task, 0, updates)
+    relaying.aggregator.aggregator.commit_updates(relaying.task, 0, updates)
     assert (relaying.round_state.committed, relaying.phase) == (0b111, Phase.UPLOADING)
 
 
 def test_commit_updates_refuses_anothers_signature(relaying: TaskDriver) -> None:
     updates = signed_by_all(relaying)
     update = relaying.updates[0, 1].committed
-    forged = relaying.nodes[0].sign_update(relaying.task, 0, update)
+    forged = relaying.nodes[0].hospital.sign_update(relaying.task, 0, update)
     updates[1] = replace(forged, hospital=relaying.nodes[1].address)
     refuse(relaying, updates, "SignatureInvalid", 1)
 
@@ -96,12 +96,12 @@ def test_commit_updates_refuses_signature_of_other_place(relaying: TaskDriver) -
 
 def test_commit_updates_refuses_replay_in_next_round(relaying: TaskDriver) -> None:
     old = signed_by_all(relaying)
-    relaying.aggregator.commit_updates(relaying.task, 0, old)
+    relaying.aggregator.aggregator.commit_updates(relaying.task, 0, old)
     relaying.publish()
     relaying.form()
     with refused("SignatureInvalid", hospital=old[0].hospital):
-        relaying.aggregator.commit_updates(relaying.task, 1, old)
-    relaying.aggregator.commit_updates(relaying.task, 1, [signed(relaying, i, 1) for i in range(COUNT)])
+        relaying.aggregator.aggregator.commit_updates(relaying.task, 1, old)
+    relaying.aggregator.aggregator.commit_updates(relaying.task, 1, [signed(relaying, i, 1) for i in range(COUNT)])
     assert relaying.phase is Phase.UPLOADING
 
 
@@ -147,9 +147,9 @@ def test_commit_updates_refuses_malleable_signature(relaying: TaskDriver) -> Non
 
 def test_commit_updates_refuses_outsider(relaying: TaskDriver) -> None:
     outsider = relaying.judges[0]
-    update = outsider.sign_update(relaying.task, 0, relaying.make_update(0).committed)
+    update = outsider.hospital.sign_update(relaying.task, 0, relaying.make_update(0).committed)
     with refused("NotAMember", taskId=relaying.task, account=outsider.address):
-        relaying.aggregator.commit_updates(relaying.task, 0, [signed(relaying, 0), update])
+        relaying.aggregator.aggregator.commit_updates(relaying.task, 0, [signed(relaying, 0), update])
 
 
 @pytest.mark.parametrize("blobs", [1, 3])
@@ -159,7 +159,9 @@ def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
     chain, contract = ledger.connection.chain_id, ledger.deployment.tasks
     message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), keccak(b"a dealing"))
     expected = keccak(b"\x19" + b"".join(encode_typed_data(full_message=message)))
-    assert bytes(ledger._read("commitmentDigest", 7, 2, b"".join(points), keccak(b"a dealing"))) == expected
+    assert (
+        bytes(ledger.contracts.tasks.read("commitmentDigest", 7, 2, b"".join(points), keccak(b"a dealing"))) == expected
+    )
 
 
 @settings(max_examples=50)

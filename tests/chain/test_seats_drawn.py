@@ -51,8 +51,8 @@ def scoring(played: TaskDriver) -> Iterator[TaskDriver]:
 def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
     key = voter_key(judge.connection.signer)
-    message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
-    onchain = judge.connection.call(judge._tasks.functions.ticketMessage(task.task, 1, judge.address))
+    message = judge.messages.ticket(task.task, 1, task.round_state.seat_seed)
+    onchain = judge.connection.call(judge.contracts.tasks.contract.functions.ticketMessage(task.task, 1, judge.address))
     assert bytes(onchain) == message
     independent = py_ecc_ticket(key.reveal(), message)
     assert task.ticket(0) == independent
@@ -65,14 +65,14 @@ def test_commit_scores_takes_py_ecc_tickets_and_py_ecc_takes_ours(scoring: TaskD
 def test_commit_scores_refuses_forged_tickets(scoring: TaskDriver) -> None:
     task, judge = scoring, scoring.judges[0]
     key, seed = voter_key(judge.connection.signer), task.round_state.seat_seed
-    message = judge.ticket_message(task.task, 1, seed)
+    message = judge.messages.ticket(task.task, 1, seed)
     x, y = words(task.ticket(0))
     field = 0x1A0111EA397FE69A4B1BA7B6434BACD764774B84F38512BF6730D2A0F6B0F6241EABFFFEB153FFFFB9FEFFFFFFFFAAAB
     forgeries = {
         "another voter's": task.ticket(1),
-        "another round's": tickets.sign_ticket(key, judge.ticket_message(task.task, 2, seed)),
-        "another task's": tickets.sign_ticket(key, judge.ticket_message(task.task + 1, 1, seed)),
-        "another seed's": tickets.sign_ticket(key, judge.ticket_message(task.task, 1, bytes(32))),
+        "another round's": tickets.sign_ticket(key, judge.messages.ticket(task.task, 2, seed)),
+        "another task's": tickets.sign_ticket(key, judge.messages.ticket(task.task + 1, 1, seed)),
+        "another seed's": tickets.sign_ticket(key, judge.messages.ticket(task.task, 1, bytes(32))),
         "under the possession tag": py_ecc_ticket(key.reveal(), message, POSSESSION_DST),
         "the negated one": x.to_bytes(64, "big") + (field - y).to_bytes(64, "big"),
         "the identity": bytes(128),
@@ -91,17 +91,17 @@ def test_commit_scores_refuses_another_key_with_its_own_ticket(scoring: TaskDriv
     """A key chosen after the seed is known would make tickets grindable."""
     task, judge = scoring, scoring.judges[0]
     late = tickets.generate_secret_key(b"chosen when the seed was known..")
-    message = judge.ticket_message(task.task, 1, task.round_state.seat_seed)
+    message = judge.messages.ticket(task.task, 1, task.round_state.seat_seed)
     with refused("VoterKeyMismatch", voter=judge.address):
-        judge.commit_scores(task.task, 1, tickets.public_key(late), tickets.sign_ticket(late, message), bytes(32))
+        judge.voter.commit_scores(task.task, 1, tickets.public_key(late), tickets.sign_ticket(late, message), bytes(32))
 
 
 def test_commit_scores_refuses_a_ticket_that_names_another_account(scoring: TaskDriver) -> None:
     """Accounts with one key would all win a seat, or none, were the message the same for all."""
     task, judge = scoring, scoring.judges[0]
     key, seed = voter_key(judge.connection.signer), task.round_state.seat_seed
-    other = judge.ticket_message(task.task, 1, seed, voter=scoring.judges[1].address)
-    assert other != judge.ticket_message(task.task, 1, seed)
+    other = judge.messages.ticket(task.task, 1, seed, voter=scoring.judges[1].address)
+    assert other != judge.messages.ticket(task.task, 1, seed)
     with refused("TicketInvalid", voter=judge.address):
         task.score(0, [0], ticket=tickets.sign_ticket(key, other))
 
@@ -111,24 +111,26 @@ def test_register_voter_key_refuses_another_voters_proof(local_chain: LocalChain
     key = tickets.generate_secret_key(b"a key with a proof for another..")
     staking, other = bytes.fromhex(local_chain.deployment.staking[2:]), bytes(20)
     proof = tickets.prove_possession(key, ledger.connection.chain_id, staking, other)
-    function = ledger._staking.functions.registerVoterKey(tickets.public_key(key), proof)
+    function = ledger.contracts.staking.contract.functions.registerVoterKey(tickets.public_key(key), proof)
     with refused("ProofOfPossessionInvalid", voter=ledger.address):
-        ledger.connection.send(function)
+        ledger.connection.transactions.send(function)
 
 
 def test_register_voter_key_refuses_identity(local_chain: LocalChain) -> None:
     ledger = local_chain.funded()
     with refused("ProofOfPossessionInvalid", voter=ledger.address):
-        ledger.connection.send(ledger._staking.functions.registerVoterKey(bytes(256), bytes(128)))
+        ledger.connection.transactions.send(
+            ledger.contracts.staking.contract.functions.registerVoterKey(bytes(256), bytes(128))
+        )
     assert multiply(Z1, 5)[2] == FQ(0)  # what a signature under the zero key would be
 
 
 def test_join_as_voter_refuses_account_without_key(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, voters=1)
     keyless = local_chain.funded()
-    keyless.stake(Role.VOTER, task.params.voter_bond)
+    keyless.staking.stake(Role.VOTER, task.params.voter_bond)
     with refused("VoterKeyMissing", voter=keyless.address):
-        keyless.join_as_voter(task.task)
+        keyless.voter.join(task.task)
 
 
 def test_commit_scores_refuses_exactly_who_lost_the_draw(local_chain: LocalChain) -> None:
@@ -145,8 +147,8 @@ def test_commit_scores_refuses_exactly_who_lost_the_draw(local_chain: LocalChain
         limit = seat_threshold(3, task.params.voter_bond, weight)
         with refused("SeatNotWon", voter=task.judges[voter].address, draw=number, threshold=limit):
             task.score(voter, [1])
-        task.judges[voter].stand_down(task.task, 1)
-    assert task.operator.round_state(task.task, 1).seated == sum(wins << v for v, wins in enumerate(won))
+        task.judges[voter].voter.stand_down(task.task, 1)
+    assert task.operator.tasks.round_state(task.task, 1).seated == sum(wins << v for v, wins in enumerate(won))
     assert task.phase is (Phase.REVEALING if any(won) else Phase.ENDED)
 
 
@@ -158,4 +160,4 @@ def test_commit_scores_refuses_a_second_act(scoring: TaskDriver, again: str) -> 
         if again == "score":
             task.score(0, [5])
         else:
-            task.judges[0].stand_down(task.task, 1)
+            task.judges[0].voter.stand_down(task.task, 1)

@@ -471,15 +471,15 @@ def test_who_is_named_and_kept_its_upload_is_slashed_once() -> None:
 
 def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, scores: list[list[int]]) -> RoundRecord:
     """A round in which every seated voter has scored, and revealed."""
-    hospitals, voters = task.operator.hospitals(task.task), task.operator.voters(task.task)
+    hospitals, voters = task.operator.tasks.hospitals(task.task), task.operator.tasks.voters(task.task)
     number = state.round
     return RoundRecord(
         pool_left=state.pool_left,
         weights=tuple(hospital.weight for hospital in hospitals),
         hospital_bonds=tuple(hospital.bond for hospital in hospitals),
         voter_bonds=tuple(voter.bond for voter in voters),
-        aggregator_bond=task.operator.params(task.task).aggregator_bond,
-        cohorts=tuple(task.operator.cohort_members(task.task, number, k) for k in range(round_state.cohorts)),
+        aggregator_bond=task.operator.tasks.params(task.task).aggregator_bond,
+        cohorts=tuple(task.operator.tasks.cohort_members(task.task, number, k) for k in range(round_state.cohorts)),
         viable=round_state.viable_cohorts,
         committed=round_state.committed,
         survivors=round_state.survivors,
@@ -496,19 +496,19 @@ def test_settle_agrees_with_the_deployed_contract(local_chain: LocalChain) -> No
     task.first_round()
     task.form().commit_all()
     task.publish()
-    params, state = task.operator.params(task.task), task.operator.state(task.task)
-    round_state = task.operator.round_state(task.task, 1)
+    params, state = task.operator.tasks.params(task.task), task.operator.tasks.state(task.task)
+    round_state = task.operator.tasks.round_state(task.task, 1)
     scores = [[20_000, -60_000], [20_100, -60_100], [90_000, -60_000]]
     expected = settle(Terms.of(params), record_of(task, state, round_state, scores))
     everybody = [ledger.address for ledger in (*task.nodes, *task.judges, task.aggregator)]
     task.draw().judge(scores)
 
-    after = task.operator.round_state(task.task, 1)
+    after = task.operator.tasks.round_state(task.task, 1)
     assert (after.medians, after.accepted_cohorts) == (expected.medians, expected.accepted)
     paid = {event["account"]: event["amount"] for event in task.events("Rewarded")}
     assert [paid.get(account, 0) for account in everybody] == [account.reward for account in expected.accounts]
-    assert task.operator.state(task.task).pool_left == expected.pool_left
-    bonds = [hospital.bond for hospital in task.operator.hospitals(task.task)]
+    assert task.operator.tasks.state(task.task).pool_left == expected.pool_left
+    bonds = [hospital.bond for hospital in task.operator.tasks.hospitals(task.task)]
     slashed = [params.hospital_bond - bond for bond in bonds]
     assert slashed == [account.slash for account in expected.accounts[:3]]
     assert [i for i, amount in enumerate(slashed) if amount] == list(members(expected.harmful)) != []

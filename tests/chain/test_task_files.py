@@ -303,8 +303,8 @@ def test_lanes_hold_the_sum_of_all_hospitals_however_it_is_published(
 def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
     raw = TASK.encode()
     params = proposal.task_params(parse_task_spec(raw), spec_hash(raw), local_chain.treasury.address)
-    number = local_chain.treasury.propose(params)
-    assert local_chain.treasury.params(number) == params
+    number = local_chain.treasury.operator.propose(params)
+    assert local_chain.treasury.tasks.params(number) == params
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_propose_keeps_params_to_the_letter(local_chain: LocalChain) -> None:
 def test_propose_refuses_and_names_the_field(local_chain: LocalChain, change: dict[str, Any], field: str) -> None:
     params: TaskParams = replace(task_params(local_chain.treasury.address), **change)
     with refused("ParamsInvalid", field=field):
-        local_chain.treasury.propose(params)
+        local_chain.treasury.operator.propose(params)
 
 
 def test_a_key_of_thousands_of_parts_is_refused_at_once() -> None:

@@ -11,8 +11,10 @@ import pytest
 from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc import connection as connection_module
-from consilium_chain.rpc.connection import Connection, Pending, Receipt, Sending, Unsent
+from consilium_chain.rpc import transactions
+from consilium_chain.rpc.blocks import BLOB_FEE
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.outgoing import Pending, Receipt, Sending, Unsent
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.kzg import commit
 from eth_typing import HexStr
@@ -32,7 +34,7 @@ def chain() -> Iterator[LocalChain]:
 
 @pytest.fixture
 def front(chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
-    monkeypatch.setattr(connection_module, "LOOK_AGAIN", 0.2)
+    monkeypatch.setattr(transactions, "LOOK_AGAIN", 0.2)
     with provider(chain.node.url) as made:
         yield made
 
@@ -46,14 +48,14 @@ def submit(ledger: Ledger, blobs: int = 0) -> Pending:
     """A transfer, or a transaction that carries blobs to nobody."""
     connection = ledger.connection
     if not blobs:
-        return connection.submit(ledger._token.functions.transfer(NOBODY, 1))
+        return connection.transactions.submit(ledger.contracts.token.contract.functions.transfer(NOBODY, 1))
     sidecars = []
     for number in range(blobs):
         blob: Blob = from_scalars([number + 1] * 4096)
-        ledger.prover.prove(blob, commit(blob))
-        sidecars.append(ledger.prover.sidecar(blob))
+        ledger.aggregator.prover.prove(blob, commit(blob))
+        sidecars.append(ledger.aggregator.prover.sidecar(blob))
     to = connection.contract("ConsiliumToken", NOBODY).address
-    return connection._submit(Unsent(HexStr("0x"), to, "carry", 50_000, sidecars=sidecars))
+    return connection.transactions.submit_raw(Unsent(HexStr("0x"), to, "carry", 50_000, sidecars=sidecars))
 
 
 @contextmanager
@@ -63,7 +65,7 @@ def waiting(ledger: Ledger, pending: Pending) -> Iterator[list[Any]]:
 
     def wait() -> None:
         try:
-            found.append(ledger.connection.receipt(pending))
+            found.append(ledger.connection.transactions.receipt(pending))
         except ChainUnreachable as error:
             found.append(error)
 
@@ -97,7 +99,7 @@ def test_what_a_pool_forgot_is_sent_again(chain: LocalChain, front: Provider, bl
     ledger = account(chain, front)
     front.dropping = 1
     pending = submit(ledger, blobs)
-    receipt = ledger.connection.receipt(pending)
+    receipt = ledger.connection.transactions.receipt(pending)
     assert receipt.transaction == pending.digest.to_0x_hex()
     assert front.again == {receipt.transaction: 1}
 
@@ -109,8 +111,8 @@ def test_what_was_in_a_block_that_is_gone_is_sent_again(chain: LocalChain, front
     until(lambda: chain.rpc("eth_getTransactionReceipt", pending.digest.to_0x_hex()))
     chain.await_pool()
     chain.rpc("anvil_reorg", 1, [])
-    assert not ledger.connection._knows(pending.digest)
-    receipt = ledger.connection.receipt(pending)
+    assert not ledger.connection.transactions.knows(pending.digest)
+    receipt = ledger.connection.transactions.receipt(pending)
     assert chain.rpc("eth_getTransactionReceipt", receipt.transaction)["status"] == "0x1"
 
 
@@ -154,10 +156,10 @@ def test_who_watches_is_told_of_all_that_leaves(chain: LocalChain, front: Provid
             if kind == "transaction":
                 told.append(str(what["transaction"]))
 
-    ledger.connection.witness = Witness()
+    ledger.connection.transactions.witness = Witness()
     front.dropping = 1
     pending = submit(ledger)
-    ledger.connection.receipt(pending)
+    ledger.connection.transactions.receipt(pending)
     assert told == [pending.digest.to_0x_hex()] * 2
 
 
@@ -165,9 +167,9 @@ def test_a_number_that_another_transaction_took_is_told(chain: LocalChain, front
     ledger = account(chain, front)
     front.dropping = 1
     pending = submit(ledger)
-    Connection(chain.node.url, ledger.connection.signer).send_ether(NOBODY, 1)
+    Connection(chain.node.url, ledger.connection.signer).transactions.send_ether(NOBODY, 1)
     with pytest.raises(ChainUnreachable, match="transfer is gone, and another transaction has its number"):
-        ledger.connection.receipt(pending)
+        ledger.connection.transactions.receipt(pending)
 
 
 def test_who_waits_behind_what_is_gone_is_told(chain: LocalChain, front: Provider) -> None:
@@ -177,21 +179,21 @@ def test_who_waits_behind_what_is_gone_is_told(chain: LocalChain, front: Provide
         first, second = submit(ledger), submit(ledger)
         chain.rpc("anvil_dropTransaction", first.digest.to_0x_hex())
         with pytest.raises(ChainUnreachable, match="transfer waits for a transaction that is gone"):
-            ledger.connection.receipt(second)
+            ledger.connection.transactions.receipt(second)
         third = submit(ledger)
         assert third.own is not None
         assert first.own is not None
         assert third.own.fields["nonce"] == first.own.fields["nonce"]
     chain.rpc("evm_mine")
     for one in (third, second):
-        ledger.connection.receipt(one)
+        ledger.connection.transactions.receipt(one)
 
 
 def test_blobs_are_offered_more_than_they_cost(chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
     connection = chain.funded().connection
-    assert connection._highest_blob_fee() == connection_module.BLOB_FEE
-    monkeypatch.setattr(connection, "blob_fee", lambda: 7 * connection_module.BLOB_FEE)
-    assert connection._highest_blob_fee() == 14 * connection_module.BLOB_FEE
+    assert connection.fees.highest_blob() == BLOB_FEE
+    monkeypatch.setattr(connection.fees, "blob", lambda: 7 * BLOB_FEE)
+    assert connection.fees.highest_blob() == 14 * BLOB_FEE
 
 
 def test_a_refusal_has_its_name_where_nothing_is_traced(chain: LocalChain, front: Provider) -> None:
@@ -199,7 +201,9 @@ def test_a_refusal_has_its_name_where_nothing_is_traced(chain: LocalChain, front
     ledger = account(chain, front)
     for given in (chain.ledger(ledger.connection.signer.key), ledger):
         with refused("PhaseNotOver", taskId=task.task):
-            given.connection.send(given._tasks.functions.tick(task.task), Sending(200_000, force=True))
+            given.connection.transactions.send(
+                given.contracts.tasks.contract.functions.tick(task.task), Sending(200_000, force=True)
+            )
     assert front.refused["debug_traceTransaction"] == 1
 
 
@@ -210,20 +214,20 @@ def test_events_come_in_as_many_parts_as_a_provider_wants(chain: LocalChain) -> 
     chain.mine(300)
     task = TaskDriver(chain).join().commit_all()
     chain.mine(200)
-    whole = task.operator.task_events("UpdateCommitted", task.task)
+    whole = task.operator.logs.of_task("UpdateCommitted", task.task)
     assert len(whole) == 2
     with provider(chain.node.url, logs_at_once=37) as front:
         ledger = account(chain, front)
-        assert ledger.task_events("UpdateCommitted", task.task) == whole
+        assert ledger.logs.of_task("UpdateCommitted", task.task) == whole
         assert 1 <= front.refused["eth_getLogs"] < 40
-        assert ledger.task_events("UpdateCommitted", task.task) == whole
+        assert ledger.logs.of_task("UpdateCommitted", task.task) == whole
         # By now it knows where the task begins, and about how many blocks it is given.
         before = front.asked["somebody"]["eth_getLogs"]
-        assert ledger.task_events("UpdateCommitted", task.task) == whole
+        assert ledger.logs.of_task("UpdateCommitted", task.task) == whole
         assert front.asked["somebody"]["eth_getLogs"] - before < 20
-        assert ledger.voters(task.task)[0].bond == BOND
-        assert list(ledger.staking_events("NodeRegistered", ledger.connection.block_number())) == list(
-            task.operator.staking_events("NodeRegistered", ledger.connection.block_number())
+        assert ledger.tasks.voters(task.task)[0].bond == BOND
+        assert list(ledger.logs.of_staking("NodeRegistered", ledger.connection.blocks.number())) == list(
+            task.operator.logs.of_staking("NodeRegistered", ledger.connection.blocks.number())
         )
 
 
@@ -231,4 +235,4 @@ def test_a_provider_that_gives_no_events_is_named(chain: LocalChain) -> None:
     with provider(chain.node.url, logs_at_once=0) as front:
         ledger = account(chain, front)
         with pytest.raises(ChainUnreachable, match="more than 0 blocks at once"):
-            ledger.task_events("UpdateCommitted", 1)
+            ledger.logs.of_task("UpdateCommitted", 1)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from chain_driver import LocalChain, TaskDriver, refused
 from consilium_chain.errors import TransportKeyMalformed
-from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Role
 from consilium_chain.transport_keys import BYTES_PER_KEY, TransportKey, pem_of
 from cryptography.hazmat.primitives import serialization
@@ -17,7 +18,9 @@ ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of
 
 
 def join(node: Ledger, task: int, key: bytes, proof: bytes) -> None:
-    node.connection.send(node._tasks.functions.joinAsHospital(task, 1, key, proof, NO_KEY))
+    node.connection.transactions.send(
+        node.contracts.tasks.contract.functions.joinAsHospital(task, 1, key, proof, NO_KEY)
+    )
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def task(local_chain: LocalChain) -> TaskDriver:
     ids=["empty", "zeros", "words", "long", "beyond the field", "off the curve", "short", "one too many"],
 )  # fmt: skip
 def test_join_refuses_what_is_no_key(task: TaskDriver, key: bytes) -> None:
-    proof = TransportKey.generate().sign(task.nodes[0].transport_message(task.task, key))
+    proof = TransportKey.generate().sign(task.nodes[0].messages.transport(task.task, key))
     with refused("TransportKeyInvalid"):
         join(task.nodes[0], task.task, key, proof)
     with pytest.raises(TransportKeyMalformed):
@@ -44,30 +47,32 @@ def test_join_refuses_what_is_no_key(task: TaskDriver, key: bytes) -> None:
 def test_join_refuses_another_hospitals_key(task: TaskDriver) -> None:
     key = TransportKey.generate()
     node, thief = task.nodes
-    proof = key.sign(node.transport_message(task.task, key.public))
+    proof = key.sign(node.messages.transport(task.task, key.public))
     with refused("TransportKeyInvalid"):
         join(thief, task.task, key.public, proof)
     join(node, task.task, key.public, proof)
-    assert task.operator.transport_keys(task.task) == {0: key.public}
+    assert task.operator.record.transport_keys(task.task) == {0: key.public}
 
 
 def test_join_refuses_a_key_twice(task: TaskDriver) -> None:
     key = TransportKey.generate()
-    task.nodes[0].join_as_hospital(task.task, 10, key)
+    task.nodes[0].hospital.join(task.task, 10, key)
     with refused("TransportKeyTaken"):
-        task.nodes[1].join_as_hospital(task.task, 10, key)
+        task.nodes[1].hospital.join(task.task, 10, key)
 
 
 def test_transport_message_is_the_contracts(task: TaskDriver) -> None:
     node, key = task.nodes[0], TransportKey.generate().public
-    onchain = node.connection.call(node._tasks.functions.transportMessage(task.task, node.address, key))
-    assert bytes(onchain) == node.transport_message(task.task, key)
+    onchain = node.connection.call(
+        node.contracts.tasks.contract.functions.transportMessage(task.task, node.address, key)
+    )
+    assert bytes(onchain) == node.messages.transport(task.task, key)
 
 
 def test_join_takes_either_form_of_a_signature(task: TaskDriver) -> None:
     """ECDSA has two for every message: a proof proves the same by both."""
     node, key = task.nodes[0], TransportKey.generate()
-    proof = key.sign(node.transport_message(task.task, key.public))
+    proof = key.sign(node.messages.transport(task.task, key.public))
     other = proof[:32] + (ORDER - int.from_bytes(proof[32:], "big")).to_bytes(32, "big")
     join(node, task.task, key.public, other)
 
@@ -98,4 +103,4 @@ def test_one_key_votes_for_one_account(local_chain: LocalChain) -> None:
 
     judge, other = local_chain.staked(Role.VOTER, 2)
     with refused("VoterKeyTaken", voter=other.address):
-        other.register_voter_key(voter_key(judge.connection.signer))
+        other.voter.register_key(voter_key(judge.connection.signer))

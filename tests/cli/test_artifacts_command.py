@@ -25,9 +25,9 @@ def published(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory)
     """Round 0 of it, by digest."""
     task = FiledTask(local_chain, tmp_path_factory.mktemp("published"))
     (voter,) = local_chain.staked(Role.VOTER, 1, 10_000 * TOKEN)
-    voter.join_as_voter(task.task)
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    voter.voter.join(task.task)
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     return task.to_drawing()
 
 

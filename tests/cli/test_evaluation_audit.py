@@ -60,7 +60,7 @@ class Voted:
 
     def secret(self, voter: int) -> bytes:
         node = self.task.voter_nodes[voter]
-        return kept_held_out_secret(node.settings.home, node.ledger.place(self.task.task))
+        return kept_held_out_secret(node.settings.home, node.ledger.folder_name(self.task.task))
 
     def judge(self, data: Path) -> Judge:
         ledger, store = self.ledger, self.task.store
@@ -100,9 +100,9 @@ def assert_kept_first(task: EvaluatedTask, found: Voted) -> None:
         def cut(*_: object) -> None:
             raise PowerCut
 
-        patch.setattr(node.ledger, "commit_scores", cut)
+        patch.setattr(node.ledger.voter, "commit_scores", cut)
         with pytest.raises(PowerCut):
-            node._score(task.operator.state(task.task), task.round_state)
+            node._score(task.operator.tasks.state(task.task), task.round_state)
     kept = found.ballot(HONEST)
     assert len(kept.evaluated.fingerprints) == BATCHES
     assert kept.salt == ballot_salt(kept.evaluated.root, kept.evaluated.blinding)
@@ -121,7 +121,7 @@ def voted(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> 
         found.opening(HONEST)
     task.open()
     # Too late for this task.
-    task.voter_nodes[HONEST].ledger.commit_held_out(bytes(32))
+    task.voter_nodes[HONEST].ledger.voter.commit_held_out(bytes(32))
     return found
 
 
@@ -206,7 +206,7 @@ def test_fingerprints_computed_after_the_ballot_are_not_its_own(voted: Voted) ->
     """The lazy one looks now, at what was drawn."""
     node = voted.task.voter_nodes[LAZY]
     judge = voted.judge(voted.rows(LAZY))
-    state = voted.ledger.round_state(voted.task.task, 1)
+    state = voted.ledger.tasks.round_state(voted.task.task, 1)
     late = Ballot.bound(1, (0,) * 4, judge.judged(1, state).fingerprints)
     opening = opened(node.ledger, voted.task.task, late, voted.secret(LAZY))
     assert results(audit(voted.ledger, judge, opening, drawn_only=True)) == ALL | {
@@ -218,9 +218,9 @@ def test_fingerprints_computed_after_the_ballot_are_not_its_own(voted: Voted) ->
 def test_rows_chosen_after_joining_do_not_count(voted: Voted) -> None:
     """The honest voter has committed to others since."""
     address = voted.task.voter_nodes[HONEST].ledger.address
-    assert voted.ledger.held_out_root(voted.task.task + 1_000, address) == bytes(32)
-    assert voted.ledger.held_out_root(voted.task.task, address) not in (None, bytes(32))
-    assert voted.ledger.held_out_root(voted.task.task, voted.task.aggregator.address) is None
+    assert voted.ledger.record.held_out_root(voted.task.task + 1_000, address) == bytes(32)
+    assert voted.ledger.record.held_out_root(voted.task.task, address) not in (None, bytes(32))
+    assert voted.ledger.record.held_out_root(voted.task.task, voted.task.aggregator.address) is None
 
 
 def test_nothing_is_opened_that_was_not_evaluated(voted: Voted, tmp_path: Path) -> None:
@@ -243,11 +243,11 @@ def test_what_a_voter_keeps_is_its_own_to_read(voted: Voted) -> None:
 
 def test_a_restarted_voter_commits_to_the_same_rows_once(voted: Voted) -> None:
     node = voted.task.voter_nodes[LIAR]
-    before = list(node.ledger.staking_events("HeldOutCommitted", node.ledger.connection.block_number()))
+    before = list(node.ledger.logs.of_staking("HeldOutCommitted", node.ledger.connection.blocks.number()))
     again = VoterNode(node.settings, node.ledger)
     again._commit_held_out()
     again.join()
-    after = list(node.ledger.staking_events("HeldOutCommitted", node.ledger.connection.block_number()))
+    after = list(node.ledger.logs.of_staking("HeldOutCommitted", node.ledger.connection.blocks.number()))
     assert len(before) == len(after)
 
 

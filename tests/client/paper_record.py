@@ -41,12 +41,13 @@ NEW_ROUND = RoundState(
 
 
 class PaperRecord:
-    """Rounds are played by `statistics`, `publish` and `settle`; the rest is what readers ask a ledger."""
+    """Rounds are played by `statistics`, `publish` and `settle`; readers ask the rest of a ledger."""
 
     def __init__(self, task_file: bytes, folder: Path, weights: Sequence[int], seed: bytes = bytes(32)) -> None:
         """`seed` decides which cohorts of all rounds are turned."""
         self.spec, self.folder, self.store = parse_task_spec(task_file), folder, ArtifactStore(folder)
         self.weights, self.seed = weights, seed
+        self.tasks = self.record = self
         self.terms = task_params(self.spec, self.store.put_file(task_file), "0x" + "11" * 20)
         self._aggregators = PublishedSums(cast(Ledger, self), self.store, NUMBER, self.spec)
         self.rounds: dict[int, RoundState] = {}
@@ -62,7 +63,9 @@ class PaperRecord:
         self.address = account.address
         self.deployment = SimpleNamespace(tasks="0x" + "22" * 20)
         self.connection = SimpleNamespace(
-            account=account, chain_id=31337, now=lambda: self.clock, next_block=self._next_block
+            account=account,
+            chain_id=31337,
+            blocks=SimpleNamespace(now=lambda: self.clock, wait_after=self._next_block),
         )
 
     def reader(self) -> PublicRecord:
@@ -142,7 +145,7 @@ class PaperRecord:
 
     # What readers ask a ledger
 
-    def place(self, task: int) -> str:
+    def folder_name(self, task: int) -> str:
         return f"paper-{task}"
 
     def params(self, task: int) -> TaskParams:

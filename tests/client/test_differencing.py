@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
@@ -56,10 +56,10 @@ class Consortium:
         spec = parse_task_spec(raw)
         (aggregator,) = self.chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
         params = task_params(spec, ArtifactStore(self.folder / "artifacts").put_file(raw), aggregator.address)
-        task = self.chain.treasury.propose(params)
-        aggregator.join_as_aggregator(task)
+        task = self.chain.treasury.operator.propose(params)
+        aggregator.aggregator.join(task)
         (voter,) = self.chain.staked(Role.VOTER, 1, params.voter_bond)
-        voter.join_as_voter(task)
+        voter.voter.join(task)
         return task, spec
 
     def node(self, index: int, task: int, rows: Frame) -> HospitalNode:
@@ -67,7 +67,7 @@ class Consortium:
         write_csv(rows, path)
         if len(self.homes) == index:
             self.homes.append(hospital_settings(self.chain, task, self.folder / f"h{index}", path))
-        approved = self.chain.treasury.params(task).spec_hash.hex()
+        approved = self.chain.treasury.tasks.params(task).spec_hash.hex()
         return HospitalNode(self.homes[index].model_copy(update={"task": task, "data": path, "approved": approved}))
 
     def allow_exact(self) -> None:
@@ -85,7 +85,9 @@ class Consortium:
             update = node.updates.of(0)
             assert update is not None
             dealing = node.updates.secret_shares(0, update.seed)
-            node.ledger.commit_update(task, 0, CommittedUpdate(update.signed.points, update.signed.opening, dealing))
+            node.ledger.hospital.commit_update(
+                task, 0, CommittedUpdate(update.signed.points, update.signed.opening, dealing)
+            )
             updates.append(update)
         total = [add(blobs) for blobs in zip(*(one.blobs for one in updates), strict=True)]
         lanes = unpack(total, spec.statistics_values, spec.statistics_layout, HOSPITALS)
@@ -126,7 +128,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     assert (caught.value.values["shared"], caught.value.values["differing"]) == (len(DATA.hospitals[0]), 1)
     with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
         grown.training.packed(0, grown.local_update)
-    assert consortium.chain.treasury.hospitals(again) == []
+    assert consortium.chain.treasury.tasks.hospitals(again) == []
 
     # The same rows say nothing new.
     np.testing.assert_array_equal(consortium.read_sums("exact", DATA.hospitals), before)

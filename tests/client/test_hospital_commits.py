@@ -48,8 +48,8 @@ Told = Callable[[], list[dict[str, Any]]]
 def test_hospitals_without_ether_are_committed_and_upload(committing: Committing, told: Told) -> None:
     nodes = [committing.node(index) for index in range(HOSPITALS)]
     committing.relay(*(committing.signed(node) for node in nodes))
-    assert committing.aggregator.state(committing.task).phase is Phase.UPLOADING
-    points = committing.aggregator.committed_points(committing.task, 0)
+    assert committing.aggregator.tasks.state(committing.task).phase is Phase.UPLOADING
+    points = committing.aggregator.record.committed_points(committing.task, 0)
     for node in nodes:
         reply = committing.ask(node, Part.UPLOAD)
         assert reply.code is ReplyCode.OK
@@ -169,8 +169,8 @@ def test_hospital_that_was_not_committed_uploads_nothing(committing: Committing)
     committing.signed(left_out)
     committing.relay(committing.signed(other))
     committing.chain.pass_time(WINDOW + 1)
-    committing.aggregator.tick(committing.task)
-    assert committing.aggregator.state(committing.task).phase is Phase.UPLOADING
+    committing.aggregator.phases.tick(committing.task)
+    assert committing.aggregator.tasks.state(committing.task).phase is Phase.UPLOADING
     assert committing.ask(other, Part.UPLOAD).code is ReplyCode.OK
     assert committing.ask(left_out, Part.UPLOAD).code is ReplyCode.SAT_OUT
 

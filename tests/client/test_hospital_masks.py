@@ -76,13 +76,13 @@ def upload(round_: Committing, node: HospitalNode) -> Upload:
 def uploads(round_: Committing, nodes: Sequence[HospitalNode]) -> dict[int, Upload]:
     """Everybody signs, is committed, and uploads."""
     round_.relay(*(round_.signed(node) for node in nodes))
-    assert round_.aggregator.state(round_.task).phase is Phase.UPLOADING
+    assert round_.aggregator.tasks.state(round_.task).phase is Phase.UPLOADING
     return {node.index: upload(round_, node) for node in nodes}
 
 
 def fix(round_: Committing, survivors: Sequence[int]) -> CohortAnswers:
-    round_.aggregator.fix_survivors(round_.task, 0, sum(1 << index for index in survivors))
-    cohort = round_.aggregator.cohort_members(round_.task, 0, 0)
+    round_.aggregator.aggregator.fix_survivors(round_.task, 0, sum(1 << index for index in survivors))
+    cohort = round_.aggregator.tasks.cohort_members(round_.task, 0, 0)
     return cohort_answers(round_.aggregator, round_.store, round_.task, 0, cohort, round_.round_state)
 
 
@@ -93,8 +93,8 @@ def answer(round_: Committing, node: HospitalNode) -> Answer:
 
 
 def summed(round_: Committing, parts: dict[int, Upload], answers: CohortAnswers) -> CohortSum:
-    points = round_.aggregator.committed_points(round_.task, 0)
-    hospitals = round_.aggregator.hospitals(round_.task)
+    points = round_.aggregator.record.committed_points(round_.task, 0)
+    hospitals = round_.aggregator.tasks.hospitals(round_.task)
     contributions = [Contribution(part, points[hospitals[index].node], 1) for index, part in sorted(parts.items())]
     residue = answers.residue()
     assert residue is not None
@@ -113,7 +113,7 @@ def test_the_sum_is_had_and_no_upload_is_what_was_committed_to(make: Make) -> No
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     parts = uploads(round_, nodes)
-    points = round_.aggregator.committed_points(round_.task, 0)
+    points = round_.aggregator.record.committed_points(round_.task, 0)
     for node in nodes:
         assert commit(parts[node.index].blobs[0]) != points[node.ledger.address][0]
     answers = fix(round_, [0, 1, 2])
@@ -193,7 +193,7 @@ def test_a_hospital_that_masked_with_some_masks_with_no_others(make: Make) -> No
     assert round_.chain.rpc("evm_revert", before)
     round_.relay(*signed[:3])
     round_.chain.pass_time(WINDOW + 1)
-    round_.aggregator.tick(round_.task)
+    round_.aggregator.phases.tick(round_.task)
     with raises_fault(NodeError, "MaskingChanged", match="masked"):
         round_.ask(round_.node(0), Part.UPLOAD)
 
@@ -295,7 +295,7 @@ def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(ma
     nodes = [round_.node(index) for index in range(5)]
     uploads(round_, nodes)
     with refused("SurvivorsInvalid", survivors=0b00111):
-        round_.aggregator.fix_survivors(round_.task, 0, 0b00111)
+        round_.aggregator.aggregator.fix_survivors(round_.task, 0, 0b00111)
     masking, update = nodes[0].updates.masking, nodes[0].updates.of(0)
     assert masking is not None
     assert update is not None
@@ -392,24 +392,24 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     parts = uploads(round_, nodes)
     ledger, task = round_.aggregator, round_.task
     aggregator = aggregator_of(round_, tmp_path)
-    ledger.fix_survivors(task, 0, survivors)
+    ledger.aggregator.fix_survivors(task, 0, survivors)
     given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
     collected = SimpleNamespace(uploads=parts, answers=given, arrived=survivors, finished=survivors)
     aggregator.rounds.of(0).collection = collected  # type: ignore[assignment]
-    assert aggregator.rounds.of(0).is_unmasked(ledger.state(task), round_.round_state)
-    aggregator._attempt(Step.PUBLISH, ledger.state(task), round_.round_state)
-    assert ledger.state(task).phase is Phase.BLAMING
+    assert aggregator.rounds.of(0).is_unmasked(ledger.tasks.state(task), round_.round_state)
+    aggregator._attempt(Step.PUBLISH, ledger.tasks.state(task), round_.round_state)
+    assert ledger.tasks.state(task).phase is Phase.BLAMING
     assert round_.round_state.accused == 0b1111
 
     for _ in range(2):
         round_.chain.pass_time(WINDOW)
     assert find_culprits(ledger, round_.store, task, 0, round_.round_state) == {3: Reason.FALSE_DEALING}
     with round_.chain.undone():
-        ledger.name_culprits(task, 0, 0b0001)
-        assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (DOES_NOT_MATCH,)
-    aggregator._attempt(Step.NAME, ledger.state(task), round_.round_state)
+        ledger.aggregator.name_cheaters(task, 0, 0b0001)
+        assert round_.voter_node()._judged(ledger.tasks.state(task), round_.round_state) == (DOES_NOT_MATCH,)
+    aggregator._attempt(Step.NAME, ledger.tasks.state(task), round_.round_state)
     assert round_.round_state.named == 0b1000
-    assert round_.voter_node()._judged(ledger.state(task), round_.round_state) == (0,)
+    assert round_.voter_node()._judged(ledger.tasks.state(task), round_.round_state) == (0,)
 
 
 def test_an_answer_that_another_signed_or_for_other_survivors_is_none(make: Make) -> None:
@@ -463,6 +463,6 @@ def test_too_few_answers_end_the_cohort_and_blame_nobody(make: Make) -> None:
     assert not answers.is_over(0b010)
     assert answers.is_over(0b110)
     assert answers.residue() is None
-    bonds = [hospital.bond for hospital in round_.aggregator.hospitals(round_.task)]
+    bonds = [hospital.bond for hospital in round_.aggregator.tasks.hospitals(round_.task)]
     assert list(members(round_.round_state.survivors)) == [0, 1, 2]
     assert len(set(bonds)) == 1

@@ -17,8 +17,9 @@ from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import KeystoreError
 from consilium_chain.keystore import write_private_file
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Outcome, Role
 from consilium_chain.rounds.machine import Step
 from consilium_chain.tasks.proposal import task_params
@@ -98,7 +99,7 @@ class PrivateTask(TaskDriver):
         super().__post_init__()
         self.nodes = [*self.known, *(self.chain.funded() for _ in self.nodes[len(self.known) :])]
         for node in self.nodes:
-            node.stake(Role.HOSPITAL, self.params.hospital_bond)
+            node.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
 
     def settle_in(self) -> Self:
         for index, ledger in enumerate(self.nodes):
@@ -201,7 +202,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
             (round_, cost, 4.0) for cost in costs
         ]
     assert all(3.99 <= cost <= 4.0 for cost in costs)
-    place = nodes[0].ledger.place(task.task)
+    place = nodes[0].ledger.folder_name(task.task)
     assert [(one.task, one.round, one.mechanism) for one in task.spent(0).charges()] == [
         (place, round_, mechanisms[0]) for round_ in (1, 2)
     ]
@@ -238,7 +239,7 @@ def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_th
     assert task.made(0) == first
     assert not np.array_equal(task.running[0].local_update(1, base), trained)
     task.play_round()
-    assert task.operator.round_state(task.task, 1).outcome is Outcome.SETTLED
+    assert task.operator.tasks.round_state(task.task, 1).outcome is Outcome.SETTLED
 
 
 def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_back(
@@ -266,7 +267,7 @@ def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_ba
     task.commit_all(only=[1]).pass_deadline()
     task.tick().publish(survivors=[1])
     task.draw().judge(GOOD)
-    assert not task.operator.state(task.task).active_hospitals & 1
+    assert not task.operator.tasks.state(task.task).active_hospitals & 1
     nonce = node.ledger.connection.ether()
     take(node, Step.RESUME)
     assert node.ledger.connection.ether() == nonce  # no transaction
@@ -277,7 +278,7 @@ def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task:
     with raises_fault(BudgetError, "BudgetExceeded") as caught:
         node.join()
     assert (caught.value.values["whose"], caught.value.values["allowed"]) == ("this hospital", 3.0)
-    assert task.operator.hospitals(task.task) == []
+    assert task.operator.tasks.hospitals(task.task) == []
 
 
 def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(

@@ -50,8 +50,8 @@ def test_who_uploaded_something_else_is_named_and_slashed(
         aggregator, task = case.round.aggregator, case.round.task
         case.testify()
         assert case.culprits() == {LIAR: reason}
-        aggregator.name_culprits(task, 0, 1 << LIAR)
-        assert aggregator.state(task).phase is Phase.DRAWING
+        aggregator.aggregator.name_cheaters(task, 0, 1 << LIAR)
+        assert aggregator.tasks.state(task).phase is Phase.DRAWING
         assert case.judged() == (0,)
 
 
@@ -60,7 +60,7 @@ def test_voters_say_that_an_honest_hospital_is_not_to_blame(
     case: Accused, named: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     case.testify()
-    case.round.aggregator.name_culprits(case.round.task, 0, named)
+    case.round.aggregator.aggregator.name_cheaters(case.round.task, 0, named)
     assert case.judged() == (DOES_NOT_MATCH,)
     assert '"CulpritsMismatched"' in capsys.readouterr().out
 
@@ -68,7 +68,7 @@ def test_voters_say_that_an_honest_hospital_is_not_to_blame(
 def test_a_hospital_shows_nothing_but_what_it_agrees_on_with_a_liar(played: Accused) -> None:
     with played.restarted(Covered) as case:
         case.testify()
-        points, agreements = case.round.aggregator.testimonies(case.round.task, 0)
+        points, agreements = case.round.aggregator.record.testimonies(case.round.task, 0)
     assert sorted(points) == list(range(HOSPITALS))
     assert {index: len(raw) for index, raw in agreements.items()} == {0: 98}
     assert parse_agreements(agreements[0]).keys() == {LIAR}
@@ -76,10 +76,10 @@ def test_a_hospital_shows_nothing_but_what_it_agrees_on_with_a_liar(played: Accu
 
 def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(case: Accused) -> None:
     case.look()
-    first = case.round.aggregator.testimonies(case.round.task, 0)
+    first = case.round.aggregator.record.testimonies(case.round.task, 0)
     case.nodes = [case.round.node(index) for index in range(HOSPITALS)]
     case.look()
-    assert case.round.aggregator.testimonies(case.round.task, 0) == first
+    assert case.round.aggregator.record.testimonies(case.round.task, 0) == first
 
 
 def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: p
     assert '"not-testified"' in capsys.readouterr().out
     case.round.set_ether(case.nodes[0], 10**18)
     case.look()
-    assert sorted(case.round.aggregator.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
+    assert sorted(case.round.aggregator.record.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
 
 
 def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeyp
     monkeypatch.setattr(node.link, "keep_running", keep_running)
     with pytest.raises(BlockingIOError):
         node.poll()
-    assert list(case.round.aggregator.testimonies(case.round.task, 0)[0]) == [0]
+    assert list(case.round.aggregator.record.testimonies(case.round.task, 0)[0]) == [0]
 
 
 def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
@@ -111,12 +111,12 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     """Whatever an accuser changes of it, voters find that the case proves nothing, and say so."""
     case.testify()
     store, aggregator = case.round.store, case.round.aggregator
-    said = aggregator.accusations(case.round.task, 0)[0]
+    said = aggregator.record.accusations(case.round.task, 0)[0]
     file = json.loads(store.get_file(said.evidence))
 
     def culprits_of(changed: object) -> None:
         digest = store.put_file(json.dumps(changed).encode())
-        monkeypatch.setattr(aggregator, "accusations", lambda *_: {0: replace(said, evidence=digest)})
+        monkeypatch.setattr(aggregator.record, "accusations", lambda *_: {0: replace(said, evidence=digest)})
         case.culprits()
 
     other = store.put_file(add([parse_blob(store.get_file(bytes.fromhex(file["uploads"]["0"][0]))), ONE]))

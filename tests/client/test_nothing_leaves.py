@@ -278,7 +278,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
     account = node.ledger.connection.signer
     rows = settings.data.read_bytes().splitlines()[1:]
     features = bed.frame.drop(columns="malignant").to_numpy()
-    weight = node.ledger.hospitals(node.task.number)[bed.index].weight
+    weight = node.ledger.tasks.hospitals(node.task.number)[bed.index].weight
     blobs = [blob for some in bed.blobs.values() for blob in some]
     sums = sums_of(node.training.examples, node.task.spec.data)
     assert node.trained is not None
@@ -354,15 +354,15 @@ class Play:
         self.spec = parse_task_spec(raw)
         (self.aggregator,) = self.chain.staked(Role.AGGREGATOR, 1, self.spec.money.aggregator_bond * TOKEN)
         params = task_params(self.spec, self.store.put_file(raw), self.aggregator.address)
-        task = self.chain.treasury.propose(params)
-        self.aggregator.join_as_aggregator(task)
+        task = self.chain.treasury.operator.propose(params)
+        self.aggregator.aggregator.join(task)
         (voter,) = self.chain.staked(Role.VOTER, 1, params.voter_bond)
-        voter.join_as_voter(task)
+        voter.voter.join(task)
         return task
 
     def sponsoring(self) -> tuple[SponsoredSettings, Bodies]:
         payer = self.chain.ledger(Account.create().key)
-        self.chain.treasury.connection.send_ether(payer.address, GAS_MONEY)
+        self.chain.treasury.connection.transactions.send_ether(payer.address, GAS_MONEY)
         terms = Terms(self.task, self.chain.deployment.staking, 10_000_000)
         recorded = Bodies(service(Payer(payer, terms)))
         found = self.stack.enter_context(served(recorded, self.folder / "sponsor"))
@@ -377,7 +377,7 @@ class Play:
         write_private_file(made.password_file, password)
         account = Account.create()
         write_keystore(made.keystore, account, password, scrypt_n=LIGHT_SCRYPT_N)
-        self.chain.treasury.transfer(account.address, TOKENS)
+        self.chain.treasury.token.transfer(account.address, TOKENS)
         self.chain.accounts[account.address] = self.chain.ledger(account.key)  # other tests add up all tokens
         tap = self.tapped(Wiretap.of_port(self.chain.node.port))
         changes: dict[str, Any] = {"chain_url": f"http://{tap.address}"}
@@ -386,7 +386,7 @@ class Play:
             flower = {"superlink": self.fleet.address, "ca_certificate": authority}
             changes |= {"sponsor": self.sponsor, "flower": made.flower.model_copy(update=flower)}
         else:
-            self.chain.treasury.connection.send_ether(account.address, GAS_MONEY)
+            self.chain.treasury.connection.transactions.send_ether(account.address, GAS_MONEY)
             changes |= {"commits": "own" if index == 1 else "relayed"}
         node = Watched(made.model_copy(update=changes))
         node.join()
@@ -397,17 +397,17 @@ class Play:
 
     def scene(self) -> Scene:
         self.round(0)
-        while not self.aggregator.beacon_ready(self.state(1).beacon_request):
+        while not self.aggregator.phases.beacon_ready(self.state(1).beacon_request):
             self.chain.mine(1)
-        self.aggregator.form_cohorts(self.task, self.state(1).beacon_request)
+        self.aggregator.phases.form_cohorts(self.task, self.state(1).beacon_request)
         self.round(1)
         return Scene(self.chain, self.aggregator, self.store, self.task, self.beds, self.fleet, self.payer)
 
     def state(self, round_: int) -> RoundState:
-        return self.aggregator.round_state(self.task, round_)
+        return self.aggregator.tasks.round_state(self.task, round_)
 
     def round(self, number: int) -> None:
-        addresses = [hospital.node for hospital in self.aggregator.hospitals(self.task)]
+        addresses = [hospital.node for hospital in self.aggregator.tasks.hospitals(self.task)]
         contract = bytes.fromhex(self.chain.deployment.tasks[2:])
         flower = Collection(self.grid, {0: self.flower_id}, addresses, contract, self.task, number, 1, True)
         signed = {0: self.by_flower(flower, flower.signed)}
@@ -422,30 +422,30 @@ class Play:
         if number == 1:
             take(self.beds[1].node, Step.COMMIT)
             del signed[1]
-        self.aggregator.commit_updates(self.task, number, [one.update for one in signed.values()])
-        assert self.aggregator.state(self.task).phase is Phase.UPLOADING
+        self.aggregator.aggregator.commit_updates(self.task, number, [one.update for one in signed.values()])
+        assert self.aggregator.tasks.state(self.task).phase is Phase.UPLOADING
         uploads = {0: self.by_flower(flower, flower.uploads)}
         for bed in self.beds[1:]:
             reply = bed.ask(number, Part.UPLOAD)
             uploads[bed.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
-        self.aggregator.fix_survivors(self.task, number, 0b111)
-        cohort = self.aggregator.cohort_members(self.task, number, 0)
+        self.aggregator.aggregator.fix_survivors(self.task, number, 0b111)
+        cohort = self.aggregator.tasks.cohort_members(self.task, number, 0)
         answers = cohort_answers(self.aggregator, self.store, self.task, number, cohort, self.state(number))
         said = {0: self.by_flower(flower, flower.answers)}
         said |= {bed.index: Answer(bed.ask(number, Part.ANSWER).body) for bed in self.beds[1:]}
         answers.take(said)
         residue = answers.residue()
         assert residue is not None
-        points = self.aggregator.committed_points(self.task, number)
+        points = self.aggregator.record.committed_points(self.task, number)
         parts = [
             Contribution(uploads[i], points[h.node], h.weight if number else 1)
-            for i, h in enumerate(self.aggregator.hospitals(self.task))
+            for i, h in enumerate(self.aggregator.tasks.hospitals(self.task))
         ]
         total = sum_cohort(0, parts, [secrets.randbits(CHECK_BITS)], residue)
         if number == 0:
             self.store.put_blob(total.blobs[0], total.commitments[0])
             one = PublishedCohort(0, total.blobs, [[to_eip2537(part.points[0]) for part in parts]])
-            self.aggregator.publish_sums(self.task, 0, CohortsFate(), [one])
+            self.aggregator.aggregator.publish_sums(self.task, 0, CohortsFate(), [one])
 
     def by_flower(self, asked: Collection, found: Mapping[int, T]) -> T:
         """The first hospital's part, once Flower has brought it."""
@@ -474,7 +474,7 @@ def test_nothing_that_a_hospital_keeps_is_in_its_traffic(scene: Scene) -> None:
     for bed in scene.beds:
         assert [frame[0] for frame in bed.frames[:6]] == [ReplyCode.SIGNED, ReplyCode.OK, ReplyCode.ANSWERED] * 2
         assert all(frame in traffic for frame in bed.frames[:6])
-    points = [point for some in scene.aggregator.committed_points(scene.task, 1).values() for point in some]
+    points = [point for some in scene.aggregator.record.committed_points(scene.task, 1).values() for point in some]
     assert [search(traffic, {"point": [point]}) for point in points] == [{"point"}] * HOSPITALS
     assert sum(len(one.caller) for one in scene.superlink.conversations) > 2 * BYTES_PER_BLOB
 
@@ -492,7 +492,7 @@ def test_each_kind_of_leak_is_found(scene: Scene) -> None:
                 bed.node.leak = None
             else:
                 with pytest.raises(Refused, match="WrongPhase"):
-                    bed.node.ledger.testify(scene.task, 1, 0, leak)
+                    bed.node.ledger.hospital.testify(scene.task, 1, 0, leak)
         assert search(scene.traffic(), leaks) == set(leaks)
 
 
@@ -523,12 +523,12 @@ def test_whatever_left_has_its_entry(scene: Scene) -> None:
                 assert entry.upload == digest(blob)
                 assert bytes.fromhex(entry.upload) in signed
         for entry in entries["transaction"]:
-            sent = scene.aggregator.connection.sent(entry.transaction)
+            sent = scene.aggregator.connection.transactions.sent(entry.transaction)
             assert (sent.sender, sent.to, digest(sent.data)) == (
                 bed.node.ledger.address, entry.contract, entry.calldata
             )  # fmt: skip
     with pytest.raises(ChainUnreachable, match="no transaction"):
-        scene.aggregator.connection.sent("0x" + "00" * 32)
+        scene.aggregator.connection.transactions.sent("0x" + "00" * 32)
     joined = [[e.call for e in bed.entries() if e.kind in ("transaction", "batch")] for bed in scene.beds]
     assert joined[0][0] == "approve and register and joinAsHospital"
     assert joined[1][:4] == ["approve", "register", "joinAsHospital", "commitUpdate"]
@@ -542,7 +542,7 @@ def test_what_cannot_be_written_down_does_not_leave(scene: Scene) -> None:
         with raises_fault(FrameError, "FrameMalformed", match="closed after 0"):
             bed.ask(1, Part.ANSWER)
         with raises_fault(AuditError, "AuditUnwritable"):
-            bed.node.ledger.testify(scene.task, 1, 0, b"testimony")
+            bed.node.ledger.hospital.testify(scene.task, 1, 0, b"testimony")
         log.with_suffix(".away").rename(log)
         assert scene.left(bed) == left
         assert search(scene.traffic(), {"testimony": [b"testimony"]}) == set()

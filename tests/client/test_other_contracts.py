@@ -58,8 +58,8 @@ def home_of(task: PrivateTask, index: int, *stores: Path) -> HospitalHome:
 
 def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
     """What a node runs on that has joined by `join`."""
-    place = ledger.place(task)
-    given: Any = {"place": place, "spec_hash": ledger.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
+    place = ledger.folder_name(task)
+    given: Any = {"place": place, "spec_hash": ledger.tasks.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
     home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")
     return home.node_settings(task, place)
 
@@ -112,28 +112,32 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     old.start(0, max_epsilon=8.0)
     old.form().play_round()
     assert old.phase is Phase.ENDED
-    assert [old.operator.round_state(old.task, one).outcome for one in range(3)] == [Outcome.SETTLED] * 3
-    paid = [old.operator.explain(old.task, one, account.address).reward for one in (1, 2)]
+    assert [old.operator.tasks.round_state(old.task, one).outcome for one in range(3)] == [Outcome.SETTLED] * 3
+    paid = [old.operator.tasks.explain(old.task, one, account.address).reward for one in (1, 2)]
     assert all(paid)
-    places = [(old.operator.place(old.task), 1), (same.place(new.task), 1), (old.operator.place(old.task), 2)]
+    places = [
+        (old.operator.folder_name(old.task), 1),
+        (same.folder_name(new.task), 1),
+        (old.operator.folder_name(old.task), 2),
+    ]
     assert [one.key for one in spent(home)] == places
     assert spent(second) == spent(home)
     cost = epsilon([one.mechanism for one in spent(home)], 1e-5)
     assert f"rows have cost epsilon {cost:.3g} of 8.0" in say("hospital", "status", "--home", str(second.folder))
 
     # What is staked with the old contracts comes home by the old home.
-    stake = account.stake_of(account.address, Role.HOSPITAL).active
-    rewards = account.claimable(account.address, account.address, Role.HOSPITAL)
-    rewards += account.unvested(account.address, Role.HOSPITAL)
+    stake = account.staking.stake_of(account.address, Role.HOSPITAL).active
+    rewards = account.staking.claimable(account.address, account.address, Role.HOSPITAL)
+    rewards += account.staking.unvested(account.address, Role.HOSPITAL)
     assert rewards + 2 >= sum(paid)
-    balance = account.balance(account.address) + stake + rewards
-    account.release_bond(old.task, account.address)
+    balance = account.token.balance(account.address) + stake + rewards
+    account.staking.release_bond(old.task, account.address)
     assert "tokens mature at" in say("hospital", "unstake", "1000000", "--yes", "--home", str(home.folder))
     local_chain.pass_time(LOCAL_UNBONDING)
-    account.claim(Role.HOSPITAL)
+    account.staking.claim(Role.HOSPITAL)
     assert "of stake are in the account" in say("hospital", "unstake", "--home", str(home.folder))
-    assert account.stake_of(account.address, Role.HOSPITAL).active == 0
-    assert abs(balance - account.balance(account.address)) <= 2  # what vests is rounded down
+    assert account.staking.stake_of(account.address, Role.HOSPITAL).active == 0
+    assert abs(balance - account.token.balance(account.address)) <= 2  # what vests is rounded down
     logged = [json.loads(line)["contract"] for line in (home.folder / "audit.jsonl").read_text().splitlines()]
     assert others.deployment.tasks not in logged
 
@@ -144,7 +148,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     new.start(0, max_epsilon=8.0)
     assert {one.key: one.mechanism for one in spent(home)} == before
     told = {line["place"]: line["rounds"] for line in events(capsys, "charged-late")}
-    assert told == {same.place(new.task): [1], old.operator.place(old.task): [1, 2]}
+    assert told == {same.folder_name(new.task): [1], old.operator.folder_name(old.task): [1, 2]}
 
 
 def test_a_home_for_the_same_contracts_is_refused(local_chain: LocalChain, tmp_path: Path) -> None:
@@ -166,7 +170,7 @@ def test_a_home_for_the_same_contracts_is_refused(local_chain: LocalChain, tmp_p
     approved(home, task.nodes[0], task.task)
     others.deployment.write(home.settings.deployment)
     with raises_fault(OwnersRefusal, "ApprovalStale", match=local_chain.deployment.tasks):
-        home.node_settings(task.task, others.treasury.place(task.task))
+        home.node_settings(task.task, others.treasury.folder_name(task.task))
 
 
 def test_rows_kept_from_training_are_the_same_under_other_contracts(local_chain: LocalChain, tmp_path: Path) -> None:
@@ -192,18 +196,21 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
     second = propose(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
     with raises_fault(PrivacyError, "ChargesUnknown", match=r"name a mirror") as caught:
         second.start(0, max_epsilon=8.0)
-    assert (caught.value.values["place"], caught.value.values["rounds"]) == (first.nodes[0].place(first.task), "1")
+    assert (caught.value.values["place"], caught.value.values["rounds"]) == (
+        first.nodes[0].folder_name(first.task),
+        "1",
+    )
     capsys.readouterr()
     second.start(0)  # without such a bound it is told
     assert [line["rounds"] for line in events(capsys, "not-charged")] == [[1]]
     second.store.put_file(first.store.get_file(first.params.spec_hash))
     second.start(0, max_epsilon=8.0)
-    assert [one.key for one in second.spent(0).charges()] == [(first.nodes[0].place(first.task), 1)]
+    assert [one.key for one in second.spent(0).charges()] == [(first.nodes[0].folder_name(first.task), 1)]
 
 
 def test_a_voter_judges_for_both_from_two_homes(local_chain: LocalChain, tmp_path: Path) -> None:
     home, account = voter_home(local_chain, tmp_path / "voter")
-    home.use_table(account.place(1), OwnTable(data=tmp_path / "other.csv"))
+    home.use_table(account.folder_name(1), OwnTable(data=tmp_path / "other.csv"))
     others = OtherContracts(local_chain)
     others.deployment.write(tmp_path / "book.json")
     (tmp_path / "artifacts").mkdir(exist_ok=True)
@@ -217,31 +224,41 @@ def test_a_voter_judges_for_both_from_two_homes(local_chain: LocalChain, tmp_pat
     say("voter", "register", "--stake", "1000", "--yes", "--home", str(second.folder))
     assert has_key(same)
     assert has_key(account)  # each contract has its own proof that it has the key
-    assert second.node_settings(1, same.place(1)).data == home.settings.data  # the old task 1's table is not its
-    stake = account.stake_of(account.address, Role.VOTER)
-    assert (stake.active, same.stake_of(same.address, Role.VOTER).active) == (10_000 * TOKEN, 1_000 * TOKEN)
+    assert second.node_settings(1, same.folder_name(1)).data == home.settings.data  # the old task 1's table is not its
+    stake = account.staking.stake_of(account.address, Role.VOTER)
+    assert (stake.active, same.staking.stake_of(same.address, Role.VOTER).active) == (10_000 * TOKEN, 1_000 * TOKEN)
 
 
 def test_a_delegator_takes_its_stake_from_the_old_contracts_to_the_new(local_chain: LocalChain) -> None:
     node, delegator = local_chain.funded(), local_chain.funded()
-    node.stake(Role.HOSPITAL, TOKEN)  # and was never paid or slashed, so that a share is worth what was paid for it
-    staking = delegator._staking.functions
-    delegator.connection.send(delegator._token.functions.approve(delegator.deployment.staking, 5 * TOKEN))
-    delegator.connection.send(staking.delegate(node.address, Role.HOSPITAL, 5 * TOKEN))
+    node.staking.stake(
+        Role.HOSPITAL, TOKEN
+    )  # and was never paid or slashed, so that a share is worth what was paid for it
+    staking = delegator.contracts.staking.contract.functions
+    delegator.connection.transactions.send(
+        delegator.contracts.token.contract.functions.approve(delegator.deployment.staking, 5 * TOKEN)
+    )
+    delegator.connection.transactions.send(staking.delegate(node.address, Role.HOSPITAL, 5 * TOKEN))
     others = OtherContracts(local_chain)
     same = others.ledger(delegator.connection.signer.key)
-    same.connection.send(same._token.functions.approve(others.deployment.staking, 5 * TOKEN))
+    same.connection.transactions.send(
+        same.contracts.token.contract.functions.approve(others.deployment.staking, 5 * TOKEN)
+    )
     with refused("NodeUnknown"):  # nodes are to register there first
-        same.connection.send(same._staking.functions.delegate(node.address, Role.HOSPITAL, 5 * TOKEN))
+        same.connection.transactions.send(
+            same.contracts.staking.contract.functions.delegate(node.address, Role.HOSPITAL, 5 * TOKEN)
+        )
     shares, _, _ = delegator.connection.call(staking.positionOf(delegator.address, node.address, Role.HOSPITAL))
-    delegator.connection.send(staking.startUnbonding(node.address, Role.HOSPITAL, shares))
+    delegator.connection.transactions.send(staking.startUnbonding(node.address, Role.HOSPITAL, shares))
     local_chain.pass_time(LOCAL_UNBONDING)
-    delegator.withdraw([one.request for one in delegator.unbondings(delegator.address)])
-    assert delegator.balance(delegator.address) == TOKENS
+    delegator.staking.withdraw([one.request for one in delegator.staking.unbondings(delegator.address)])
+    assert delegator.token.balance(delegator.address) == TOKENS
     again = others.ledger(node.connection.signer.key)
-    again.stake(Role.HOSPITAL, TOKEN)
-    same.connection.send(same._staking.functions.delegate(node.address, Role.HOSPITAL, 5 * TOKEN))
-    assert same.stake_of(node.address, Role.HOSPITAL).active == 6 * TOKEN
+    again.staking.stake(Role.HOSPITAL, TOKEN)
+    same.connection.transactions.send(
+        same.contracts.staking.contract.functions.delegate(node.address, Role.HOSPITAL, 5 * TOKEN)
+    )
+    assert same.staking.stake_of(node.address, Role.HOSPITAL).active == 6 * TOKEN
 
 
 def test_an_index_is_of_one_deployment(

@@ -37,7 +37,7 @@ def take_back(chain: LocalChain, blocks: int = 1) -> None:
 
 
 def node_of(home: VoterHome, ledger: Ledger, task: TaskDriver) -> VoterNode:
-    return VoterNode(home.node_settings(task.task, ledger.place(task.task)), ledger)
+    return VoterNode(home.node_settings(task.task, ledger.folder_name(task.task)), ledger)
 
 
 def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path) -> None:
@@ -45,13 +45,13 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     node = node_of(*voter_home(chain, tmp_path / "voter"), task)
     node.join()
     take_back(chain, 2)  # its joining, and what it said of its rows
-    assert task.operator.voters(task.task) == []
+    assert task.operator.tasks.voters(task.task) == []
     node.poll()
-    assert [voter.node for voter in task.operator.voters(task.task)] == [node.ledger.address]
-    assert node.ledger.held_out_root(task.task, node.ledger.address) is not None
+    assert [voter.node for voter in task.operator.tasks.voters(task.task)] == [node.ledger.address]
+    assert node.ledger.record.held_out_root(task.task, node.ledger.address) is not None
 
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     for _ in range(2):
         node.poll()
@@ -65,7 +65,7 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
         assert task.round_state.revealed == 0b1
         take_back(chain)
     node.poll()
-    task.operator.settle(task.task, 0)
+    task.operator.phases.settle(task.task, 0)
     assert task.round == 1
 
 
@@ -77,8 +77,8 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
     task = FiledTask(chain, tmp_path)
     node = node_of(*voter_home(chain, tmp_path / "voter"), task)
     node.join()
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
 
     def failing(round_: int, _: RoundState) -> tuple[int, ...]:
@@ -139,12 +139,15 @@ def test_a_hospital_joins_and_commits_again(
         committing.set_ether(node, 10**18)
     take_back(chain, 3)  # the last one's joining, with allowance and stake
     last = nodes[1]
-    state = committing.aggregator.state(committing.task)
+    state = committing.aggregator.tasks.state(committing.task)
     assert (state.phase, last.context.membership.find()) == (Phase.JOINING, None)
     committing.set_ether(last, 10**18)
     assert nodes[0].context.membership.stands(state)
     take(last, Step.JOIN)
-    assert (last.context.membership.find(), committing.aggregator.state(committing.task).phase) == (1, Phase.COMMITTING)
+    assert (last.context.membership.find(), committing.aggregator.tasks.state(committing.task).phase) == (
+        1,
+        Phase.COMMITTING,
+    )
 
     own = committing.node(0, commits="own")
     committing.set_ether(own, 10**18)
@@ -168,17 +171,17 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     """Blocks are taken back after it saw that commitments are taken, and before it saw from whom."""
     committing = start(chain, tmp_path, 2, masked=False)
     nodes = [committing.node(index) for index in range(2)]
-    seen = committing.aggregator.state(committing.task)
+    seen = committing.aggregator.tasks.state(committing.task)
     assert seen.phase is Phase.COMMITTING
     take_back(chain, 3)
     with monkeypatch.context() as patch:
-        patch.setattr(nodes[0].ledger, "state", lambda _: seen)
+        patch.setattr(nodes[0].ledger.tasks, "state", lambda _: seen)
         assert nodes[0].updates.of(0) is None
         with raises_fault(NodeError, "NotDealt"):
             nodes[0].context.cohort(0)
     committing.set_ether(nodes[1], 10**18)
     take(nodes[1], Step.JOIN)
-    assert committing.aggregator.state(committing.task).phase is Phase.COMMITTING
+    assert committing.aggregator.tasks.state(committing.task).phase is Phase.COMMITTING
     assert nodes[0].updates.of(0) is not None
 
 
@@ -189,10 +192,10 @@ def test_a_hospital_whose_place_another_took_does_nothing(
     committing = start(chain, tmp_path, 2, masked=False)
     last = committing.node(1)
     take_back(chain, 3)
-    seen = committing.aggregator.state(committing.task)
-    other.join_as_hospital(committing.task, 8, TransportKey.generate())
+    seen = committing.aggregator.tasks.state(committing.task)
+    other.hospital.join(committing.task, 8, TransportKey.generate())
     committing.set_ether(last, 10**18)
-    assert (seen.phase, committing.aggregator.state(committing.task).phase) == (Phase.JOINING, Phase.COMMITTING)
+    assert (seen.phase, committing.aggregator.tasks.state(committing.task).phase) == (Phase.JOINING, Phase.COMMITTING)
     assert not last.context.membership.stands(seen)
     last.context.membership.join_again(last.join)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -207,17 +210,17 @@ def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path
 
     def end() -> None:
         """Nobody has committed."""
-        state = committing.aggregator.state(committing.task)
-        chain.pass_time(max(0, state.deadline - committing.aggregator.connection.now()) + 1)
-        committing.aggregator.tick(committing.task)
-        assert committing.aggregator.state(committing.task).phase is Phase.ENDED
+        state = committing.aggregator.tasks.state(committing.task)
+        chain.pass_time(max(0, state.deadline - committing.aggregator.connection.blocks.now()) + 1)
+        committing.aggregator.phases.tick(committing.task)
+        assert committing.aggregator.tasks.state(committing.task).phase is Phase.ENDED
 
     end()
     take_back(chain)
     assert not node.leave()
     end()
     assert node.leave()
-    assert node.ledger.hospitals(committing.task)[node.index].bond == 0
+    assert node.ledger.tasks.hospitals(committing.task)[node.index].bond == 0
 
 
 def test_a_hospital_that_is_not_listed_says_so(
@@ -225,7 +228,7 @@ def test_a_hospital_that_is_not_listed_says_so(
 ) -> None:
     committing = start(chain, tmp_path, 1, masked=False)
     node = HospitalNode(committing.settings[0])
-    monkeypatch.setattr(node.ledger.connection, "next_block", lambda seen, patience=0.0: seen)
+    monkeypatch.setattr(node.ledger.connection.blocks, "wait_after", lambda seen, longest=0.0: seen)
     monkeypatch.setattr(node.context.membership, "find", lambda: None)
     with raises_fault(NodeError, "NotInTask", match=f"{node.ledger.address} joined task {committing.task}"):
         node.context.membership.require()

@@ -106,11 +106,11 @@ def test_public_record_gives_the_same_bits_and_the_exact_mean(local_chain: Local
     task.form().commit_all()
     publish(task, store)
     task.draw().judge([[5_000, -900_000]])
-    accepted = list(members(task.operator.cohort_members(task.task, 1, 0)))
+    accepted = list(members(task.operator.tasks.cohort_members(task.task, 1, 0)))
     lanes = task.updates[1, accepted[0]].lanes.astype(np.float64)
     moved = ((lanes - (2**15 - 1)) * (0.5 / (2**15 - 1))).astype(np.float32)
     np.testing.assert_array_equal(record.base(2), first + moved)
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     (candidate,) = record.candidates(1, 0, state)
     np.testing.assert_array_equal(candidate, first + moved)
 
@@ -150,8 +150,8 @@ def test_public_record_moves_by_the_tasks_outer_step_and_shows_candidates_withou
     for round_ in (1, 2):
         task.form().commit_all()
         publish(task, store)
-        (candidate,) = record.candidates(round_, 0, task.operator.round_state(task.task, round_))
-        (one,) = members(task.operator.cohort_members(task.task, round_, 0))
+        (candidate,) = record.candidates(round_, 0, task.operator.tasks.round_state(task.task, round_))
+        (one,) = members(task.operator.tasks.cohort_members(task.task, round_, 0))
         lanes = task.updates[round_, one].lanes.astype(np.float64)
         mean = (lanes - (2**15 - 1)) * (0.5 / (2**15 - 1))
         assert candidate is not None
@@ -193,7 +193,7 @@ def test_public_record_takes_lanes_out_of_range_for_no_model(local_chain: LocalC
     publish(task, store)
     state = task.round_state
     record = fresh(task, store)
-    theirs = [list(members(task.operator.cohort_members(task.task, 1, c))) for c in range(2)]
+    theirs = [list(members(task.operator.tasks.cohort_members(task.task, 1, c))) for c in range(2)]
     bad = theirs.index([0])
     assert record.sums.cohort_sum(1, bad, state) is None
     assert record.candidates(1, bad, state) == [None]
@@ -233,7 +233,7 @@ def test_load_task_refuses_terms_that_are_not_the_files(local_chain: LocalChain,
     store, spec = ArtifactStore(tmp_path), parse_task_spec(TASK)
     operator = local_chain.treasury
     params = task_params(spec, store.put_file(TASK), operator.address)
-    number = operator.propose(replace(params, hospital_bond=params.hospital_bond + 1))
+    number = operator.operator.propose(replace(params, hospital_bond=params.hospital_bond + 1))
     with pytest.raises(SpecMismatch, match="do not join, ask its operator"):
         load_task(operator, store, number)
 

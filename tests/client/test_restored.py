@@ -176,7 +176,7 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
 ) -> None:
     task = FiledTask(chain, tmp_path)
     home, account = voter_home(chain, tmp_path / "voter")
-    settings = home.node_settings(task.task, account.place(task.task))
+    settings = home.node_settings(task.task, account.folder_name(task.task))
 
     def node() -> VoterNode:
         made = VoterNode(settings, account)
@@ -184,14 +184,14 @@ def test_a_voter_reveals_from_its_copy_and_loses_what_an_older_one_does_not_have
         return made
 
     node()
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     node().poll()  # commits
     copy = copy_of(home.folder)
     put_back(copy, home.folder)
     node().poll()  # reveals
-    task.operator.settle(task.task, 0)
+    task.operator.phases.settle(task.task, 0)
     assert task.events("Slashed") == []
 
     task.to_drawing().draw()
@@ -220,10 +220,10 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
 
     task = FiledTask(chain, tmp_path)
     home, account = voter_home(chain, tmp_path / "voter")
-    node = Counting(home.node_settings(task.task, account.place(task.task)), account)
+    node = Counting(home.node_settings(task.task, account.folder_name(task.task)), account)
     node.join()
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     task.to_drawing().draw()
     capsys.readouterr()
 
@@ -248,5 +248,5 @@ def test_a_disk_that_takes_and_gives_nothing_for_a_while_costs_no_vote_and_no_bo
     said = capsys.readouterr().out
     assert (said.count('"ballot-lost"'), said.count('"round-failed"')) == (1, 1)
     node.poll()
-    task.operator.settle(task.task, 0)
+    task.operator.phases.settle(task.task, 0)
     assert task.events("Slashed") == []

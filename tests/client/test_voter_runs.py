@@ -58,8 +58,8 @@ def own_chain() -> Iterator[LocalChain]:
 
 def begin(task: FiledTask) -> None:
     """What the voter's joining does not do; its statistics round begins."""
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     wait_until(lambda: task.phase is Phase.COMMITTING)
 
 
@@ -121,7 +121,7 @@ def test_killed_at_any_moment_it_reveals_what_it_committed_to(own_chain: LocalCh
         chain.rpc("evm_setIntervalMining", 1)
         chain.mine(1)
         voter.wait_for("revealed", round=0)
-        task.operator.settle(task.task, 0)
+        task.operator.phases.settle(task.task, 0)
 
         # Killed between commitment and reveal, with table and task file gone when it starts again.
         task.to_drawing()
@@ -134,13 +134,13 @@ def test_killed_at_any_moment_it_reveals_what_it_committed_to(own_chain: LocalCh
     with VoterProcess(home) as voter:
         if not revealed:
             voter.wait_for("revealed", round=1)
-        task.operator.settle(task.task, 1)
+        task.operator.phases.settle(task.task, 1)
         told = voter.wait_for("settled", round=1)
         assert (told["slash"], told["reason"]) == ("0", PayoutReason.PAID.name)
         voter.wait_for("left", task=task.task)
         voter.signal(signal.SIGTERM)
         assert voter.process.wait(10) == 143
-    stake = account.stake_of(account.address, Role.VOTER)
+    stake = account.staking.stake_of(account.address, Role.VOTER)
     assert (stake.active, stake.free) == (10_000 * TOKEN, 10_000 * TOKEN)
 
 
@@ -170,11 +170,11 @@ def test_one_task_alone_ends_with_it(chain: LocalChain, tmp_path: Path) -> None:
             task.to_drawing()
             task.draw()
             voter.wait_for("revealed", round=round_)
-            task.operator.settle(task.task, round_)
+            task.operator.phases.settle(task.task, round_)
         voter.wait_for("left")
         assert voter.process.wait(10) == 0
-    assert other.operator.voters(other.task) == []
-    assert account.stake_of(account.address, Role.VOTER).locked == 0
+    assert other.operator.tasks.voters(other.task) == []
+    assert account.staking.stake_of(account.address, Role.VOTER).locked == 0
 
 
 def test_one_process_at_a_time_judges_from_a_home(chain: LocalChain, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(
     # What is mended is joined, without a restart.
     file.write_bytes(text)
     (tmp_path / "held-out-weights.csv").write_text((tmp_path / "weight.csv").read_text())
-    home.use_table(account.place(foreign.task), OwnTable(data=tmp_path / "held-out-weights.csv"))
+    home.use_table(account.folder_name(foreign.task), OwnTable(data=tmp_path / "held-out-weights.csv"))
     register(account, 30_000 * TOKEN, 0)
     turn_until(voter, lambda: all(names(told, task)[-1] == "joined" for task in (unread, foreign, dear)))
 
@@ -257,7 +257,7 @@ def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(
         task.to_drawing().draw()
     turn_until(again, lambda: "revealed" in names(told, good) and "revealed" in names(told, foreign))
     for task in (foreign, good):
-        task.operator.settle(task.task, 0)
+        task.operator.phases.settle(task.task, 0)
         task.to_drawing().draw()
     turn_until(again, lambda: names(told, good).count("revealed") == 2 and "round-failed" in names(told, foreign))
 
@@ -348,11 +348,11 @@ def test_paused_it_joins_nothing_and_keeps_nobody_waiting(chain: LocalChain, tmp
     home.pause()
     late = FiledTask(chain, tmp_path)
     task.to_drawing().draw()
-    turn_until(voter, lambda: task.operator.round_state(task.task, 0).stood_down)
-    assert late.operator.voters(late.task) == []
+    turn_until(voter, lambda: task.operator.tasks.round_state(task.task, 0).stood_down)
+    assert late.operator.tasks.voters(late.task) == []
     home.resume()
     turn_until(voter, lambda: names(told, late) == ["joined"])
-    assert account.explain(task.task, 0, account.address).slash == 0
+    assert account.tasks.explain(task.task, 0, account.address).slash == 0
 
 
 def test_no_more_tasks_at_once_than_the_policy_has(chain: LocalChain, tmp_path: Path, told: Told) -> None:
@@ -373,17 +373,17 @@ def test_no_more_tasks_at_once_than_the_policy_has(chain: LocalChain, tmp_path: 
 def test_registering_twice_stakes_once(chain: LocalChain) -> None:
     account = chain.funded()
     register(account, 700 * TOKEN, 500)
-    blocks, before = chain.treasury.connection.block_number, account.connection.ether()
+    blocks, before = chain.treasury.connection.blocks.number, account.connection.ether()
     register(account, 700 * TOKEN, 500)
     register(account, 300 * TOKEN, 500)
     assert account.connection.ether() == before, blocks()
-    assert account.stake_of(account.address, Role.VOTER).active == 700 * TOKEN
+    assert account.staking.stake_of(account.address, Role.VOTER).active == 700 * TOKEN
     register(account, 900 * TOKEN, 250)
-    assert account.stake_of(account.address, Role.VOTER).active == 900 * TOKEN
-    assert account.commission(account.address, Role.VOTER) == 250
+    assert account.staking.stake_of(account.address, Role.VOTER).active == 900 * TOKEN
+    assert account.staking.commission(account.address, Role.VOTER) == 250
     register(account, 0, 600)
     register(account, 0, 600)
-    assert account.commission(account.address, Role.VOTER) == 600  # announced
+    assert account.staking.commission(account.address, Role.VOTER) == 600  # announced
 
 
 def test_an_account_without_stake_or_key_judges_nothing(chain: LocalChain, tmp_path: Path) -> None:
@@ -393,12 +393,12 @@ def test_an_account_without_stake_or_key_judges_nothing(chain: LocalChain, tmp_p
         Voter(home).run_one(task.task)
     assert (caught.value.values["bond"], caught.value.values["free"]) == ("200.00", "1.00")
     keyless = chain.funded()
-    keyless.stake(Role.VOTER, 1_000 * TOKEN)
+    keyless.staking.stake(Role.VOTER, 1_000 * TOKEN)
     voter = Voter(home)
     voter.ledger = keyless
     with raises_fault(ConsentError, "NotRegistered", match="no voter's key registered"):
         voter.run_one(task.task)
-    assert account.tasks_of_voter(account.address) == []
+    assert account.record.tasks_of_voter(account.address) == []
 
 
 def test_a_home_is_read_by_no_other_role(chain: LocalChain, tmp_path: Path) -> None:

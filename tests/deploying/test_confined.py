@@ -184,7 +184,7 @@ def test_confined_containers_play_a_task(
     spec = parse_task_spec(raw)
     digest = ArtifactStore(artifacts).put_file(raw)
     terms = asdict(params_of(spec, digest, account.address)) | {"aggregator": account.address}
-    task = chain.treasury.propose(task_params(**terms))
+    task = chain.treasury.operator.propose(task_params(**terms))
 
     found = operators(server, files, tmp_path / "operator", ("ro", socket, str(socket)))
     command = {name: as_command(containers().last(name, "CMD") or "") for name in found}
@@ -205,7 +205,7 @@ def test_confined_containers_play_a_task(
             start(name)
         place = {"chain_url": chain.node.url, "artifacts": ["artifacts", mirror.url], "data": "/data/rows.csv"}
         place["password_file"] = "/run/secrets/password"
-        until(lambda: chain.treasury.state(task).aggregator_joined, logs["aggregator"])
+        until(lambda: chain.treasury.tasks.state(task).aggregator_joined, logs["aggregator"])
         (conducted,) = (tmp_path / "operator" / "aggregator" / "aggregator" / "tasks").glob(f"*-{task}")
         superlink = read_settings(conducted / "node.toml", AggregatorSettings).superlink_port
         for name in ("hospital", "voter"):
@@ -227,7 +227,7 @@ def test_confined_containers_play_a_task(
             start(name)
         for name in found:
             until(partial(healthy, name), logs[name])
-        until(lambda: chain.treasury.state(task).phase is Phase.ENDED, logs["hospital"])
+        until(lambda: chain.treasury.tasks.state(task).phase is Phase.ENDED, logs["hospital"])
         answer = until(lambda: told(port, task), logs["api"])
         assert answer["phase"] == "ended"
         assert "who is confined" in str(answer)

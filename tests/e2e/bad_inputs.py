@@ -73,10 +73,10 @@ class Stage:
         self.tasks: dict[str, int] = {}
         for name, text in TASKS.items():
             terms = task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), aggregator.address)
-            self.tasks[name] = chain.treasury.propose(terms)
-        self.tasks["other terms"] = chain.treasury.propose(replace(terms, pool=terms.pool - 1))
+            self.tasks[name] = chain.treasury.operator.propose(terms)
+        self.tasks["other terms"] = chain.treasury.operator.propose(replace(terms, pool=terms.pool - 1))
         noise = store.put_file(b"name = ")
-        self.tasks["no task file"] = chain.treasury.propose(replace(terms, spec_hash=noise))
+        self.tasks["no task file"] = chain.treasury.operator.propose(replace(terms, spec_hash=noise))
         self.rich = chain.funded()
         self.poor = chain.funded(tokens=0)
         self.dry = chain.funded()
@@ -179,8 +179,8 @@ class World:
     def approve(self, task: str = "table", place: str | None = None, spec_hash: str | None = None) -> Path:
         number, ledger = self.stage.tasks[task], self.stage.rich
         approval = Approval(
-            place=place or ledger.place(number),
-            spec_hash=spec_hash or ledger.params(number).spec_hash.hex(),
+            place=place or ledger.folder_name(number),
+            spec_hash=spec_hash or ledger.tasks.params(number).spec_hash.hex(),
             approved_at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
             superlink="127.0.0.1:1",
         )
@@ -289,7 +289,7 @@ def proposing(text: str = LOGISTIC, *more: object, who: str = "rich", yes: bool 
 def proposed_already(world: World) -> list[str]:
     text = f'name = "once"\n{LOGISTIC}'
     store, ledger = ArtifactStore(world.folder / "artifacts"), world.stage.rich
-    ledger.propose(task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), ledger.address))
+    ledger.operator.propose(task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), ledger.address))
     task = world.write("task.toml", text)
     more = ("--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--not-private", "--yes")
     return world.operator("propose", task, *more)
@@ -314,7 +314,7 @@ def funding(amount: int, *more: object, own: bool = False) -> Callable[[World], 
     def break_(world: World) -> list[str]:
         number = world.stage.tasks["table"]
         if own:
-            number = world.stage.rich.propose(world.stage.rich.params(number))
+            number = world.stage.rich.operator.propose(world.stage.rich.tasks.params(number))
         return world.operator("fund", number, amount, *more)
 
     return break_
@@ -481,7 +481,7 @@ def store(change: Callable[[Path], object]) -> Callable[[World], list[str]]:
     """The table task's file in the artifact store."""
 
     def break_(world: World) -> list[str]:
-        digest = world.stage.rich.params(world.stage.tasks["table"]).spec_hash.hex()
+        digest = world.stage.rich.tasks.params(world.stage.tasks["table"]).spec_hash.hex()
         change(world.folder / "artifacts" / f"file-{digest}")
         return world.run()
 

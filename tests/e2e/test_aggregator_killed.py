@@ -96,7 +96,7 @@ class Play:
                 if moment in pending:
                     pending.discard(moment)
                     kill()
-            if self.network.treasury.state(self.network.task).phase is Phase.ENDED:
+            if self.network.treasury.tasks.state(self.network.task).phase is Phase.ENDED:
                 break
             self.assert_alive(end)
             time.sleep(0.05)
@@ -111,7 +111,7 @@ class Play:
     @property
     def outcomes(self) -> list[Outcome]:
         ledger, task = self.network.treasury, self.network.task
-        return [ledger.round_state(task, n).outcome for n in range(self.network.spec.rounds.rounds + 1)]
+        return [ledger.tasks.round_state(task, n).outcome for n in range(self.network.spec.rounds.rounds + 1)]
 
     def events(self, name: str) -> list[dict[str, Any]]:
         return [seen.event.values for seen in self.chronicle.seen if seen.event.name == name]
@@ -130,7 +130,7 @@ class Play:
         assert (len(fees), len(set(fees))) == (rounds, 1)
         own = balances(self.network)[self.aggregator.address]
         assert 0 <= sum(fees) - (int(own["after"]) - int(own["before"])) <= 2  # what vests is read rounded down
-        assert ledger.stake_of(self.aggregator.address, NodeRole.AGGREGATOR).locked == 0
+        assert ledger.staking.stake_of(self.aggregator.address, NodeRole.AGGREGATOR).locked == 0
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
     store = ArtifactStore(tmp_path / "artifacts")
     spec = parse_task_spec(TASK)
     operator = local_chain.treasury
-    number = operator.propose(task_params(spec, store.put_file(TASK), operator.address))
+    number = operator.operator.propose(task_params(spec, store.put_file(TASK), operator.address))
     local_chain.deployment.write(tmp_path / "book.json")
     voter = local_chain.funded()
     write_keystore(tmp_path / "key.json", voter.connection.signer, "right", LIGHT_SCRYPT_N)
@@ -154,8 +154,8 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
     register(voter, spec.money.voter_bond * TOKEN, 0)
     hospital = HospitalHome.create(tmp_path / "hospital", common, policy | {"columns": "any"})
     approval = Approval(
-        place=operator.place(number),
-        spec_hash=operator.params(number).spec_hash.hex(),
+        place=operator.folder_name(number),
+        spec_hash=operator.tasks.params(number).spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC),
         superlink="127.0.0.1:1",
     )

@@ -152,7 +152,7 @@ def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) ->
     page.get_by_label(how).check()
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert place.treasury.balance(wallet.account.address) == HELD - 25 * TOKEN // 2
+    assert place.treasury.token.balance(wallet.account.address) == HELD - 25 * TOKEN // 2
     assert place.shares(wallet.account.address, node) > 0
     assert ("eth_signTypedData_v4" in wallet.asked) == (how == "By a signature")
     assert wallet.asked.count("eth_sendTransaction") == (1 if how == "By a signature" else 2)
@@ -162,8 +162,8 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     page, node = watched.page, place.node()
     wallet = place.wallet()
     mine = place.ledger(wallet.account)
-    staking, token = mine._staking.functions, mine._token.functions
-    mine.connection.send_all(
+    staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
+    mine.connection.transactions.send_all(
         [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 100 * TOKEN)]
     )
     place.reward(node, 600 * TOKEN)
@@ -176,7 +176,7 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     expect(claim).to_be_enabled(timeout=30_000)  # vests by the second
     claim.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert place.treasury.balance(wallet.account.address) > HELD - 100 * TOKEN
+    assert place.treasury.token.balance(wallet.account.address) > HELD - 100 * TOKEN
 
     row.get_by_role("button", name="Undelegate").click()
     page.get_by_role("dialog").get_by_label("Amount").fill("40")
@@ -199,15 +199,15 @@ def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Wa
     page, node, other = watched.page, place.node(), place.node("voter")
     wallet = place.wallet()
     mine = place.ledger(wallet.account)
-    staking, token = mine._staking.functions, mine._token.functions
-    mine.connection.send_all(
+    staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
+    mine.connection.transactions.send_all(
         [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 100 * TOKEN)]
     )
     shares = place.shares(wallet.account.address, node)
-    mine.connection.send_all([staking.startUnbonding(node, Role.HOSPITAL, shares // 2) for _ in range(2)])
+    mine.connection.transactions.send_all([staking.startUnbonding(node, Role.HOSPITAL, shares // 2) for _ in range(2)])
     place.rpc("evm_increaseTime", LOCAL_UNBONDING)
     place.rpc("evm_mine")
-    page.clock.install(time=place.treasury.connection.now() + 60)
+    page.clock.install(time=place.treasury.connection.blocks.now() + 60)
     page.clock.resume()
     wallet.install(page)
     open_page(place, page, "/portfolio")
@@ -223,7 +223,7 @@ def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Wa
     expect(home.get_by_role("row")).to_have_count(2)
     home.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_text("Nothing is unbonding.")).to_be_visible()
-    assert place.treasury.balance(wallet.account.address) == pytest.approx(HELD - 50 * TOKEN, abs=3)
+    assert place.treasury.token.balance(wallet.account.address) == pytest.approx(HELD - 50 * TOKEN, abs=3)
 
 
 # What goes wrong
@@ -241,7 +241,7 @@ def test_who_declines_has_changed_nothing(place: Place, watched: Watched) -> Non
         page.get_by_label(how).check()
         page.get_by_role("button", name="Delegate", exact=True).click()
         expect(page.get_by_role("alert").filter(has_text="You declined this")).to_be_visible()
-    assert place.treasury.balance(wallet.account.address) == HELD
+    assert place.treasury.token.balance(wallet.account.address) == HELD
 
 
 def test_amounts_that_cannot_be_are_not_sent(place: Place, watched: Watched) -> None:
@@ -282,7 +282,7 @@ def test_a_transaction_that_runs_out_of_gas_is_told_as_one(place: Place, watched
     page.get_by_label("Amount").fill("5")
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("ran out of gas")
-    assert place.treasury.balance(wallet.account.address) == HELD
+    assert place.treasury.token.balance(wallet.account.address) == HELD
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_what_its_owner_makes_of_a_waiting_transaction_is_told(
     own = wallet.account.address
     waiting = wallet.sent[-1]
     dearer = {key: 2 * waiting[key] for key in ("maxPriorityFeePerGas", "maxFeePerGas")}
-    approval = place.treasury._token.functions.approve(own, 1)._encode_transaction_data()
+    approval = place.treasury.contracts.token.contract.functions.approve(own, 1)._encode_transaction_data()
     other = {"cancelled": (own, "0x"), "replaced": (place.deployment.token, approval)}
     to, data = other.get(how, (waiting["to"], waiting["data"]))
     page.wait_for_timeout(1_000)  # until the page has seen what it waits for
@@ -317,7 +317,7 @@ def test_what_its_owner_makes_of_a_waiting_transaction_is_told(
     wallet.send(waiting | dearer | {"to": own, "data": "0x", "nonce": waiting["nonce"] - 1})
     shown = page.locator(f"[data-sending={state}]")
     expect(shown).to_contain_text(told, timeout=30_000)
-    assert place.treasury.balance(own) == HELD - (5 * TOKEN if how == "repriced" else 0)
+    assert place.treasury.token.balance(own) == HELD - (5 * TOKEN if how == "repriced" else 0)
 
 
 def test_a_wallet_on_another_chain_is_asked_to_switch(place: Place, watched: Watched) -> None:
@@ -338,8 +338,8 @@ def test_a_wallet_on_another_chain_is_asked_to_switch(place: Place, watched: Wat
 def test_without_the_api_the_chain_alone_says_what_one_has(place: Place) -> None:
     wallet, node = place.wallet(), place.node()
     mine = place.ledger(wallet.account)
-    staking, token = mine._staking.functions, mine._token.functions
-    mine.connection.send_all(
+    staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
+    mine.connection.transactions.send_all(
         [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 70 * TOKEN)]
     )
     context = context_of(place.browser)
@@ -375,13 +375,13 @@ def test_a_slash_shows_while_one_looks(place: Place, watched: Watched) -> None:
 def test_what_the_chain_takes_back_leaves_the_page(place: Place, watched: Watched) -> None:
     page, wallet, node = watched.page, place.wallet(), place.node()
     mine = place.ledger(wallet.account)
-    staking, token = mine._staking.functions, mine._token.functions
-    mine.connection.send(token.approve(mine.deployment.staking, HELD))
+    staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
+    mine.connection.transactions.send(token.approve(mine.deployment.staking, HELD))
     open_page(place, page, f"/nodes/{node}/hospital")
     delegators = page.get_by_role("region", name="Delegators")
     expect(delegators).to_be_visible()
     snapshot = place.rpc("evm_snapshot")
-    mine.connection.send(staking.delegate(node, Role.HOSPITAL, 33 * TOKEN))
+    mine.connection.transactions.send(staking.delegate(node, Role.HOSPITAL, 33 * TOKEN))
     account = f"{wallet.account.address[:6]}…{wallet.account.address[-4:]}"
     expect(delegators).to_contain_text(account)
     assert place.rpc("evm_revert", snapshot)

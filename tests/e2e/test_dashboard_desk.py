@@ -9,7 +9,8 @@ import pytest
 from browser_driver import Wallet, Watched, context_of
 from chain_driver import BOND, LocalChain, TaskDriver
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.task_spec import TOKEN
@@ -38,9 +39,9 @@ class Network(LocalChain):
         """With the bond and no more: `Place.node`, which is the one with the most stake, stays another."""
         found = [self.funded(bond) for _ in range(count)]
         for ledger in found:
-            ledger.stake(role, bond)
+            ledger.staking.stake(role, bond)
             if role is Role.VOTER:
-                ledger.register_voter_key(voter_key(ledger.connection.signer))
+                ledger.voter.register_key(voter_key(ledger.connection.signer))
         return found
 
 
@@ -75,7 +76,7 @@ def done(page: Page) -> None:
 
 
 def free(hospital: Ledger) -> int:
-    return hospital.stake_of(hospital.address, Role.HOSPITAL).free
+    return hospital.staking.stake_of(hospital.address, Role.HOSPITAL).free
 
 
 def wallet_of(place: Place, ledger: Ledger) -> Wallet:
@@ -92,9 +93,12 @@ def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -
     expect(region(page, "To do")).to_have_count(0)
     register(page, title, "7.5", "200")
     done(page)
-    assert mine.is_registered(mine.address, role)
-    assert (mine.commission(mine.address, role), mine.stake_of(mine.address, role).active) == (750, 200 * TOKEN)
-    assert mine.balance(mine.address) == HELD - 200 * TOKEN
+    assert mine.staking.is_registered(mine.address, role)
+    assert (mine.staking.commission(mine.address, role), mine.staking.stake_of(mine.address, role).active) == (
+        750,
+        200 * TOKEN,
+    )
+    assert mine.token.balance(mine.address) == HELD - 200 * TOKEN
     assert wallet.asked.count("eth_sendTransaction") == 2
     expect(region(page, "Become a node").get_by_label(title, exact=True)).to_have_count(0)
     expect(region(page, "To do")).to_contain_text("Nothing to do now")
@@ -103,13 +107,13 @@ def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -
     card.get_by_label("Add to the stake").fill("50")
     card.get_by_role("button", name="Add stake").click()
     expect(card).to_contain_text(tokens(250 * TOKEN))
-    assert mine.stake_of(mine.address, role).free == 250 * TOKEN
+    assert mine.staking.stake_of(mine.address, role).free == 250 * TOKEN
 
     for percent in ("5", "20"):
         card.get_by_label("Commission, in per cent").fill(percent)
         card.get_by_role("button", name="Set commission").click()
         done(page)
-    pool = mine._pool(mine.address, role)  # lowered at once, raised after the unbonding period
+    pool = mine.staking.pool(mine.address, role)  # lowered at once, raised after the unbonding period
     assert (pool["commissionBps"], pool["nextCommissionBps"]) == (500, 2_000)
     expect(card).to_contain_text("5 %, 20 % from")
 
@@ -126,7 +130,7 @@ def test_a_voters_key_is_registered_where_its_key_file_is(place: Place, watched:
     card.get_by_role("button", name="Copy").click()
     expect(card.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == "consilium voter register"
-    mine.register_voter_key(voter_key(wallet.account))
+    mine.voter.register_key(voter_key(wallet.account))
     expect(card).not_to_contain_text("this voter can join no task")
     expect(card.get_by_role("button", name="Copy")).to_have_count(0)
 
@@ -188,14 +192,14 @@ def test_no_pool_grows_once_all_have_joined(place: Place, watched: Watched, task
 def test_the_bond_of_a_task_that_has_ended_is_released(place: Place, watched: Watched) -> None:
     task = TaskDriver(Network(place), terms={"pool": 400 * TOKEN})
     page, mine = watched.page, task.nodes[0]
-    mine.join_as_hospital(task.task, 10, TransportKey.generate(), NO_KEY)
-    task.operator.stop(task.task)
-    assert (task.phase, mine.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
+    mine.hospital.join(task.task, 10, TransportKey.generate(), NO_KEY)
+    task.operator.operator.stop(task.task)
+    assert (task.phase, mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
     desk(place, page, wallet_of(place, mine))
     row = region(page, "My tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
     row.get_by_role("button", name=f"Release the bond of task {task.task}").click()
     done(page)
-    assert (mine.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
+    assert (mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
     expect(row.get_by_role("button")).to_have_count(0)
     (part,) = [
         one for one in place.running.get(f"/v1/tasks/{task.task}")["participants"] if one["account"] == mine.address
@@ -211,7 +215,7 @@ def test_who_is_a_node_already_is_told(place: Place, watched: Watched) -> None:
     page.route("**/v1/events", lambda route: route.fulfill(content_type="text/event-stream", body=""))
     desk(place, page, wallet)
     expect(region(page, "Become a node")).to_be_visible()
-    place.ledger(wallet.account).register_node(Role.VOTER, 0, 0)  # in another window, say
+    place.ledger(wallet.account).staking.register(Role.VOTER, 0, 0)  # in another window, say
     register(page, "Voter")
     expect(page.get_by_role("alert")).to_contain_text("a node of that role already (AlreadyRegistered")
 
@@ -239,8 +243,8 @@ def test_who_declines_is_no_node(place: Place, watched: Watched) -> None:
     wallet.declines = True
     register(page, "Hospital", stake="10")
     expect(page.get_by_role("alert")).to_contain_text("You declined this")
-    assert not place.treasury.is_registered(wallet.account.address, Role.HOSPITAL)
-    assert place.treasury.balance(wallet.account.address) == HELD
+    assert not place.treasury.staking.is_registered(wallet.account.address, Role.HOSPITAL)
+    assert place.treasury.token.balance(wallet.account.address) == HELD
 
 
 def test_without_the_api_stakes_are_there(place: Place, task: TaskDriver) -> None:
@@ -249,7 +253,7 @@ def test_without_the_api_stakes_are_there(place: Place, task: TaskDriver) -> Non
     context.route("**/v1/**", lambda route: route.abort())
     desk(place, page, wallet_of(place, task.judges[0]))
     expect(page.get_by_text("duties, tasks and payments are missing")).to_be_visible()
-    stake = task.judges[0].stake_of(task.judges[0].address, Role.VOTER)
+    stake = task.judges[0].staking.stake_of(task.judges[0].address, Role.VOTER)
     expect(region(page, "Voter")).to_contain_text(tokens(stake.free))
     context.close()
 

@@ -47,7 +47,9 @@ def task_file(place: Place, name: str, **replaced: str) -> str:
 def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
     """Not by the page, of an aggregator that does not join: the task stays in Joining."""
     raw = text.encode()
-    number = place.ledger(wallet.account).propose(task_params(parse_task_spec(raw), spec_hash(raw), aggregator))
+    number = place.ledger(wallet.account).operator.propose(
+        task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    )
     until(lambda: place.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number)
     return number
 
@@ -55,7 +57,7 @@ def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
 def idle_aggregator(place: Place) -> str:
     """One that has staked, and joins nothing."""
     wallet = place.wallet(held=5_000 * TOKEN)
-    place.ledger(wallet.account).stake(Role.AGGREGATOR, 4_000 * TOKEN)
+    place.ledger(wallet.account).staking.stake(Role.AGGREGATOR, 4_000 * TOKEN)
     until(lambda: wallet.account.address in str(place.running.get("/v1/nodes?role=aggregator&limit=200")))
     return str(wallet.account.address)
 
@@ -71,7 +73,9 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(page.get_by_text("The file is valid.")).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
     expect(costs).to_contain_text("36,846")  # lanes
-    expect(costs.get_by_role("table", name="Highest pay of a round").get_by_role("row").nth(1)).to_contain_text("7,000.00")
+    expect(costs.get_by_role("table", name="Highest pay of a round").get_by_role("row").nth(1)).to_contain_text(
+        "7,000.00"
+    )
     expect(costs.get_by_role("table", name="Gas").get_by_role("row")).to_have_count(6)
     text = page.get_by_label("Task file (TOML)").input_value()
     write(page, text.replace("rounds = 10", "rounds = 0").replace("pool = 100_000", "pool = -1"))
@@ -116,14 +120,14 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     assert stored.content == raw
 
     assert violations(page) == []
-    before = place.treasury.balance(wallet.account.address)
+    before = place.treasury.token.balance(wallet.account.address)
     pay.click()
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    assert place.treasury.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
-    assert place.treasury.state(number).operator == wallet.account.address
-    assert before - place.treasury.balance(wallet.account.address) == POOL * TOKEN
+    assert place.treasury.tasks.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    assert place.treasury.tasks.state(number).operator == wallet.account.address
+    assert before - place.treasury.token.balance(wallet.account.address) == POOL * TOKEN
     assert wallet.asked.count("personal_sign") == 2  # one declined
 
     page.get_by_label("Task file (TOML)").press("Control+End")
@@ -134,7 +138,7 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
 
     page.get_by_role("link", name="Open the task").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("proposed in a browser")
-    place.ledger(wallet.account).stop(number)
+    place.ledger(wallet.account).operator.stop(number)
 
 
 def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, watched: Watched) -> None:
@@ -156,7 +160,7 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
 def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place, watched: Watched) -> None:
     page, wallet = watched.page, place.wallet()
     number = propose(place, wallet, idle_aggregator(place), task_file(place, "to be stopped", aggregator_bond="300"))
-    params = place.treasury.params(number)
+    params = place.treasury.tasks.params(number)
     room = room_in_pool(params)
     assert room is not None
     wallet.install(page)
@@ -178,26 +182,26 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     assert violations(page) == []
     go.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert place.treasury.params(number).pool == params.pool + added
+    assert place.treasury.tasks.params(number).pool == params.pool + added
     expect(page.locator(".figure").filter(has_text="Paid into the pool")).to_contain_text(tokens(params.pool + added))
 
     page.get_by_role("button", name="Stop…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("The task ends at once")
     dialog.get_by_role("button", name="Cancel").click()
-    assert place.treasury.state(number).phase is Phase.JOINING
+    assert place.treasury.tasks.state(number).phase is Phase.JOINING
     page.get_by_role("button", name="Stop…").click()
     dialog.get_by_role("button", name="Stop the task").click()
     expect(page.get_by_text("It has ended.")).to_be_visible()
-    assert place.treasury.state(number).phase is Phase.ENDED
+    assert place.treasury.tasks.state(number).phase is Phase.ENDED
     expect(page.get_by_role("form", name="Add to the pool")).to_have_count(0)
-    held = place.treasury.balance(wallet.account.address)
+    held = place.treasury.token.balance(wallet.account.address)
     left = page.get_by_role("region", name="Refund")
     expect(left.get_by_role("definition")).to_have_text(tokens(params.pool + added))
     left.get_by_role("button", name="Withdraw").click()
     expect(left.get_by_role("definition")).to_have_text("0.00")
     expect(left.get_by_role("button", name="Withdraw")).to_be_disabled()
-    assert place.treasury.balance(wallet.account.address) == held + params.pool + added
+    assert place.treasury.token.balance(wallet.account.address) == held + params.pool + added
 
 
 def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(

@@ -61,7 +61,7 @@ def node() -> Iterator[LocalNode]:
 @pytest.fixture
 def account(node: LocalNode) -> LocalAccount:
     created: LocalAccount = Account.create()
-    Connection(node.url, Account.from_key(FAUCET_KEY)).send_ether(created.address, GAS_MONEY)
+    Connection(node.url, Account.from_key(FAUCET_KEY)).transactions.send_ether(created.address, GAS_MONEY)
     return created
 
 
@@ -109,7 +109,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(
     assert code == 0, said
     assert "deployed and verified on chain 31337; address book .consilium/local.json" in said
     deployment = Deployment.read(Path(".consilium/local.json"))
-    assert Ledger(Connection(node.url, account), deployment).balance(account.address) == 10**27
+    assert Ledger(Connection(node.url, account), deployment).token.balance(account.address) == 10**27
     index = {entry["name"]: entry for entry in json.loads(Path("sources/contracts.json").read_text())}
     assert list(index) == [
         "ConsiliumToken",
@@ -155,7 +155,7 @@ def test_local_chain_needs_no_keystore(deploy: Deploy) -> None:
 
 
 def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
-    client = DeployNode(node.url, account)._web3.provider
+    client = DeployNode(node.url, account).web3.provider
     assert "error" not in client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
     refused(deploy(network="testnet"), "nothing was sent", "--yes")
     assert nonce(node, account) == 0
@@ -169,7 +169,7 @@ def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, acc
 def test_answer_at_a_terminal_decides(
     deploy: Deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
 ) -> None:
-    client = DeployNode(node.url, account)._web3.provider
+    client = DeployNode(node.url, account).web3.provider
     client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
     terminal = io.StringIO(answer)
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
@@ -203,7 +203,7 @@ def test_shipped_networks_are_the_default(consilium: CommandLine, monkeypatch: p
 def test_account_without_ether_sees_the_plan_and_is_refused(
     deploy: Deploy, node: LocalNode, account: LocalAccount
 ) -> None:
-    client = DeployNode(node.url, account)._web3.provider
+    client = DeployNode(node.url, account).web3.provider
     client.make_request(RPCEndpoint("anvil_setBalance"), [account.address, hex(10**9)])
     result = deploy("--dry-run")
     refused(result, account.address, "lacks 0.", "send it that", f"Tasks {TASKS_BYTES:,}")

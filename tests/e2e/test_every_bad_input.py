@@ -104,7 +104,7 @@ def test_a_served_model_refuses_as_the_guide_says(served: Starlette, sent: Sent)
 
 
 def test_nobody_joined_a_task_by_any_of_it(stage: Stage) -> None:
-    assert [stage.rich.hospitals(number) for number in stage.tasks.values()] == [[] for _ in stage.tasks]
+    assert [stage.rich.tasks.hospitals(number) for number in stage.tasks.values()] == [[] for _ in stage.tasks]
 
 
 def test_nothing_is_wrong_but_for_what_a_case_breaks(

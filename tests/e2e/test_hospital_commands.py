@@ -19,8 +19,9 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
-from consilium_chain.rpc.connection import Connection, Receipt
 from consilium_chain.rpc.local_node import free_port
+from consilium_chain.rpc.outgoing import Receipt
+from consilium_chain.rpc.transactions import Transactions
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.errors import REFUSED
@@ -66,7 +67,7 @@ class World:
         return self.say("join", str(self.task), "--superlink", "127.0.0.1:9092", "--ca-certificate", ca, *more)
 
     def index(self) -> int | None:
-        nodes = [one.node for one in self.chain.treasury.hospitals(self.task)]
+        nodes = [one.node for one in self.chain.treasury.tasks.hospitals(self.task)]
         return nodes.index(self.hospital.address) if self.hospital.address in nodes else None
 
 
@@ -75,7 +76,7 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     spec = parse_task_spec(TASK.encode())
     store = ArtifactStore(tmp_path / "artifacts")
     (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
-    number = local_chain.treasury.propose(task_params(spec, store.put_file(TASK.encode()), aggregator.address))
+    number = local_chain.treasury.operator.propose(task_params(spec, store.put_file(TASK.encode()), aggregator.address))
     local_chain.deployment.write(tmp_path / "book.json")
     hospital = local_chain.funded()
     account = hospital.connection.account
@@ -135,11 +136,11 @@ def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not
 
 def test_stake_goes_home_on_record(world: World) -> None:
     done(world.init())
-    world.hospital.stake(Role.HOSPITAL, 40 * TOKEN)
+    world.hospital.staking.stake(Role.HOSPITAL, 40 * TOKEN)
     done(world.say("unstake", "30", "--yes"), "30.00 tokens mature at 20")
     world.chain.pass_time(LOCAL_UNBONDING)
     done(world.say("unstake"), "30.00 tokens of stake are in the account")
-    assert world.hospital.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
+    assert world.hospital.staking.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
     log = (world.home / "audit.jsonl").read_text().splitlines()
     sent = [entry["call"] for entry in map(json.loads, log) if entry["kind"] == "transaction"]
     assert sent == ["startUnbonding", "withdraw"]
@@ -152,22 +153,22 @@ def test_a_node_key_is_changed_between_tasks(world: World) -> None:
     done(world.join("--yes"))
     key, treasury, first = world.home / "transport.key", world.chain.treasury, world.task
     announced = {first: transport_public_key(key)}
-    world.hospital.stake(Role.HOSPITAL, 500 * TOKEN)
+    world.hospital.staking.stake(Role.HOSPITAL, 500 * TOKEN)
     key.rename(key.with_name("transport.before"))
     make_transport_key(key)
     index = world.index()
     assert index is not None
-    assert treasury.transport_keys(first)[index] == announced[first]
+    assert treasury.record.transport_keys(first)[index] == announced[first]
 
     raw = TASK.replace("who will fall ill", "who will fall ill again").encode()
     spec = parse_task_spec(raw)
     (aggregator,) = world.chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
     digest = ArtifactStore(world.folder / "artifacts").put_file(raw)
-    world.task = treasury.propose(task_params(spec, digest, aggregator.address))
+    world.task = treasury.operator.propose(task_params(spec, digest, aggregator.address))
     done(world.join("--yes"), "joined as hospital")
-    (second,) = treasury.transport_keys(world.task).values()
+    (second,) = treasury.record.transport_keys(world.task).values()
     assert second == transport_public_key(key) != announced[first]
-    assert treasury.transport_keys(first)[index] == announced[first]
+    assert treasury.record.transport_keys(first)[index] == announced[first]
     _, said = world.consilium("doctor", "hospital", "--home", str(world.home), "--json")
     levels = {one["level"] for one in json.loads(said)["findings"] if one["check"] == "node-key"}
     assert levels == {"ok", "fault"}  # of the second task, and of the first, which is not over
@@ -218,16 +219,16 @@ def test_a_join_that_is_cut_off_says_what_is_left_of_it_and_goes_on(
 ) -> None:
     """After the first of its three transactions, which lets the staking contract take the bond."""
     done(world.init())
-    sent, token = Connection.send, world.hospital._token.functions
+    sent, token = Transactions.send, world.hospital.contracts.token.contract.functions
     allowed = token.allowance(world.hospital.address, world.chain.deployment.staking)
 
-    def cut_off(self: Connection, function: Any) -> Receipt:
+    def cut_off(self: Transactions, function: Any) -> Receipt:
         if function.fn_name != "approve":
             raise KeyboardInterrupt
         return sent(self, function)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "send", cut_off)
+        patch.setattr(Transactions, "send", cut_off)
         refused(
             world.join("--yes"), "cut off", f"`consilium hospital leave {world.task}`", "unstake", "allowance", code=130
         )

@@ -134,7 +134,7 @@ def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path:
         assert play.finish() == []
         until(lambda: not passing_files(network), "what a task that has ended leaves on nobody's disk")
         for number in range(2):
-            assert network.operator.round_state(play.task, number).outcome is Outcome.SETTLED
+            assert network.operator.tasks.round_state(play.task, number).outcome is Outcome.SETTLED
         stranger = [
             *CONSILIUM, "verify", str(play.task), "1", "--artifacts", f"https://{MIRROR}",
             "--rpc", f"http://{CHAIN}:{NODE_PORT}", "--address-book", str(network.place.deployment), "--json",

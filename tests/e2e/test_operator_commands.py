@@ -88,7 +88,7 @@ class Desk:
 
     @property
     def proposed(self) -> list[int]:
-        return self.operator.proposals(self.operator.address, spec_hash(self.raw))
+        return self.operator.record.proposals(self.operator.address, spec_hash(self.raw))
 
     def use(self, ledger: Ledger) -> None:
         (self.folder / "key.json").unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def desk(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Desk:
 
 
 def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
-    before = desk.operator.task_count(), desk.operator.balance(desk.operator.address)
+    before = desk.operator.tasks.count(), desk.operator.token.balance(desk.operator.address)
     spec = parse_task_spec(desk.raw)
     done(
         desk.propose("--dry-run", aggregator=""),
@@ -118,12 +118,12 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
         "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
         "warning (no canaries)", "warning (small committee)", "a dry run: nothing was sent",
     )  # fmt: skip
-    assert (desk.operator.task_count(), desk.operator.balance(desk.operator.address)) == before
+    assert (desk.operator.tasks.count(), desk.operator.token.balance(desk.operator.address)) == before
     assert not list((desk.folder / "artifacts").iterdir())
 
 
 def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk) -> None:
-    count = desk.operator.task_count()
+    count = desk.operator.tasks.count()
     refused(
         desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool",
         "has 0.00 tokens of free stake, and cannot join before it has the 1,000.00 of its bond",
@@ -132,13 +132,15 @@ def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk
     refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
     mistyped = "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55, its first letter in the wrong case
     refused(desk.propose("--yes", aggregator=mistyped), "checksum (EIP-55)", code=2)
-    assert desk.operator.task_count() == count
+    assert desk.operator.tasks.count() == count
     assert not list((desk.folder / "artifacts").iterdir())
     done(desk.propose("--yes"), f"task {count + 1} is proposed", f"consilium operator watch {count + 1}")
-    wanted = task_params(parse_task_spec(desk.raw), spec_hash(desk.raw), desk.operator.params(count + 1).aggregator)
-    assert desk.operator.params(count + 1) == wanted
+    wanted = task_params(
+        parse_task_spec(desk.raw), spec_hash(desk.raw), desk.operator.tasks.params(count + 1).aggregator
+    )
+    assert desk.operator.tasks.params(count + 1) == wanted
     assert wanted.aggregator.lower() == AGGREGATOR
-    assert desk.operator.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
+    assert desk.operator.token.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
     assert ArtifactStore(desk.folder / "artifacts").get_file(spec_hash(desk.raw)) == desk.raw
     assert (
         load_task(desk.operator, ArtifactStore(desk.folder / "artifacts"), count + 1).spec.name == "who will fall ill"
@@ -157,8 +159,8 @@ def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
     with desk.chain.undone():  # nobody joins them: both end
         desk.chain.pass_time(100_001)
         for number in desk.proposed:
-            desk.operator.tick(number)
-            assert desk.operator.state(number).phase is Phase.ENDED
+            desk.operator.phases.tick(number)
+            assert desk.operator.tasks.state(number).phase is Phase.ENDED
         done(desk.propose("--yes"), "once more: task", "and is over", "is proposed")
     # Another file, or another account, is another task.
     (desk.folder / "task.toml").write_text(TEXT.replace("fall ill", "be ill"))
@@ -232,10 +234,10 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     refused(desk.say(*fund, "500"), f"Add 500.00 tokens to the pool of task {number}?", "ProposalNotConfirmed")
     refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"add at most 4,000 tokens to task {number}")
     refused(desk.say(*fund, "0", "--yes"), "TOKENS", code=2)
-    assert desk.operator.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
+    assert desk.operator.token.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
     done(desk.say(*fund, "500", "--yes"), *shown, f"the pool of task {number} has 1,500.00 tokens")
     done(desk.say("fund", str(number), "3500", "--yes"), "has 5,000.00 tokens")
-    assert desk.operator.state(number).pool_left == desk.operator.params(number).pool == 5_000 * TOKEN
+    assert desk.operator.tasks.state(number).pool_left == desk.operator.tasks.params(number).pool == 5_000 * TOKEN
     assert load_task(desk.operator, ArtifactStore(desk.folder / "artifacts"), number).params.pool == 5_000 * TOKEN
     owner = desk.operator
     desk.use(desk.chain.funded())
@@ -243,7 +245,7 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     desk.use(owner)
     refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "add at most 0 tokens")
     done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
-    assert owner.balance(owner.address) == TOKENS
+    assert owner.token.balance(owner.address) == TOKENS
     refused(desk.say(*fund, "1", "--yes"), "WrongPhase")
 
 
@@ -256,10 +258,10 @@ def test_who_may_not_add_to_a_pool_pays_nothing(desk: Desk) -> None:
     done(desk.propose("--yes"))
     (number,) = desk.proposed
     poor = desk.operator
-    poor.transfer(desk.chain.treasury.address, poor.balance(poor.address) - TOKEN)
+    poor.token.transfer(desk.chain.treasury.address, poor.token.balance(poor.address) - TOKEN)
     refused(desk.say("fund", str(number), "4", "--yes"), "Unfunded", "lacks 3.00 tokens")
     desk.chain.pass_time(100_001)
-    poor.tick(number)
+    poor.phases.tick(number)
     refused(desk.say("fund", str(number), "1", "--yes"), "WrongPhase")
 
 
@@ -272,7 +274,7 @@ def test_a_task_is_stopped_by_its_operator_and_the_rest_comes_home(desk: Desk) -
     refused(desk.say("stop", str(number), "--yes"), "NotOperator")
     desk.use(owner)
     done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
-    assert desk.operator.balance(desk.operator.address) == TOKENS
+    assert desk.operator.token.balance(desk.operator.address) == TOKENS
     refused(desk.say("stop", str(number), "--yes"), "AlreadyStopped")
 
 
@@ -281,7 +283,7 @@ def test_a_round_under_way_is_played_after_a_stop(desk: Desk) -> None:
     desk.use(task.operator)
     done(desk.say("stop", str(task.task), "--yes"), f"ends with round {task.round}", "operator refund")
     done(desk.say("refund"), "tokens came back")
-    assert (task.operator.state(task.task).stopping, task.phase) == (True, Phase.COMMITTING)
+    assert (task.operator.tasks.state(task.task).stopping, task.phase) == (True, Phase.COMMITTING)
 
 
 def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:
@@ -361,7 +363,7 @@ def played(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) ->
     local_chain.deployment.write(folder / "book.json")
     task = FiledTask(local_chain, folder, TEXT)
     task.judges, task.voters = local_chain.staked(Role.VOTER, 1), 1
-    task.operator.fund(task.task, 200 * TOKEN)
+    task.operator.operator.fund(task.task, 200 * TOKEN)
     early = watcher(folder, local_chain, task.task)
     try:
         task.join(rows=[8]).first_round()
@@ -398,13 +400,13 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
     assert accepted[1:] == [[0], []]
     money = [line for line in played.told if line["event"] == "rewarded" and line["round"] == 1]
     assert {line["account"]: int(line["amount"]) for line in money} == {
-        account: played.task.operator.explain(played.task.task, 1, account).reward
+        account: played.task.operator.tasks.explain(played.task.task, 1, account).reward
         for account in (played.task.nodes[0].address, played.task.judges[0].address, played.task.aggregator.address)
     }
     blocks = [line["block"] for line in played.told]
     assert blocks == sorted(blocks)
     connection = played.task.operator.connection
-    assert [line["block_time"] for line in played.told] == [connection.time_of(block) for block in blocks]
+    assert [line["block_time"] for line in played.told] == [connection.blocks.time_of(block) for block in blocks]
     assert of_block(played.told[0]) == f"{datetime.fromtimestamp(played.told[0]['block_time'])}"
     assert without_time(played.told_late) == without_time(played.told)
     assert not any("points" in line or "taskId" in line for line in played.told)
@@ -452,7 +454,7 @@ def test_a_watcher_is_ended_by_a_signal(played: Played) -> None:
 
 
 def test_a_watcher_reads_in_parts_where_a_provider_gives_few_blocks_at_once(played: Played) -> None:
-    parts = played.chain.treasury.connection.block_number() // 10
+    parts = played.chain.treasury.connection.blocks.number() // 10
     with Door(played.chain.node.url, longest=parts) as door:
         process = watcher(played.folder, played.chain, played.task.task, door.url)
         assert without_time(heard(process)) == without_time(played.told)
@@ -472,7 +474,7 @@ def test_a_watcher_outlasts_a_chain_node_that_does_not_answer(played: Played) ->
             next_line(process, "phase-started")
             door.shut = True
             assert next_line(process, "chain-unreachable")["tries"] == 1
-            young.aggregator.join_as_aggregator(young.task)
+            young.aggregator.aggregator.join(young.task)
             door.shut = False
             assert next_line(process, "aggregator-joined")["aggregator"] == young.aggregator.address
         finally:
@@ -513,11 +515,11 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
         assert one.report == report
         assert report.holds
         (cohort,) = one.cohorts
-        (shown,) = ledger.expected_blob_hashes(proof.task, one.round, 0, 1)
+        (shown,) = ledger.tasks.expected_blob_hashes(proof.task, one.round, 0, 1)
         assert cohort.versioned_hashes == ("0x" + shown.hex(),)
-        weight = 1 if one.round == 0 else ledger.hospitals(proof.task)[0].weight
+        weight = 1 if one.round == 0 else ledger.tasks.hospitals(proof.task)[0].weight
         assert cohort.hospitals == {played.task.nodes[0].address: weight}
-        (event,) = [e for e in ledger.task_events("RoundSettled", proof.task) if e.values["round"] == one.round]
+        (event,) = [e for e in ledger.logs.of_task("RoundSettled", proof.task) if e.values["round"] == one.round]
         assert (one.block, one.transaction) == (event.block, event.transaction)
     assert [one.cohorts[0].accepted for one in proof.rounds] == [True, True, False]
     assert proof.rounds[-1].report.derived[0].sha256 == index.sha256 == proof.model_sha256
@@ -550,7 +552,7 @@ def test_a_download_refuses_to_write_over_anything(played: Played, consilium: Co
 def altered_store(played: Played, tmp_path: Path, round_: int) -> tuple[list[str], Path]:
     """Arguments that name a copy of the store, and a round's blob in it."""
     copy = Path(shutil.copytree(played.folder / "artifacts", tmp_path / "altered"))
-    (shown,) = played.task.operator.expected_blob_hashes(played.task.task, round_, 0, 1)
+    (shown,) = played.task.operator.tasks.expected_blob_hashes(played.task.task, round_, 0, 1)
     return [*played.arguments[:-1], str(copy)], copy / f"blob-{shown.hex()}"
 
 
@@ -592,8 +594,8 @@ def test_a_task_without_a_round_has_no_model(played: Played, consilium: Consiliu
     refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
     with played.chain.undone():
         played.chain.pass_time(100_001)
-        young.operator.tick(young.task)
-        assert young.operator.round_state(young.task, 0).outcome is Outcome.PENDING
+        young.operator.phases.tick(young.task)
+        assert young.operator.tasks.round_state(young.task, 0).outcome is Outcome.PENDING
         refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
 
 
@@ -605,7 +607,7 @@ def test_a_void_round_leaves_the_model_as_it_was(played: Played, consilium: Cons
     with played.chain.undone():
         played.chain.pass_time(100_001)
         task.tick()
-        assert task.operator.round_state(task.task, 1).outcome is Outcome.VOID
+        assert task.operator.tasks.round_state(task.task, 1).outcome is Outcome.VOID
         done(consilium("operator", "watch", str(task.task), "--once", *played.reading), '"outcome": "VOID"')
         done(consilium("operator", "download-model", *arguments), "round 1 of 2, void (too few hospitals): holds")
     spec, params = task.spec, task.params

@@ -53,12 +53,12 @@ class World:
     def judge(self, task: FiledTask, round_: int) -> None:
         """The round up to its settlement, judged by a node of this home."""
         home = VoterHome.open(self.home)
-        node = VoterNode(home.node_settings(task.task, self.voter.place(task.task)), self.voter)
+        node = VoterNode(home.node_settings(task.task, self.voter.folder_name(task.task)), self.voter)
         node.join()
         task.to_drawing().draw()
         for _ in range(2):
             node.poll()
-        task.operator.settle(task.task, round_)
+        task.operator.phases.settle(task.task, round_)
 
 
 @pytest.fixture
@@ -88,19 +88,19 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     refused(world.say("run"), "is no voter yet", "consilium voter register")
     refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
     refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
-    assert not world.voter.is_registered(world.voter.address, Role.VOTER)
+    assert not world.voter.staking.is_registered(world.voter.address, Role.VOTER)
     done(
         world.say("register", "--stake", "1000", "--commission", "2.5", "--yes"),
         "commission of 2.5 %", "register the key", "1,000.00 tokens are staked", "Next: consilium voter run",
     )  # fmt: skip
     key = public_key(voter_key(world.voter.connection.signer))
-    assert world.voter.voter_key_hash(world.voter.address) == keccak(key)
+    assert world.voter.staking.voter_key_hash(world.voter.address) == keccak(key)
     done(world.say("register", "--stake", "1000"), "Nothing is to be done")
     done(world.say("tasks"), "joins it")
     done(world.say("status"), "ok money", "node does not run", "no task was joined yet", "free 1,000.00")
 
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     world.judge(task, 0)
     done(world.say("status"), "round 1, forming", "200.00", "statistics")
     done(world.say("tasks"), "judges it")
@@ -109,17 +109,17 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     world.chain.pass_time(10_000)
     done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards are in the account")
     done(world.say("claim"), "0.00 tokens of rewards are in the account")
-    assert world.voter.stake_of(world.voter.address, Role.VOTER).free == 1_000 * TOKEN
+    assert world.voter.staking.stake_of(world.voter.address, Role.VOTER).free == 1_000 * TOKEN
 
 
 def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
     task = FiledTask(world.chain, world.folder)
     done(world.init())
     done(world.say("register", "--stake", "500", "--yes"))
-    task.aggregator.join_as_aggregator(task.task)
-    task.nodes[0].join_as_hospital(task.task, 8, TransportKey.generate())
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     home = VoterHome.open(world.home)
-    node = VoterNode(home.node_settings(task.task, world.voter.place(task.task)), world.voter)
+    node = VoterNode(home.node_settings(task.task, world.voter.folder_name(task.task)), world.voter)
     node.join()
     task.to_drawing().draw()
     done(world.say("status"), "scoring", "not yet known")
@@ -175,17 +175,17 @@ def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
 def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:
     done(world.init())
     done(world.say("register", "--stake", "1000", "--yes"))
-    had = world.voter.balance(world.voter.address)
+    had = world.voter.token.balance(world.voter.address)
     done(world.say("unstake"), "no stake is unbonding")
     refused(world.say("unstake", "300"), "nothing was done about this node's stake")
     done(world.say("unstake", "300", "--yes"), "300.00 tokens mature at 20")
     done(world.say("unstake", "5000", "--yes"), "300.00 tokens mature at", "700.00 tokens mature at")
     done(world.say("unstake", "1", "--yes"), "nothing of its own is staked here")
     done(world.say("status"), "stake 0.00", "unbonding 1,000.00")
-    assert world.voter.balance(world.voter.address) == had
+    assert world.voter.token.balance(world.voter.address) == had
     world.chain.pass_time(LOCAL_UNBONDING)
     done(world.say("unstake"), "1,000.00 tokens of stake are in the account")
-    assert world.voter.balance(world.voter.address) == had + 1_000 * TOKEN
+    assert world.voter.token.balance(world.voter.address) == had + 1_000 * TOKEN
     done(world.say("unstake"), "no stake is unbonding")
 
 

@@ -30,9 +30,8 @@ from consilium_chain.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
     ConfigInvalid,
+    DeployFailed,
     DeploymentInvalid,
-    JournalInvalid,
-    JournalStale,
     KeystoreError,
     RelayFailed,
     SignedUpdateMalformed,
@@ -549,9 +548,7 @@ CHAIN = {
         (ConfigInvalid,),
         "toml",
     ),
-    "deployment journal": Parser(
-        lambda: [deploy_journal()], read_journal, (JournalInvalid, JournalStale), "json", lambda: DEEP_JSON
-    ),
+    "deployment journal": Parser(lambda: [deploy_journal()], read_journal, (DeployFailed,), "json", lambda: DEEP_JSON),
     "key file": Parser(key_files, read_key_file, (KeystoreError,), "json", costly_key_files, 300),
     "key file's address": Parser(
         lambda: [key_file()],

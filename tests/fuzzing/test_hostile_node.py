@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc.connection import LARGEST_ANSWER, Connection
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.endpoint import LARGEST_ANSWER
 from eth_account import Account
 from hypothesis import given, settings
 from mutations import bounded, json_like
@@ -41,14 +42,14 @@ BLOCK = {
     "uncles": [],
 }
 ASKED: dict[str, tuple[Callable[[Ledger], object], object]] = {
-    "its latest block's number": (lambda ledger: ledger.connection.block_number(), "0x5"),
-    "a block": (lambda ledger: (ledger.connection.head(5), ledger.connection.now()), BLOCK),
-    "a header": (lambda ledger: ledger.connection.header(5), BLOCK),
+    "its latest block's number": (lambda ledger: ledger.connection.blocks.number(), "0x5"),
+    "a block": (lambda ledger: (ledger.connection.blocks.head(5), ledger.connection.blocks.now()), BLOCK),
+    "a header": (lambda ledger: ledger.connection.blocks.header(5), BLOCK),
     "a balance": (lambda ledger: ledger.connection.ether(), "0x5"),
-    "logs": (lambda ledger: ledger.events(0, 9), [json.loads(raw) for raw in logs()[:4]]),
-    "a number that a contract says": (lambda ledger: ledger.task_count(), WORD),
+    "logs": (lambda ledger: ledger.logs.between(0, 9), [json.loads(raw) for raw in logs()[:4]]),
+    "a number that a contract says": (lambda ledger: ledger.tasks.count(), WORD),
     "what would happen": (
-        lambda ledger: ledger.task_count(),
+        lambda ledger: ledger.tasks.count(),
         {"error": {"code": 3, "message": "execution reverted", "data": "0x08c379a0" + "00" * 64}},
     ),
 }
@@ -129,4 +130,4 @@ def test_no_answer_takes_all_memory_or_the_process(ledger: Ledger, kind: str, mo
     monkeypatch.setattr(Answers, "body", bodies[kind])
     monkeypatch.setattr(Answers, "coding", "gzip" if kind == "packed" else "")
     with bounded(450), pytest.raises(ChainUnreachable):
-        ledger.connection.block_number()
+        ledger.connection.blocks.number()

@@ -275,7 +275,7 @@ class Play:
 
     def play(self, *cells: Cell) -> Played:
         """The next round, with these faults in it, in the order of their phases."""
-        number = self.network.operator.state(self.task).round
+        number = self.network.operator.tasks.state(self.task).round
         played = Played(list(cells), self.task, number)
         self._began = time.monotonic()
         making = []
@@ -307,9 +307,9 @@ class Play:
         until(lambda: network.phase(self.task) is Phase.ENDED, "the task's end")
         until(lambda: not any(network.services[name].wanted for name in network.hospitals), "the hospitals' farewell")
         broken = self._money()
-        if ledger.state(self.task).pool_left:
-            broken.append(f"{ledger.state(self.task).pool_left} are left in the pool of an ended task")
-        bonds = [hospital.bond for hospital in ledger.hospitals(self.task)]
+        if ledger.tasks.state(self.task).pool_left:
+            broken.append(f"{ledger.tasks.state(self.task).pool_left} are left in the pool of an ended task")
+        bonds = [hospital.bond for hospital in ledger.tasks.hospitals(self.task)]
         if any(bonds):
             broken.append(f"hospitals left their bonds behind: {bonds}")
         return broken
@@ -329,7 +329,7 @@ class Play:
 
         def begun() -> bool:
             if phase is Phase.OPENING:  # which is over with the transaction that begins it
-                state = self.network.operator.round_state(self.task, number)
+                state = self.network.operator.tasks.round_state(self.task, number)
                 return bool(state.seated) and state.revealed == state.seated
             self._chronicle.update([])
             return any(event.values["phase"] == phase for event in self._chronicle.of_round(number, "PhaseStarted"))
@@ -338,7 +338,7 @@ class Play:
         return begun()
 
     def _has_ended(self, number: int) -> bool:
-        return self.network.operator.round_state(self.task, number).outcome is not Outcome.PENDING
+        return self.network.operator.tasks.round_state(self.task, number).outcome is not Outcome.PENDING
 
     def _end_of(self, number: int, played: Played, making: Sequence[Future[None]]) -> Played:
         try:
@@ -360,7 +360,7 @@ class Play:
 
     def _describe(self, number: int, played: Played) -> None:
         network, ledger = self.network, self.network.operator
-        state = ledger.round_state(self.task, number)
+        state = ledger.tasks.round_state(self.task, number)
         played.outcome = state.outcome.name.lower()
         if state.void_reason is not VoidReason.NONE:
             played.outcome += f" ({state.void_reason.name.lower().replace('_', ' ')})"
@@ -375,12 +375,12 @@ class Play:
             played.broken.append(f"slashed: {', '.join(others)}")
         present = set(members(state.survivors))
         played.absent = [
-            network.name_of(one.node) for k, one in enumerate(ledger.hospitals(self.task)) if k not in present
+            network.name_of(one.node) for k, one in enumerate(ledger.tasks.hospitals(self.task)) if k not in present
         ]
         if number and state.outcome is Outcome.SETTLED:
             revealed = set(members(state.revealed))
             played.absent += [
-                network.name_of(one.node) for k, one in enumerate(ledger.voters(self.task)) if k not in revealed
+                network.name_of(one.node) for k, one in enumerate(ledger.tasks.voters(self.task)) if k not in revealed
             ]
 
     def _money(self) -> list[str]:
@@ -392,15 +392,17 @@ class Play:
         if not number:
             return []
         ledger, broken = self.network.operator, []
-        place = ledger.place(self.task)
-        indices = {one.node: k for k, one in enumerate(ledger.hospitals(self.task))}
+        place = ledger.folder_name(self.task)
+        indices = {one.node: k for k, one in enumerate(ledger.tasks.hospitals(self.task))}
         for name, home in self.network.homes.items():
             index = indices[self.network.accounts[name].address]
             rounds = [one.round for one in PrivacyAccountant(home.folder / PRIVACY_FILE).charges() if one.task == place]
-            committed = [r for r in range(1, number + 1) if ledger.round_state(self.task, r).committed >> index & 1]
+            committed = [
+                r for r in range(1, number + 1) if ledger.tasks.round_state(self.task, r).committed >> index & 1
+            ]
             if len(set(rounds)) != len(rounds) or not set(committed) <= set(rounds):
                 broken.append(f"{name} committed in {committed} and was charged in {rounds}")
-            if set(rounds) - set(range(1, ledger.state(self.task).round + 1)):
+            if set(rounds) - set(range(1, ledger.tasks.state(self.task).round + 1)):
                 broken.append(f"{name} was charged for rounds that have not begun: {rounds}")
         return broken
 
@@ -450,7 +452,7 @@ def play_cells(network: Network, tasks: Iterable[TaskPlan]) -> Iterator[Played]:
                     break
                 yield _back_again(play, play.play(cell))
         if not play.over:
-            network.operator.stop(play.task)
+            network.operator.operator.stop(play.task)
         ended = Played([], play.task, -1, "ended")
         while not play.over:
             last = play.play()

@@ -159,7 +159,7 @@ class Network:
         raw = private_task(self.data, rounds, windows)
         spec = parse_task_spec(raw)
         digest = self.store.put_file(raw)
-        return self.operator.propose(task_params(spec, digest, self.accounts["aggregator"].address)), spec
+        return self.operator.operator.propose(task_params(spec, digest, self.accounts["aggregator"].address)), spec
 
     def open_doors(self, task: int) -> None:
         """Once the task's aggregator has begun: the proxy leads to its SuperLink, and the sponsor pays for it."""
@@ -176,11 +176,11 @@ class Network:
 
     def start_hospitals(self, task: int, liar: str | None = None) -> None:
         """`liar`: uploads something else than it committed to, in every round but that of statistics."""
-        params = self.operator.params(task)
+        params = self.operator.tasks.params(task)
         for name, home in self.homes.items():
             if task not in home.approved_tasks():
                 approval = Approval(
-                    place=self.operator.place(task),
+                    place=self.operator.folder_name(task),
                     spec_hash=params.spec_hash.hex(),
                     approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
                     superlink=f"{FLEET}:443",
@@ -201,7 +201,7 @@ class Network:
             self.add(name, name, run, unit="consilium-hospital@.service", ends=True)
 
     def phase(self, task: int) -> Phase:
-        return self.operator.state(task).phase
+        return self.operator.tasks.state(task).phase
 
     # Processes
 
@@ -292,7 +292,7 @@ def _build(internet: Internet, services: Services, folder: Path, database: Path,
         if name not in hospitals:  # hospitals have no ether: the sponsor pays
             _rpc(url, "anvil_setBalance", account.address, hex(ETHER))
         if name != "sponsor":
-            operator.transfer(account.address, SPENDING_MONEY)
+            operator.token.transfer(account.address, SPENDING_MONEY)
     data = deal_wdbc(HOSPITALS, VOTERS, 0)
     artifacts = folder / "operator" / "artifacts"
     artifacts.mkdir(parents=True)

@@ -126,12 +126,12 @@ def node() -> Iterator[LocalNode]:
 
 def test_put_forward_moves_every_block_from_the_next_one_on(node: LocalNode) -> None:
     connection = Connection(node.url)
-    before, block = connection.now(), connection.block_number()
+    before, block = connection.blocks.now(), connection.blocks.number()
     node.put_forward(599)
     end = time.monotonic() + 20
-    while connection.block_number() < block + 4 and time.monotonic() < end:
+    while connection.blocks.number() < block + 4 and time.monotonic() < end:
         time.sleep(0.1)
-    assert 599 <= connection.now() - before < 599 + 25
+    assert 599 <= connection.blocks.now() - before < 599 + 25
 
 
 def test_late_party_is_named_with_its_phase_and_by_how_much() -> None:

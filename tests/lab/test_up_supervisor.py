@@ -35,7 +35,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 
 def propose(chain: LocalChain) -> int:
-    return chain.treasury.propose(task_params(chain.treasury.address))
+    return chain.treasury.operator.propose(task_params(chain.treasury.address))
 
 
 def test_blocks_that_are_gone_when_they_are_asked_for_end_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,8 +43,8 @@ def test_blocks_that_are_gone_when_they_are_asked_for_end_nothing(capsys: pytest
         beyond = [1_000, 0]  # of the latest block: one that the chain took back meanwhile, then one that it has
 
         def turn() -> None:
-            asked = chain.treasury.connection.block_number() + beyond.pop(0)
-            list(chain.treasury.events(asked, asked))
+            asked = chain.treasury.connection.blocks.number() + beyond.pop(0)
+            list(chain.treasury.logs.between(asked, asked))
             raise DoneError
 
         with pytest.raises(DoneError):
@@ -58,7 +58,7 @@ def test_a_chain_that_ended_is_named_instead_of_waited_for() -> None:
 
         def turn() -> None:
             chain.node.stop()
-            chain.treasury.connection.block_number()
+            chain.treasury.connection.blocks.number()
 
         with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*: start anew"):
             tend(chain.node, turn)
@@ -184,7 +184,7 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
             operator=chain.treasury, store=store, place=place, aggregator=aggregator, hospitals={"hospital-1": home},
             voters={},
         )  # fmt: skip
-        task = stranger.propose(task_params(aggregator, spec_hash=digest))
+        task = stranger.operator.propose(task_params(aggregator, spec_hash=digest))
         capsys.readouterr()
         tending = Tending(network, processes)
         tending.turn()

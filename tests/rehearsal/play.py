@@ -254,14 +254,14 @@ class Rehearsal:
     def fund(self) -> None:
         """Tokens, from the deployer, who has all of them. Ether came from a faucet, before anything else."""
         deployer = self.ledger("deployer")
-        transfer, send = deployer._token.functions.transfer, deployer.connection.submit
+        transfer, send = deployer.contracts.token.contract.functions.transfer, deployer.connection.transactions.submit
         pending = [
             send(transfer(account.address, (20_000 if name == "operator" else 10_000) * TOKEN))
             for name, account in self.accounts.items()
             if name not in ("deployer", "sponsor", "load")
         ]
         for one in pending:
-            deployer.connection.receipt(one)
+            deployer.connection.transactions.receipt(one)
 
     def write_homes(self, raw: bytes) -> None:
         data, spec = deal_wdbc(HOSPITALS, VOTERS, 0), parse_task_spec(raw)
@@ -306,7 +306,7 @@ class Rehearsal:
             "operator", "propose", str(path), "--aggregator", aggregator, *self.keys("operator"), *store,
             *self.where("operator"), "--yes",
         )  # fmt: skip
-        self.task = self.watcher.task_count()
+        self.task = self.watcher.tasks.count()
         self.run(
             "operator", "fund", str(self.task), str(FUNDED), *self.keys("operator"), *self.where("operator"), "--yes"
         )
@@ -361,15 +361,15 @@ class Rehearsal:
 
     def delegate(self) -> None:
         delegator, node = self.ledger("delegator"), self.accounts["voter-1"].address
-        staking, token = delegator._staking.functions, delegator._token.functions
-        delegator.connection.send(token.approve(self.deployment.staking, DELEGATED * TOKEN))
-        delegator.connection.send(staking.delegate(node, Role.VOTER, DELEGATED * TOKEN))
+        staking, token = delegator.contracts.staking.contract.functions, delegator.contracts.token.contract.functions
+        delegator.connection.transactions.send(token.approve(self.deployment.staking, DELEGATED * TOKEN))
+        delegator.connection.transactions.send(staking.delegate(node, Role.VOTER, DELEGATED * TOKEN))
 
     def start_hospitals(self) -> None:
         """Once the aggregator has its certificates, as `hospital join` takes them."""
         authority = self.home("aggregator") / "tls" / "ca.crt"
         self.until(authority.exists, "the aggregator's certificates")
-        spec_hash = self.watcher.params(self.task).spec_hash
+        spec_hash = self.watcher.tasks.params(self.task).spec_hash
         self._see_the_doctor()
         for name, home in self._hospital_homes.items():
             approve(home, self.ledger(name), self.task, spec_hash, self.superlink_port, authority)
@@ -416,13 +416,13 @@ class Rehearsal:
         while True:
             assert time.monotonic() < end, (seen, self.processes.running(), self.restarts)
             self.tend()
-            head = ledger.connection.head()
+            head = ledger.connection.blocks.head()
             if head is None or head.number == block:
                 time.sleep(min(0.25, self.block_seconds / 10))
                 continue
             block = head.number
-            self.fees.append((self.at, ledger.connection.present_fee() / 10**9 - 1))
-            state = ledger.state(self.task)
+            self.fees.append((self.at, ledger.connection.fees.present() / 10**9 - 1))
+            state = ledger.tasks.state(self.task)
             place = state.round, state.phase
             if place != seen:
                 seen = place
@@ -437,7 +437,7 @@ class Rehearsal:
     @staticmethod
     def _is_time(ledger: Ledger, state: TaskState) -> bool:
         """While others join, once some have."""
-        return state.phase is not Phase.JOINING or len(ledger.hospitals(1)) >= 2
+        return state.phase is not Phase.JOINING or len(ledger.tasks.hospitals(1)) >= 2
 
     def _upheave(self, due: Upheaval) -> None:
         if due.leap:
@@ -457,24 +457,24 @@ class Rehearsal:
         ledger = self.watcher
         for name in (*self.names("hospital"), *self.names("voter"), "aggregator"):
             with suppress(ChainError):  # what a reorganisation undid after its node had left, anybody may do
-                self.ledger("delegator").release_bond(self.task, self.accounts[name].address)
+                self.ledger("delegator").staking.release_bond(self.task, self.accounts[name].address)
         self.run("operator", "refund", *self.keys("operator"), *self.where("operator"))
-        end = ledger.connection.now() + PERIODS["vesting"]
-        self.until(lambda: ledger.connection.now() > end, "vesting")
+        end = ledger.connection.blocks.now() + PERIODS["vesting"]
+        self.until(lambda: ledger.connection.blocks.now() > end, "vesting")
         delegator, node = self.ledger("delegator"), self.accounts["voter-1"].address
-        staking = delegator._staking.functions
-        if delegator.claimable(delegator.address, node, Role.VOTER):
-            delegator.connection.send(staking.claim(node, Role.VOTER))
+        staking = delegator.contracts.staking.contract.functions
+        if delegator.staking.claimable(delegator.address, node, Role.VOTER):
+            delegator.connection.transactions.send(staking.claim(node, Role.VOTER))
         shares, _, _ = delegator.connection.call(staking.positionOf(delegator.address, node, Role.VOTER))
-        delegator.connection.send(staking.startUnbonding(node, Role.VOTER, shares))
+        delegator.connection.transactions.send(staking.startUnbonding(node, Role.VOTER, shares))
         for name in self.names("voter"):
             self.processes.forget(name)  # as by its owner
             home = ["--home", str(self.home(name))]
             self.run("voter", "claim", *home)
             self.run("voter", "unstake", "1000000", *home, "--yes")
-        end = ledger.connection.now() + PERIODS["unbonding"]
-        self.until(lambda: ledger.connection.now() > end, "unbonding")
-        delegator.withdraw([one.request for one in delegator.unbondings(delegator.address)])
+        end = ledger.connection.blocks.now() + PERIODS["unbonding"]
+        self.until(lambda: ledger.connection.blocks.now() > end, "unbonding")
+        delegator.staking.withdraw([one.request for one in delegator.staking.unbondings(delegator.address)])
         for name in self.names("voter"):
             self.run("voter", "unstake", "--home", str(self.home(name)))
 
@@ -501,7 +501,7 @@ class Rehearsal:
         }
         whose = {account.address.lower(): name for name, account in self.accounts.items()}
         ledger = self.watcher
-        for number in range(1, ledger.connection.block_number() + 1):
+        for number in range(1, ledger.connection.blocks.number() + 1):
             sent = {
                 one["hash"]: one for one in self.provider.ask("eth_getBlockByNumber", hex(number), True)["transactions"]
             }
@@ -528,7 +528,7 @@ class Rehearsal:
             return ["deploy"]
         name = names.get(sent["input"][:10], "?")
         if name == "multicall":
-            _, given = ledger._tasks.decode_function_input(sent["input"])
+            _, given = ledger.contracts.tasks.contract.decode_function_input(sent["input"])
             return list(dict.fromkeys(names["0x" + bytes(one[:4]).hex()] for one in given["data"]))
         if name == "execute":
             account = ledger.connection.contract("SponsoredAccount", sent["to"])
@@ -544,9 +544,9 @@ class Rehearsal:
     def rounds_over(self) -> list[dict[str, Any]]:
         ledger, found = self.watcher, []
         for number in range(self.rounds + 1):
-            state: RoundState = ledger.round_state(self.task, number)
+            state: RoundState = ledger.tasks.round_state(self.task, number)
             slashed = [
-                e.values["account"] for e in ledger.task_events("Slashed", self.task) if e.values["round"] == number
+                e.values["account"] for e in ledger.logs.of_task("Slashed", self.task) if e.values["round"] == number
             ]
             found.append({
                 "round": number, "outcome": state.outcome.name.lower(), "void": state.void_reason.name.lower(),
@@ -684,7 +684,7 @@ def rehearsal(
         connection = Connection(front.upstream, faucet)
         for name, account in accounts.items():
             if ether := ETHER.get(name.partition("-")[0]):
-                connection.send_ether(account.address, int(ether * 10**18))
+                connection.transactions.send_ether(account.address, int(ether * 10**18))
         front.ask("anvil_setBalance", accounts["load"].address, hex(10**24))
         front.ask("evm_setIntervalMining", block_seconds)
         drand = stack.enter_context(own_drand(testnet()["drand_period"]))

@@ -201,7 +201,7 @@ def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes
     assert (line["account"], line["wei"], line["call"]) == (account, "5", "tick")
     assert 10**9 < int(line["missing"]) < 10**17
     assert [line["tries"] for line in lines(capsys, told, "no-ether")][:2] == [1, 2]
-    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+    assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID
 
 
 def test_aggregator_outlasts_a_chain_node_that_does_not_answer(
@@ -214,7 +214,7 @@ def test_aggregator_outlasts_a_chain_node_that_does_not_answer(
         with conducting(aggregator):
             wait_until(lambda: len(lines(capsys, told, "chain-unreachable")) > 1)
             door.shut = False
-    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+    assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID
 
 
 def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(local_chain: LocalChain) -> None:
@@ -222,14 +222,14 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
     for balance in (0, 10**10):
         local_chain.rpc("anvil_setBalance", poor.address, hex(balance))
         with pytest.raises(EtherMissing, match=f"{poor.address}, which has") as caught:
-            poor.transfer(rich.address, 1)
+            poor.token.transfer(rich.address, 1)
         assert caught.value.balance == balance
         assert isinstance(caught.value, TransactionRejected)
     local_chain.rpc("anvil_setBalance", poor.address, hex(caught.value.needed * 2))  # fees move with every block
-    poor.transfer(rich.address, 1)
+    poor.token.transfer(rich.address, 1)
     connection = Connection(local_chain.node.url, poor.connection.account)
     with pytest.raises(EtherMissing) as caught:
-        connection.send_ether(rich.address, 10**20)
+        connection.transactions.send_ether(rich.address, 10**20)
     assert caught.value.missing > 9 * 10**19
 
 
@@ -246,18 +246,22 @@ def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
     ArtifactStore(tmp_path / "store").put_file(TASK.encode())
     aggregator = aggregator_of(*party(task, tmp_path))
     give_uploads(aggregator, {0: [bytes(blob) for blob in task.updates[0, 0].blobs]}, 0)
-    task.aggregator.publish_digests(task.task, 0, CohortsFate(0b1), [])  # survivors are fixed, and that is all
+    task.aggregator.aggregator.publish_digests(
+        task.task, 0, CohortsFate(0b1), []
+    )  # survivors are fixed, and that is all
     assert task.phase is Phase.PUBLISHING
-    look, rival = aggregator.ledger.said_of_publication, task.nodes[0]
+    look, rival = aggregator.ledger.record.published_so_far, task.nodes[0]
     points = b"".join(task.cohort_sum(0, range(1)).points[0])
 
     def look_and_be_overtaken(number: int, round_: int) -> SaidBefore:
         before = look(number, round_)
         if not before.summed:
-            rival.connection.send(rival._tasks.functions.sumCommitments(number, round_, 0, 0, points))
+            rival.connection.transactions.send(
+                rival.contracts.tasks.contract.functions.sumCommitments(number, round_, 0, 0, points)
+            )
         return before
 
-    monkeypatch.setattr(aggregator.ledger, "said_of_publication", look_and_be_overtaken)
+    monkeypatch.setattr(aggregator.ledger.record, "published_so_far", look_and_be_overtaken)
     attempt(aggregator, Step.PUBLISH)
     assert (task.phase, aggregator.rounds.of(0).refused) == (Phase.PUBLISHING, None)
     attempt(aggregator, Step.PUBLISH)
@@ -270,8 +274,8 @@ def test_who_was_ended_between_staking_and_joining_stakes_no_second_bond(
     task = FiledTask(local_chain, tmp_path)
     ArtifactStore(tmp_path / "store").put_file(TASK.encode())
     aggregator = aggregator_of(*party(task, tmp_path))
-    before = aggregator.ledger.stake_of(aggregator.ledger.address, Role.AGGREGATOR)
+    before = aggregator.ledger.staking.stake_of(aggregator.ledger.address, Role.AGGREGATOR)
     assert before.free >= task.params.aggregator_bond  # the driver has staked, and not joined
     aggregator._join()
-    assert aggregator.ledger.state(task.task).aggregator_joined
-    assert aggregator.ledger.stake_of(aggregator.ledger.address, Role.AGGREGATOR).active == before.active
+    assert aggregator.ledger.tasks.state(task.task).aggregator_joined
+    assert aggregator.ledger.staking.stake_of(aggregator.ledger.address, Role.AGGREGATOR).active == before.active

@@ -50,21 +50,21 @@ def aggregator(task: FiledTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def join(task: FiledTask, *hospitals: int) -> None:
     for index in hospitals:
-        task.nodes[index].join_as_hospital(task.task, 8, KEYS[index])
+        task.nodes[index].hospital.join(task.task, 8, KEYS[index])
 
 
 def test_it_joins_again(task: FiledTask, aggregator: Aggregator) -> None:
     aggregator._join()
     task.chain.rpc("anvil_reorg", 1, [])
-    assert not task.operator.state(task.task).aggregator_joined
+    assert not task.operator.tasks.state(task.task).aggregator_joined
     waiting = threading.Thread(target=aggregator._wait_for_participants)
     waiting.start()
     joined = threading.Event()
     for _ in range(200):
-        if task.operator.state(task.task).aggregator_joined:
+        if task.operator.tasks.state(task.task).aggregator_joined:
             break
         joined.wait(0.05)
-    task.judges[0].join_as_voter(task.task)
+    task.judges[0].voter.join(task.task)
     join(task, 0, 1)
     waiting.join(30)
     assert not waiting.is_alive()
@@ -74,33 +74,33 @@ def test_it_joins_again(task: FiledTask, aggregator: Aggregator) -> None:
 def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
     task: FiledTask, aggregator: Aggregator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    task.aggregator.join_as_aggregator(task.task)
-    task.judges[0].join_as_voter(task.task)
+    task.aggregator.aggregator.join(task.task)
+    task.judges[0].voter.join(task.task)
     join(task, 0, 1)
     nodes = aggregator.membership.nodes()
     assert nodes == {0: 100, 1: 101}
-    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
     kept = aggregator.task.replies_folder / "round-0"
     kept.mkdir(parents=True)
-    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
     assert (nodes, kept.exists()) == ({0: 100, 1: 101}, True)
     task.chain.rpc("anvil_reorg", 2, [])
     join(task, 1, 0)
-    aggregator._follow_joining(task.operator.state(task.task), nodes)
+    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
     assert (nodes, kept.exists()) == ({0: 101, 1: 100}, False)
     assert "hospitals-moved" in capsys.readouterr().out
 
 
 def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Aggregator) -> None:
     """What is refused then is no last word on the round."""
-    task.aggregator.join_as_aggregator(task.task)
-    task.judges[0].join_as_voter(task.task)
+    task.aggregator.aggregator.join(task.task)
+    task.judges[0].voter.join(task.task)
     join(task, 0, 1)
     task.hospitals = 2
     task.commit_all()
     give_uploads(aggregator, {index: [bytes(blob) for blob in task.updates[0, index].blobs] for index in range(2)}, 0)
-    task.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [])
-    state, round_state = task.operator.state(task.task), task.round_state
+    task.aggregator.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [])
+    state, round_state = task.operator.tasks.state(task.task), task.round_state
     assert state.phase is Phase.PUBLISHING
     task.chain.rpc("anvil_reorg", 1, [])
     aggregator._attempt(Step.PUBLISH, state, round_state)
@@ -131,7 +131,7 @@ def test_one_unusable_key_makes_its_hospital_absent_and_nobody_else(
 ) -> None:
     """The contract takes no such key. Should one ever stand there, the others take part all the same."""
     keys = {0: KEYS[0].public, 1: b"", 2: KEYS[0].public, 3: KEYS[1].public}
-    monkeypatch.setattr(aggregator.ledger, "transport_keys", lambda _: keys)
+    monkeypatch.setattr(aggregator.ledger.record, "transport_keys", lambda _: keys)
     known: dict[bytes, int] = {}
     register: Any = lambda key: known.setdefault(pem_of(key), 100 + len(known))  # noqa: E731
     monkeypatch.setattr(aggregator.membership, "register", register)

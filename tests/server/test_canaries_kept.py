@@ -207,8 +207,8 @@ def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]], round_
 
 
 def attempt(aggregator: Aggregator, step: Step) -> None:
-    state = aggregator.ledger.state(aggregator.number)
-    aggregator._attempt(step, state, aggregator.ledger.round_state(aggregator.number, state.round))
+    state = aggregator.ledger.tasks.state(aggregator.number)
+    aggregator._attempt(step, state, aggregator.ledger.tasks.round_state(aggregator.number, state.round))
 
 
 def publish_and_be_killed(
@@ -263,13 +263,13 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task, whose = uploaded, party(uploaded, tmp_path)
-    before = task.operator.state(task.task), task.round_state
+    before = task.operator.tasks.state(task.task), task.round_state
     child = multiprocessing.get_context("spawn").Process(target=publish_and_be_killed, args=(*whose, weighted(task)))
     child.start()
     child.join(120)
     assert child.exitcode == -signal.SIGKILL
     assert task.phase is Phase.DRAWING
-    folder = tmp_path / "home" / "canaries" / task.aggregator.place(task.task)
+    folder = tmp_path / "home" / "canaries" / task.aggregator.folder_name(task.task)
     secret = read_secrets(folder, 1)
     task.turned = int(is_turned(secret.seed, task.task, 1, 0))
 
@@ -278,7 +278,7 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     assert read_secrets(folder, 1) == secret
     task.draw().vote([task.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
-    state = task.operator.round_state(task.task, 1)
+    state = task.operator.tasks.round_state(task.task, 1)
     assert (state.outcome, state.turned_cohorts) == (Outcome.SETTLED, task.turned)
     assert task.events("Slashed") == []
     told = capsys.readouterr().out
@@ -297,7 +297,9 @@ def test_secrets_are_on_disk_before_anything_is_sent(
         seen.append((read_secrets(aggregator.task.secrets_folder, round_), canaries, len(sums)))
         return []
 
-    monkeypatch.setattr(aggregator.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
+    monkeypatch.setattr(
+        aggregator.ledger.aggregator, "publish_digests" if uploaded.params.digests else "publish_sums", sent
+    )
     attempt(aggregator, Step.PUBLISH)
     ((secret, canaries, count),) = seen
     assert seed_commitment(secret.seed) == canaries.seed_commitment
@@ -318,7 +320,9 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     def sent(*_: object) -> list[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(killed.ledger, "publish_digests" if uploaded.params.digests else "publish_sums", sent)
+    monkeypatch.setattr(
+        killed.ledger.aggregator, "publish_digests" if uploaded.params.digests else "publish_sums", sent
+    )
     with pytest.raises(KeyboardInterrupt):
         attempt(killed, Step.PUBLISH)
     before = read_secrets(killed.task.secrets_folder, 1)
@@ -351,4 +355,4 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     assert uploaded.phase is Phase.OPENING
     uploaded.pass_deadline()
     aggregator.conduct(None, {})  # type: ignore[arg-type]
-    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+    assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID

@@ -42,7 +42,7 @@ def signed(task: TaskDriver, *who: int) -> dict[int, SignedUpdate]:
     for index in who:
         update = task.updates[task.round, index] = task.make_update(index)
         node = task.nodes[index]
-        raw = node.sign_update(task.task, task.round, update.committed).to_wire()
+        raw = node.hospital.sign_update(task.task, task.round, update.committed).to_wire()
         updates[index] = parse_signed_update(raw, node.address, len(update.blobs))
     return updates
 
@@ -104,13 +104,13 @@ def test_who_signed_is_committed_again_where_the_block_is_gone(task: TaskDriver)
 
 def other_round(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
     node = task.nodes[index]
-    return node.sign_update(task.task, task.round + 1, task.updates[task.round, index].committed)
+    return node.hospital.sign_update(task.task, task.round + 1, task.updates[task.round, index].committed)
 
 
 def other_hospital(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
     """Signed by the neighbour, and sent through this hospital's Flower node."""
     neighbour = task.nodes[index - 1]
-    raw = neighbour.sign_update(task.task, task.round, task.updates[task.round, index - 1].committed).to_wire()
+    raw = neighbour.hospital.sign_update(task.task, task.round, task.updates[task.round, index - 1].committed).to_wire()
     return parse_signed_update(raw, task.nodes[index].address, 1)
 
 
@@ -158,7 +158,7 @@ def test_who_committed_meanwhile_is_no_fault(
 ) -> None:
     updates, before = signed(task, 0, 1, 2), task.round_state
     local_chain.rpc("anvil_setBalance", task.nodes[1].address, hex(10**18))
-    task.nodes[1].commit_update(task.task, 0, task.updates[0, 1].committed)
+    task.nodes[1].hospital.commit_update(task.task, 0, task.updates[0, 1].committed)
     committer(task).commit_if_due(updates, before, 0)
     assert task.round_state.committed == ALL
     assert [line["event"] for line in told(capsys)] == ["relayed"]
@@ -166,7 +166,7 @@ def test_who_committed_meanwhile_is_no_fault(
 
 def test_commitments_closed_meanwhile_are_no_fault(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
     updates, before = signed(task, 0, 1, 2), task.round_state
-    task.aggregator.commit_updates(task.task, 0, list(updates.values()))
+    task.aggregator.aggregator.commit_updates(task.task, 0, list(updates.values()))
     committer(task).commit_if_due(updates, before, 0)
     assert task.phase is Phase.UPLOADING
     assert told(capsys) == []

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_chain.ledger.structs import Event, Phase, Role, SlashReason
+from consilium_chain.ledger.structs import Phase, Role, SlashReason
+from consilium_chain.rpc.event_logs import Event
 from consilium_server.database.tables import EventRow, Fact, Participant, Payment, PhaseStart, PoolRow, Position
 from consilium_server.database.tables import UnbondingRow as Request
 from consilium_server.index.facts import facts

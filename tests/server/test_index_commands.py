@@ -107,10 +107,10 @@ def test_index_follows_until_it_is_told_to_stop(traffic: Traffic, tmp_path: Path
         assert first["events_per_second"] > 0
         traffic.touch()
         ledger = reader(traffic.chain)
-        touched = max(event.block for event in ledger.events())
+        touched = max(event.block for event in ledger.logs.between())
         while heard(lines, "indexed")["last"] < touched:
             pass
-        traffic.reorganise(ledger.connection.block_number() - touched + 2)
+        traffic.reorganise(ledger.connection.blocks.number() - touched + 2)
         assert heard(lines, "reorganised")["depth"] >= 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 143

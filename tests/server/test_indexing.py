@@ -15,8 +15,10 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Event, Outcome, Phase, Role, Stake
+from consilium_chain.ledger.structs import Outcome, Phase, Role, Stake
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.event_logs import Event
+from consilium_chain.rpc.logs import Logs
 from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import (
     Base,
@@ -64,8 +66,10 @@ def traffic() -> Iterator[Traffic]:
         yield Traffic(chain, seed=7).steps(150)
 
 
-def reader(chain: LocalChain, kind: type[Connection] = Connection) -> Ledger:
-    return Ledger(kind(chain.node.url), chain.deployment)
+def reader(chain: LocalChain, kind: type[Logs] = Logs) -> Ledger:
+    connection = Connection(chain.node.url)
+    connection.logs = kind(connection.endpoint, connection.blocks)
+    return Ledger(connection, chain.deployment)
 
 
 def rows(database: Engine, kind: type[Base], *where: Any) -> list[Any]:
@@ -94,7 +98,7 @@ def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engi
     assert any(pool.generation for pool in pools.values())
     assert any(pool.unbonding_shares for pool in pools.values())
     for (node, role), pool in pools.items():
-        said = ledger._pool(node, Role(role), pool.block)
+        said = ledger.staking.pool(node, Role(role), pool.block)
         for kept, name in (
             ("assets", "assets"), ("shares", "shares"), ("unbonding_shares", "unbondingShares"), ("locked", "locked"),
             ("generation", "generation"), ("commission_bps", "commissionBps"),
@@ -106,13 +110,15 @@ def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engi
         earning = pool.shares - pool.unbonding_shares
         active = earning * pool.assets // pool.shares if pool.shares else 0
         stake = Stake(active, max(0, active - pool.locked), pool.locked, pool.assets - active)
-        assert ledger.stake_of(node, Role(role)) == stake
+        assert ledger.staking.stake_of(node, Role(role)) == stake
     positions = {(row.delegator, row.node, row.role): row for row in rows(database, Position)}
     for delegator in traffic.actors:
         for node, role in traffic.nodes:
             position = positions.get((delegator, node, int(role)))
             held = position.shares if position and position.generation == pools[node, int(role)].generation else 0
-            shares, _, _ = ledger.connection.call(ledger._staking.functions.positionOf(delegator, node, role))
+            shares, _, _ = ledger.connection.call(
+                ledger.contracts.staking.contract.functions.positionOf(delegator, node, role)
+            )
             assert held == shares
     requests = {(row.delegator, row.request): row for row in rows(database, UnbondingRow)}
     open_ = [row for row in requests.values() if row.shares]
@@ -120,12 +126,12 @@ def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engi
     assert len(open_) < len(requests)
     for actor in traffic.actors:
         kept_open = {row.request: row.matures_at for row in open_ if row.delegator == actor}
-        assert kept_open == {one.request: one.matures_at for one in ledger.unbondings(actor)}
+        assert kept_open == {one.request: one.matures_at for one in ledger.staking.unbondings(actor)}
 
 
 def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Engine) -> None:
     driver = TaskDriver(traffic.chain, hospitals=2, voters=1, terms={"rounds": 2, "tick_bounty": 3, "pool": 10_000_001})
-    driver.operator.fund(driver.task, 500)
+    driver.operator.operator.fund(driver.task, 500)
     driver.to_scoring().judge([[50_000]])  # round 1 is settled; nobody commits in round 2
     driver.form().pass_deadline()
     driver.tick()
@@ -144,12 +150,12 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
     assert (phases[0].phase, phases[-1].phase) == (Phase.JOINING, Phase.ENDED)
     joined = rows(database, Participant, Participant.task == task)
     hospitals = [(row.account, row.weight) for row in joined if row.role == Role.HOSPITAL]
-    assert hospitals == [(one.node, one.weight) for one in ledger.hospitals(task)]
-    assert [row.account for row in joined if row.role == Role.VOTER] == [one.node for one in ledger.voters(task)]
+    assert hospitals == [(one.node, one.weight) for one in ledger.tasks.hospitals(task)]
+    assert [row.account for row in joined if row.role == Role.VOTER] == [one.node for one in ledger.tasks.voters(task)]
     dealt = {(row.round, row.item): row.members for row in rows(database, Cohort, Cohort.task == task)}
-    assert dealt == {(round_, 0): ledger.cohort_members(task, round_, 0) for round_ in (1, 2)}
+    assert dealt == {(round_, 0): ledger.tasks.cohort_members(task, round_, 0) for round_ in (1, 2)}
     for outcome in rows(database, OutcomeRow, OutcomeRow.task == task):
-        said = ledger.round_state(task, outcome.round)
+        said = ledger.tasks.round_state(task, outcome.round)
         assert (outcome.outcome, outcome.reason) == (said.outcome, said.void_reason)
         assert (tuple(outcome.medians), outcome.accepted) == (said.medians, said.accepted_cohorts)
     assert {row.outcome for row in rows(database, OutcomeRow, OutcomeRow.task == task)} == {
@@ -158,7 +164,7 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
     payments = rows(database, Payment, Payment.task == task)
     for account in [row.account for row in joined]:
         rewarded = [row.amount for row in payments if (row.account, row.kind) == (account, "reward")]
-        assert sum(rewarded) == ledger.explain(task, 1, account).reward > 0
+        assert sum(rewarded) == ledger.tasks.explain(task, 1, account).reward > 0
     assert [row.amount for row in payments if row.kind == "bounty"] == [3]
     in_all = sum(row.amount for row in payments if row.kind in ("reward", "bounty", "refund"))
     assert in_all == 10_000_501
@@ -175,12 +181,12 @@ def test_a_pool_that_grows_is_followed_and_never_told_twice(traffic: Traffic, da
     follower = Indexer(reader(traffic.chain), database)
     driver = TaskDriver(traffic.chain, terms={"pool": 1_000})
     assert kept() == []
-    driver.operator.fund(driver.task, 1)
-    driver.operator.fund(driver.task, 2)
+    driver.operator.operator.fund(driver.task, 1)
+    driver.operator.operator.fund(driver.task, 2)
     assert kept() == [1_001, 1_003]
     traffic.reorganise(1)  # the second one's allowance stays
     assert kept() == [1_001]
-    driver.operator.fund(driver.task, 3)
+    driver.operator.operator.fund(driver.task, 3)
     assert kept() == [1_001, 1_004]
     (proposed,) = rows(database, TaskRow, TaskRow.task == driver.task)
     assert (proposed.pool, proposed.params["pool"]) == (1_000, 1_000)
@@ -189,12 +195,12 @@ def test_a_pool_that_grows_is_followed_and_never_told_twice(traffic: Traffic, da
 def test_every_event_is_kept_with_its_place_and_its_blocks_time(traffic: Traffic, database: Engine) -> None:
     ledger = reader(traffic.chain)
     last = Indexer(ledger, database).catch_up()
-    events = list(ledger.events(None, last))
+    events = list(ledger.logs.between(None, last))
     kept = rows(database, EventRow)
     places = [(event.block, event.index, event.name, event.transaction) for event in events]
     assert [(row.block, row.log_index, row.name, "0x" + row.transaction.hex()) for row in kept] == places
     for block in random.Random(1).sample(rows(database, Block), 20):
-        head = ledger.connection.head(block.number)
+        head = ledger.connection.blocks.head(block.number)
         assert head is not None
         assert (block.hash, block.time) == (head.hash, head.time)
 
@@ -202,7 +208,7 @@ def test_every_event_is_kept_with_its_place_and_its_blocks_time(traffic: Traffic
 # How it is read
 
 
-class Narrow(Connection):
+class Narrow(Logs):
     """A node that gives events of seven blocks at once."""
 
     asked: int = 0
@@ -210,15 +216,15 @@ class Narrow(Connection):
     def events_of(self, contracts: Sequence[Any], first_block: int, last_block: int) -> list[Event]:
         self.asked += 1
         if last_block - first_block >= 7:
-            raise ChainUnreachable(self.shown_url, "query exceeds max block range")
+            raise ChainUnreachable(self._endpoint.shown_url, "query exceeds max block range")
         return super().events_of(contracts, first_block, last_block)
 
 
 def test_ranges_shrink_until_the_node_gives_them(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     ledger = reader(traffic.chain, Narrow)
     last = Indexer(ledger, database).catch_up()
-    assert isinstance(ledger.connection, Narrow)
-    assert ledger.connection.asked < 2 * last / 4 + 20  # of seven blocks at least four are read at once
+    assert isinstance(ledger.connection.logs, Narrow)
+    assert ledger.connection.logs.asked < 2 * last / 4 + 20  # of seven blocks at least four are read at once
     assert same_as_anew(database, reader(traffic.chain), tmp_path) > 500
 
 
@@ -241,9 +247,9 @@ def test_ranges_shrink_where_there_are_many_events(
 
 
 def test_a_node_that_gives_no_events_is_told_and_nothing_kept(traffic: Traffic, database: Engine) -> None:
-    class Silent(Connection):
+    class Silent(Logs):
         def events_of(self, contracts: Sequence[Any], first_block: int, last_block: int) -> list[Event]:
-            raise ChainUnreachable(self.shown_url, "rate limit")
+            raise ChainUnreachable(self._endpoint.shown_url, "rate limit")
 
     with pytest.raises(ChainUnreachable, match="rate limit"):
         Indexer(reader(traffic.chain, Silent), database).catch_up()
@@ -254,7 +260,7 @@ def test_a_node_that_gives_no_events_is_told_and_nothing_kept(traffic: Traffic, 
 def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     chain = traffic.chain
 
-    class Moving(Connection):
+    class Moving(Logs):
         """Another branch wins after each of the first three answers."""
 
         moves = 3
@@ -271,13 +277,13 @@ def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, databas
     traffic.steps(8)
     ledger = reader(chain, Moving)
     Indexer(ledger, database).catch_up()
-    assert isinstance(ledger.connection, Moving)
-    assert ledger.connection.moves == 0
+    assert isinstance(ledger.connection.logs, Moving)
+    assert ledger.connection.logs.moves == 0
     assert same_as_anew(database, reader(chain), tmp_path)
 
 
 def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
-    class Astray(Connection):
+    class Astray(Logs):
         """Once, a machine behind the same address answers that is on another branch."""
 
         strays = 2
@@ -299,7 +305,7 @@ def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine,
 def test_a_node_that_leaves_events_out_is_found_out_where_they_do_not_add_up(
     traffic: Traffic, database: Engine, name: str
 ) -> None:
-    class Forgetful(Connection):
+    class Forgetful(Logs):
         def events_of(self, contracts: Sequence[Any], first_block: int, last_block: int) -> list[Event]:
             found = super().events_of(contracts, first_block, last_block)
             return [event for event in found if event.name != name]
@@ -345,7 +351,7 @@ def test_a_fork_below_all_checkpoints_is_found_by_its_blocks(
 ) -> None:
     follower = Indexer(reader(traffic.chain), database)
     traffic.steps(60)
-    last = traffic.chain.treasury.connection.block_number()
+    last = traffic.chain.treasury.connection.blocks.number()
     follower.catch_up(last)
     with writing(database) as connection:
         connection.execute(delete(store.table_of(Checkpoint)).where(Checkpoint.number < last))

@@ -352,7 +352,7 @@ def reader(chain: LocalChain) -> Ledger:
 
 
 def nonce(ledger: Ledger) -> int:
-    return int(ledger.connection._web3.eth.get_transaction_count(ledger.connection.address))
+    return int(ledger.connection.web3.eth.get_transaction_count(ledger.connection.address))
 
 
 def test_who_is_overdue() -> None:
@@ -369,7 +369,7 @@ def test_who_is_overdue() -> None:
 
 def test_many_who_move_a_task_on_at_once_do_so_once(local_chain: LocalChain) -> None:
     aggregator = local_chain.funded()
-    task = local_chain.treasury.propose(task_params(aggregator.address, join_window=60))
+    task = local_chain.treasury.operator.propose(task_params(aggregator.address, join_window=60))
     movers = [local_chain.funded(0) for _ in range(3)]
     assert all(move_on(mover, task) is None for mover in movers)  # it is not time
     local_chain.pass_time(120)
@@ -383,7 +383,7 @@ def test_many_who_move_a_task_on_at_once_do_so_once(local_chain: LocalChain) -> 
         thread.start()
     for thread in threads:
         thread.join()
-    assert local_chain.treasury.state(task).phase is Phase.ENDED
+    assert local_chain.treasury.tasks.state(task).phase is Phase.ENDED
     assert sum(receipt is not None for receipt in receipts) == 1
     assert len(receipts) == 3
     before = sum(map(nonce, movers))
@@ -395,7 +395,7 @@ def test_a_task_whose_aggregator_is_gone_is_led_to_its_end(local_chain: LocalCha
     driver = TaskDriver(local_chain, terms={"rounds": 1}).to_committing()  # and here the aggregator stops
     mover, phases = local_chain.funded(0), []
     for _ in range(12):
-        state = local_chain.treasury.state(driver.task)
+        state = local_chain.treasury.tasks.state(driver.task)
         if state.phase is Phase.ENDED:
             break
         phases.append(state.phase)
@@ -404,7 +404,7 @@ def test_a_task_whose_aggregator_is_gone_is_led_to_its_end(local_chain: LocalCha
         else:
             driver.beacon()
         assert move_on(mover, driver.task) is not None
-    assert local_chain.treasury.state(driver.task).phase is Phase.ENDED
+    assert local_chain.treasury.tasks.state(driver.task).phase is Phase.ENDED
     assert Phase.FORMING in phases or Phase.COMMITTING in phases
     driver.home()
 
@@ -432,7 +432,7 @@ def filed(local_chain: LocalChain, tmp_path: Path) -> FiledTask:
     task = FiledTask(local_chain, tmp_path)
     task.join()
     (voter,) = local_chain.staked(Role.VOTER, 1)
-    voter.join_as_voter(task.task)
+    voter.voter.join(task.task)
     return task.to_drawing()
 
 

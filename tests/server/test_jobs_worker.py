@@ -89,7 +89,7 @@ def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
 
 def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], bool]:
     """Whether a worker has the chain's latest events, by the database alone."""
-    latest = max(event.block for event in reader(chain).events())
+    latest = max(event.block for event in reader(chain).logs.between())
 
     def look() -> bool:
         worker.home.mkdir(exist_ok=True)
@@ -162,23 +162,23 @@ def row_of(worker: Worker, around: Around, job: str, subject: str) -> JobRow:
 
 
 def nonce(ledger: Ledger) -> int:
-    return int(ledger.connection._web3.eth.get_transaction_count(ledger.connection.address))
+    return int(ledger.connection.web3.eth.get_transaction_count(ledger.connection.address))
 
 
 def test_a_task_that_nobody_moves_on_is_moved_on_once_by_two_workers(
     chain: LocalChain, around: Around, tmp_path: Path
 ) -> None:
     account, stranger = chain.funded(0), chain.funded()
-    task = chain.treasury.propose(task_params(stranger.address, join_window=60))
+    task = chain.treasury.operator.propose(task_params(stranger.address, join_window=60))
     before = nonce(account)
     workers = [Worker(chain, tmp_path / name, account, **around) for name in ("a", "b")]
     with workers[0], workers[1]:
         for worker in workers:
             until(indexed(worker, chain, around))
         time.sleep(1.5)
-        assert (nonce(account), chain.treasury.state(task).phase) == (before, Phase.JOINING)
+        assert (nonce(account), chain.treasury.tasks.state(task).phase) == (before, Phase.JOINING)
         chain.pass_time(120)
-        until(lambda: chain.treasury.state(task).phase is Phase.ENDED)
+        until(lambda: chain.treasury.tasks.state(task).phase is Phase.ENDED)
         time.sleep(2)
         spent = nonce(account) - before
         assert sum(len(worker.told("moved-on")) for worker in workers) == 1
@@ -193,7 +193,7 @@ def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
 ) -> None:
     task = FiledTask(chain, tmp_path)
     task.join()
-    chain.staked(Role.VOTER, 1)[0].join_as_voter(task.task)
+    chain.staked(Role.VOTER, 1)[0].voter.join(task.task)
     task.to_drawing()
     down = tmp_path / "down"
     down.write_text("no folder")
@@ -225,7 +225,7 @@ def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> in
     text = TASK.replace("who will fall ill", name)
     store, spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
     terms = asdict(params_of(spec, store.put_file(text.encode()), account.address))
-    return chain.treasury.propose(task_params(**terms | {"aggregator": account.address}))
+    return chain.treasury.operator.propose(task_params(**terms | {"aggregator": account.address}))
 
 
 def pid_in(folder: Path) -> int | None:
@@ -258,8 +258,8 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
     tasks = [conducted(chain, tmp_path, account, f"task {n} {len(around)}") for n in range(2)]
     settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": port}
     with Worker(chain, tmp_path / "worker", account, **around, **settings) as worker:
-        folders = [worker.home / "tasks" / chain.treasury.place(task) for task in tasks]
-        until(lambda: all(chain.treasury.state(task).aggregator_joined for task in tasks))
+        folders = [worker.home / "tasks" / chain.treasury.folder_name(task) for task in tasks]
+        until(lambda: all(chain.treasury.tasks.state(task).aggregator_joined for task in tasks))
         found = [read_settings(folder / "node.toml", AggregatorSettings) for folder in folders]
         assert {one.superlink_port for one in found} == {port, port + 1}
         assert [one.task for one in found] == tasks
@@ -300,7 +300,7 @@ def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: Loca
     with running_redis(tmp_path / "redis") as redis, redis.client() as client:
         settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_port()}
         with Worker(chain, tmp_path / "worker", account, broker_url=redis.url, **settings) as worker:
-            folder = worker.home / "tasks" / chain.treasury.place(task)
+            folder = worker.home / "tasks" / chain.treasury.folder_name(task)
 
             def begun_since(then: float, job: str, subject: str) -> bool:
                 return row_of(worker, {}, job, subject).begun_at > then
@@ -315,7 +315,7 @@ def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: Loca
             def failed(error: str) -> None:
                 until(lambda: (told := worker.told("broker-failed")) and told[-1]["error"] == error)
 
-            until(lambda: chain.treasury.state(task).aggregator_joined)
+            until(lambda: chain.treasury.tasks.state(task).aggregator_joined)
             first = pid_in(folder)
             assert first is not None
             assert not worker.told("broker-failed")

@@ -6,19 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from consilium_chain.errors import RandomnessUnavailable, RelayUnreachable
+from consilium_chain.errors import RandomnessUnavailable, RelayFailed
 from consilium_chain.rounds.machine import Step
 from consilium_server.aggregator.node import Aggregator
 
 DRAND_ROUND = 1000
-FAILURE = RelayUnreachable("https://drand.example/1000", DRAND_ROUND, "no answer within 5 s")
+FAILURE = RelayFailed("RelayUnreachable", url="https://drand.example/1000", why="no answer within 5 s")
 
 
 class Recorded:
     """Stands for the ledger and its connection: no relay has the round, and the chain goes on."""
 
     def __init__(self) -> None:
-        self.connection = self
+        self.connection = self.blocks = self.phases = self
         self.calls: list[tuple[str, int]] = []
 
     def form_cohorts(self, task: int, request: int) -> None:
@@ -27,11 +27,11 @@ class Recorded:
 
     draw_seats = form_cohorts
 
-    def block_number(self) -> int:
+    def number(self) -> int:
         return 7
 
-    def next_block(self, seen: int) -> int:
-        self.calls.append(("next_block", seen))
+    def wait_after(self, seen: int) -> int:
+        self.calls.append(("wait_after", seen))
         return seen + 1
 
 
@@ -48,7 +48,7 @@ def test_attempt_tells_of_missing_randomness_and_waits_for_a_block(
     aggregator.number = 1
     aggregator.ledger = ledger = Recorded()  # type: ignore[assignment]
     aggregator._attempt(step, Fields(round=3), Fields(beacon_request=DRAND_ROUND))  # type: ignore[arg-type]
-    assert ledger.calls == [("form_cohorts", DRAND_ROUND), ("next_block", 7)]
+    assert ledger.calls == [("form_cohorts", DRAND_ROUND), ("wait_after", 7)]
     told = json.loads(capsys.readouterr().out)
     assert (told["event"], told["round"], told["drand_round"]) == ("randomness-unavailable", 3, DRAND_ROUND)
     assert told["relays"] == ["RelayUnreachable"]

@@ -45,7 +45,7 @@ def test_what_was_published_is_opened_from_a_copy(uploaded: CanaryDriver, tmp_pa
     again = on_another_machine(uploaded, tmp_path, copy)
     uploaded.draw().vote([uploaded.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
-    state = uploaded.operator.round_state(uploaded.task, 1)
+    state = uploaded.operator.tasks.round_state(uploaded.task, 1)
     assert (state.outcome, state.turned_cohorts) == (Outcome.SETTLED, uploaded.turned)
     assert uploaded.events("Slashed") == []
 
@@ -74,6 +74,6 @@ def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
         uploaded.pass_deadline()
     conducting.join(120)
     assert not conducting.is_alive()
-    assert uploaded.operator.round_state(uploaded.task, 1).outcome is Outcome.VOID
+    assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID
     slashed = [(one["account"], one["reason"]) for one in uploaded.events("Slashed")]
     assert slashed == [(uploaded.aggregator.address, SlashReason.NOT_OPENED)]

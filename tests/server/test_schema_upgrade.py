@@ -201,7 +201,7 @@ def test_processes_of_two_versions_at_one_database(
             refused = until(lambda: failures(earlier, "SchemaTooNew"))
             assert "version 9999" in refused[0]["why"]
             traffic.steps(5).touch()
-            latest = max(event.block for event in reader(chain).events())
+            latest = max(event.block for event in reader(chain).logs.between())
             until(lambda: api.block() >= latest)  # who reads is served, by whichever version
             status, said = api.ready()
             assert (status, "version 9999" in said, "update the program" in said) == (503, True, True)

@@ -14,7 +14,8 @@ import pytest
 from chain_driver import BOND, GAS_MONEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
-from consilium_chain.ledger.ledger import NO_KEY, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.sponsoring.batches import (
     BATCHES_PATH,
@@ -26,7 +27,8 @@ from consilium_chain.sponsoring.batches import (
     authorize,
     sign_batch,
 )
-from consilium_chain.sponsoring.connection import SponsoredConnection
+from consilium_chain.sponsoring.carrier import Carrier
+from consilium_chain.sponsoring.connection import SponsoredConnection, SponsoredTransactions
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_server.certificates import ensure_certificates
@@ -58,7 +60,7 @@ class Sponsored:
 
     def hospital(self, sponsor: Sponsor | None = None) -> Ledger:
         account = Account.create()
-        self.chain.treasury.transfer(account.address, TOKENS)
+        self.chain.treasury.token.transfer(account.address, TOKENS)
         deployment = self.chain.deployment
         connection = SponsoredConnection(
             self.chain.node.url, account, deployment.sponsored_account, sponsor or self.sponsor
@@ -69,22 +71,22 @@ class Sponsored:
 
     def join(self, hospital: Ledger, stake: int = BOND) -> Ledger:
         sealing_key = SEALING_KEY if self.task.params.masked else NO_KEY
-        hospital.join_as_hospital(self.task.task, 10, TransportKey.generate(), sealing_key, stake=stake)
+        hospital.hospital.join(self.task.task, 10, TransportKey.generate(), sealing_key, stake=stake)
         return hospital
 
     def everybody_joins(self) -> TaskDriver:
         """Hospitals without ether, and all others with it."""
-        self.task.aggregator.join_as_aggregator(self.task.task)
+        self.task.aggregator.aggregator.join(self.task.task)
         self.task.nodes = [self.join(self.hospital()) for _ in self.task.nodes]
         for judge in self.task.judges:
-            judge.join_as_voter(self.task.task)
+            judge.voter.join(self.task.task)
         return self.task
 
     def batch(self, hospital: Ledger, *calls: Call, nonce: int | None = None, deadline: int = FAR) -> SignedBatch:
-        connection = hospital.connection
-        assert isinstance(connection, SponsoredConnection)
-        given = connection._done() if nonce is None else nonce
-        authorization = connection._authorization(own_transaction=False)
+        connection, transactions = hospital.connection, hospital.connection.transactions
+        assert isinstance(transactions, SponsoredTransactions)
+        given = transactions._done() if nonce is None else nonce
+        authorization = transactions._authorization(own_transaction=False)
         return sign_batch(account_of(hospital), connection.chain_id, calls, given, deadline, authorization)
 
     def spent_wei(self) -> int:
@@ -97,7 +99,7 @@ def account_of(ledger: Ledger) -> LocalAccount:
 
 
 def call_of(ledger: Ledger, contract: str, name: str, *arguments: Any) -> Call:
-    target = getattr(ledger, f"_{contract}")
+    target = getattr(ledger.contracts, contract).contract
     return Call(to=target.address, data=bytes.fromhex(target.encode_abi(name, args=list(arguments))[2:]))
 
 
@@ -118,14 +120,14 @@ def scene(local_chain: LocalChain, tmp_path: Path, budget: int, masked: bool) ->
         terms |= {"masked": True, "min_cohort_size": 3, "min_hospitals": 3}
     task = TaskDriver(local_chain, hospitals=3 if masked else 2, terms=terms)
     payer = local_chain.ledger(Account.create().key)
-    local_chain.treasury.connection.send_ether(payer.address, GAS_MONEY)
+    local_chain.treasury.connection.transactions.send_ether(payer.address, GAS_MONEY)
     paid = Terms(task.task, local_chain.deployment.staking, budget)
     with served(service(Payer(payer, paid)), tmp_path) as sponsor:
         yield Sponsored(task, payer, sponsor)
 
 
 def transactions_of(ledger: Ledger) -> int:
-    return int(ledger.connection._web3.eth.get_transaction_count(ledger.connection.address))
+    return int(ledger.connection.web3.eth.get_transaction_count(ledger.connection.address))
 
 
 # Without ether
@@ -140,18 +142,22 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
     task.publish()
     task.draw().judge([[20_000]])
     scene.chain.pass_time(LOCAL_VESTING)
-    before = first.balance(first.address)
-    first.claim(Role.HOSPITAL)
-    earned = first.balance(first.address) - before
+    before = first.token.balance(first.address)
+    first.staking.claim(Role.HOSPITAL)
+    earned = first.token.balance(first.address) - before
     assert earned > 0
     assert task.phase is Phase.ENDED
-    assert first.release_bond(task.task, first.address)
+    assert first.staking.release_bond(task.task, first.address)
     connection = first.connection
-    shares, _, _ = connection.call(first._staking.functions.positionOf(first.address, first.address, Role.HOSPITAL))
-    connection.send(first._staking.functions.startUnbonding(first.address, Role.HOSPITAL, shares))
+    shares, _, _ = connection.call(
+        first.contracts.staking.contract.functions.positionOf(first.address, first.address, Role.HOSPITAL)
+    )
+    connection.transactions.send(
+        first.contracts.staking.contract.functions.startUnbonding(first.address, Role.HOSPITAL, shares)
+    )
     scene.chain.pass_time(LOCAL_UNBONDING)
-    connection.send(first._staking.functions.withdraw(0))
-    assert first.balance(first.address) >= TOKENS + earned - 2
+    connection.transactions.send(first.contracts.staking.contract.functions.withdraw(0))
+    assert first.token.balance(first.address) >= TOKENS + earned - 2
     for node in task.nodes:
         assert (node.connection.ether(), transactions_of(node)) == (0, 1)  # its authorization counts as one
     assert scene.spent_wei() > 0
@@ -170,9 +176,9 @@ def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
     """As much as there is to say: a point for each of 255 others, then a seed."""
     task = to_blaming(scene)
     points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
-    task.nodes[0].testify(task.task, 0, 0, points)
-    task.pass_to_step(1).nodes[0].testify(task.task, 0, 1, seeds)
-    assert task.operator.testimonies(task.task, 0) == ({0: points}, {0: seeds})
+    task.nodes[0].hospital.testify(task.task, 0, 0, points)
+    task.pass_to_step(1).nodes[0].hospital.testify(task.task, 0, 1, seeds)
+    assert task.operator.record.testimonies(task.task, 0) == ({0: points}, {0: seeds})
     assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
     other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, 1, points)
     with pytest.raises(SponsorFailed, match="testify is not of its own task"):
@@ -186,21 +192,21 @@ def test_testimony_that_a_sponsor_keeps_back_counts_for_no_other_step(scene: Spo
     kept = scene.batch(hospital, call_of(hospital, "tasks", "testify", task.task, 0, 0, b"points"))
     task.pass_to_step(1)
     assert refusal(scene, kept) == "WrongStep"
-    hospital.testify(task.task, 0, 1, b"seeds")
-    assert task.operator.testimonies(task.task, 0) == ({}, {0: b"seeds"})
+    hospital.hospital.testify(task.task, 0, 1, b"seeds")
+    assert task.operator.record.testimonies(task.task, 0) == ({}, {0: b"seeds"})
     assert refusal(scene, kept) == "BatchNonceWrong"
 
 
 def test_joining_is_all_or_nothing_and_refusals_keep_their_names(scene: Sponsored) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     for _ in range(2):
         scene.join(scene.hospital())
     late = scene.hospital()
     with refused("TaskFull"):
         scene.join(late)
-    assert late.balance(late.address) == TOKENS
-    assert late.stake_of(late.address, Role.HOSPITAL).active == 0
-    member = scene.task.operator.hospitals(scene.task.task)[0].node
+    assert late.token.balance(late.address) == TOKENS
+    assert late.staking.stake_of(late.address, Role.HOSPITAL).active == 0
+    member = scene.task.operator.tasks.hospitals(scene.task.task)[0].node
     with refused("AlreadyJoined", account=member):
         scene.join(scene.chain.accounts[member])
 
@@ -208,7 +214,7 @@ def test_joining_is_all_or_nothing_and_refusals_keep_their_names(scene: Sponsore
 def node_key(hospital: Ledger, task: int) -> tuple[bytes, bytes]:
     """A node key, and the proof by which the hospital joins with it."""
     key = TransportKey.generate()
-    return key.public, key.sign(hospital.transport_message(task, key.public))
+    return key.public, key.sign(hospital.messages.transport(task, key.public))
 
 
 # What a sponsor does not pay for
@@ -293,7 +299,7 @@ def test_sponsor_pays_nothing_for_an_account_that_would_do_nothing(
     scene: Sponsored, wrong: Callable[[Sponsored, Ledger], Authorization] | None
 ) -> None:
     hospital = scene.hospital()
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     batch = scene.batch(hospital, *joining(scene, hospital))
     changed = batch.model_copy(update={"authorization": wrong and wrong(scene, hospital)})
     with pytest.raises(SponsorFailed, match=r"403: .* does not point to"):
@@ -303,15 +309,15 @@ def test_sponsor_pays_nothing_for_an_account_that_would_do_nothing(
 
 @pytest.mark.parametrize("budget", [700_000])
 def test_sponsor_pays_each_hospital_so_much_and_no_more(scene: Sponsored, budget: int) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     first, second = scene.join(scene.hospital()), scene.join(scene.hospital())
-    approval = first._token.functions.approve(scene.chain.deployment.staking, 1)
+    approval = first.contracts.token.contract.functions.approve(scene.chain.deployment.staking, 1)
     spent = 0
-    while spent < 10 and (why := failure(lambda: first.connection.send(approval))) is None:
+    while spent < 10 and (why := failure(lambda: first.connection.transactions.send(approval))) is None:
         spent += 1
     assert why is not None
     assert "of 700,000 gas for each hospital" in why
-    second.connection.send(approval)  # one hospital's thirst is not another's
+    second.connection.transactions.send(approval)  # one hospital's thirst is not another's
 
 
 def failure(action: Callable[[], object]) -> str | None:
@@ -324,7 +330,7 @@ def failure(action: Callable[[], object]) -> str | None:
 
 
 def test_batch_that_was_changed_or_sent_again_is_refused_and_costs_nothing(scene: Sponsored) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     hospital = scene.hospital()
     batch = scene.batch(hospital, *joining(scene, hospital))
     other = call_of(
@@ -352,12 +358,12 @@ def refusal(scene: Sponsored, batch: SignedBatch) -> str:
     answer = scene.sponsor.carry_out(batch)
     assert not hasattr(answer, "transaction"), answer
     with pytest.raises(Exception) as caught:  # noqa: PT011 - its name is what is asked for
-        scene.payer.connection.gas_to_carry_out(batch)
+        Carrier(scene.payer.connection).gas_of(batch)
     return str(getattr(caught.value, "name", caught.value))
 
 
 def test_of_many_copies_at_once_one_is_paid_for(scene: Sponsored) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     hospital = scene.hospital()
     batch = scene.batch(hospital, *joining(scene, hospital))
 
@@ -391,7 +397,7 @@ def test_bytes_that_are_no_batch_are_refused_in_words(scene: Sponsored, name: st
 
 
 def test_sponsor_without_ether_says_that_it_cannot_pay(scene: Sponsored) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     scene.chain.rpc("anvil_setBalance", scene.payer.address, "0x0")
     with pytest.raises(SponsorFailed, match="503: this sponsor cannot send anything now"):
         scene.join(scene.hospital())
@@ -423,7 +429,9 @@ class Liar:
         return self._named("ab" * 32)
 
     def something_else(self, batch: SignedBatch) -> Response:
-        sent = self.scene.payer.connection.send(self.scene.payer._token.functions.approve(self.scene.payer.address, 1))
+        sent = self.scene.payer.connection.transactions.send(
+            self.scene.payer.contracts.token.contract.functions.approve(self.scene.payer.address, 1)
+        )
         return self._named(sent.transaction[2:])
 
     def anothers_batch(self, batch: SignedBatch) -> Response:
@@ -436,7 +444,7 @@ class Liar:
 
     def _sent(self, batch: SignedBatch) -> Response:
         connection = self.scene.payer.connection
-        return self._named(connection.receipt(connection.carry_out(batch)).transaction[2:])
+        return self._named(connection.transactions.receipt(Carrier(connection).carry_out(batch)).transaction[2:])
 
     @staticmethod
     def _named(digest: str) -> Response:
@@ -457,18 +465,18 @@ class Liar:
 def test_hospital_sees_that_its_batch_was_not_carried_out(
     scene: Sponsored, tmp_path: Path, lie: Callable[[Liar, SignedBatch], Response], why: str
 ) -> None:
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     liar = Liar(scene)
     with served(posts(lambda batch: lie(liar, batch)), tmp_path / "liar") as sponsor:
         hospital = scene.hospital(sponsor)
         with pytest.raises(SponsorFailed, match=why):
             scene.join(hospital)
-        assert scene.task.operator.hospitals(scene.task.task) == []
+        assert scene.task.operator.tasks.hospitals(scene.task.task) == []
         # With ether it needs no sponsor, and is in the end where an honest one would have brought it.
-        scene.chain.treasury.connection.send_ether(hospital.address, GAS_MONEY)
+        scene.chain.treasury.connection.transactions.send_ether(hospital.address, GAS_MONEY)
         scene.join(hospital)
-    assert [h.node for h in scene.task.operator.hospitals(scene.task.task)] == [hospital.address]
-    assert hospital.stake_of(hospital.address, Role.HOSPITAL).active == BOND
+    assert [h.node for h in scene.task.operator.tasks.hospitals(scene.task.task)] == [hospital.address]
+    assert hospital.staking.stake_of(hospital.address, Role.HOSPITAL).active == BOND
 
 
 def nobody(folder: Path) -> Sponsor:
@@ -482,17 +490,17 @@ def test_without_its_sponsor_a_hospital_pays_for_itself(
     scene: Sponsored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("consilium_chain.sponsoring.batches.CONNECT_RETRIES", 0)
-    scene.task.aggregator.join_as_aggregator(scene.task.task)
+    scene.task.aggregator.aggregator.join(scene.task.task)
     hospital = scene.hospital(nobody(tmp_path))
     with pytest.raises(SponsorFailed, match="ConnectError"):
         scene.join(hospital)
-    scene.chain.treasury.connection.send_ether(hospital.address, GAS_MONEY)
+    scene.chain.treasury.connection.transactions.send_ether(hospital.address, GAS_MONEY)
     scene.join(hospital)
-    assert [h.node for h in scene.task.operator.hospitals(scene.task.task)] == [hospital.address]
+    assert [h.node for h in scene.task.operator.tasks.hospitals(scene.task.task)] == [hospital.address]
     # And it stays an account like any other.
     plain = scene.chain.ledger(account_of(hospital).key)
-    plain.transfer(scene.chain.treasury.address, 1)
-    scene.chain.treasury.connection.send_ether(hospital.address, 1)
+    plain.token.transfer(scene.chain.treasury.address, 1)
+    scene.chain.treasury.connection.transactions.send_ether(hospital.address, 1)
     with pytest.raises(SponsorFailed, match="ConnectError"):
         Sponsor(scene.sponsor.url, ensure_certificates(tmp_path / "other").authority).carry_out(
             scene.batch(hospital, call_of(hospital, "token", "approve", hospital.address, 1))

@@ -20,11 +20,13 @@ from chain_driver import LocalChain, TaskDriver, refused
 from chain_driver import task_params as driver_params
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete, Refused
-from consilium_chain.ledger.ledger import Ledger, ShownBlinders
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Canaries, OpenedCohort, PublishedCohort
-from consilium_chain.ledger.structs import Event, Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
+from consilium_chain.ledger.record import ShownBlinders
+from consilium_chain.ledger.structs import Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
 from consilium_chain.rounds.sums import PublishedSums, Retreat
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_cli.main import app
@@ -144,7 +146,7 @@ class Settled:
         return Path(shutil.copytree(self.folder, folder / "artifacts"))
 
     def blob(self, folder: Path, round_: int, cohort: int) -> Path:
-        (shown,) = self.task.operator.expected_blob_hashes(self.task.task, round_, cohort, 1)
+        (shown,) = self.task.operator.tasks.expected_blob_hashes(self.task.task, round_, cohort, 1)
         return folder / f"blob-{shown.hex()}"
 
 
@@ -383,9 +385,9 @@ def test_opening_in_several_transactions_among_refused_ones_is_found(local_chain
     task.open(lambda opened: opened[1:], settle_gas=10**8)
     with refused("BlobMismatch"):
         points = hidden.retreat.points
-        stranger.open_canaries(task.task, 1, hidden.seed, points, wrong(task.opened()), 10**8, force=True)
+        stranger.aggregator.open_canaries(task.task, 1, hidden.seed, points, wrong(task.opened()), 10**8, force=True)
     task.open(by=stranger)
-    shown = [(one.cohort, one.blinders == (1, 2)) for one in settled.ledger.shown_blinders(task.task, 1)]
+    shown = [(one.cohort, one.blinders == (1, 2)) for one in settled.ledger.record.shown_blinders(task.task, 1)]
     assert shown == [(1, False), (0, True), (1, True), (0, False), (1, False)]
     assert results(settled.report(1))[Name.SUMS] is Result.HOLDS
 
@@ -395,7 +397,7 @@ def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain,
     task = settled.task.join().first_round().form().commit_all()
     task.publish()
     task.draw().vote([[0] * 4] * 2)
-    task.operator.settle(task.task, 1)
+    task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     task.tick()  # not opened: the aggregator is slashed
     report = settled.report(1)
@@ -420,7 +422,7 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
         task.form().commit_all().publish(accused=charged)
         if charged:
             task.name([1]).draw().vote([[0] * (1 + (kind is CanaryTask))] * 2)
-            task.operator.settle(task.task, 2)
+            task.operator.phases.settle(task.task, 2)
         elif isinstance(task, CanaryTask):
             task.draw().vote([task.ballot(GOOD[:1], BAD[:1])] * 2)
             task.open()
@@ -461,7 +463,7 @@ def verdict(case: Accused, store: ArtifactStore | None = None) -> Check:
 
 
 def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> None:
-    case.round.aggregator.name_culprits(case.round.task, 0, sum(1 << index for index in hospitals))
+    case.round.aggregator.aggregator.name_cheaters(case.round.task, 0, sum(1 << index for index in hospitals))
     case.judge(voter(case.round.voter, case.round.voter.connect()))
 
 
@@ -483,7 +485,7 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
         words = " ".join(said.split())
         assert (code, liar in words, "It gives no honest hospital" in words) == (0, True, True)
 
-        evidence = testified.round.aggregator.accusations(testified.round.task, 0)[0].evidence.hex()
+        evidence = testified.round.aggregator.record.accusations(testified.round.task, 0)[0].evidence.hex()
         upload = json.loads((folder / f"file-{evidence}").read_bytes())["uploads"]["1"][0]
         changes: list[tuple[str, Callable[[Path], None]]] = [
             (evidence, Path.unlink), (upload, Path.unlink), (upload, flip_a_byte),
@@ -526,7 +528,7 @@ def test_committee_that_judged_wrongly_fails_and_one_that_saw_through_holds(
 def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(testified: Accused, tmp_path: Path) -> None:
     with testified.round.chain.undone():
         testified.round.chain.pass_time(2 * WINDOW)
-        testified.round.aggregator.tick(testified.round.task)
+        testified.round.aggregator.phases.tick(testified.round.task)
         check = verdict(testified)
         assert check.result is Result.HOLDS
         assert check.detail.startswith(f"nobody was named in time; the evidence gives hospital {LIAR}")
@@ -540,8 +542,8 @@ def test_accused_that_had_no_time_to_testify_are_not_said_to_have_been_silent(
     """The aggregator accuses one cohort, and lets the other one's publication pass."""
     masked = {"masked": True, "min_cohort_size": 3, "min_hospitals": 3, "cohorts": 2}
     task = TaskDriver(local_chain, hospitals=6, terms=masked).to_committing()
-    task.commit_all().aggregator.fix_survivors(task.task, 1, 0b111111)
-    task.aggregator.accuse_cohort(task.task, 1, 0, bytes(32), bytes(32))
+    task.commit_all().aggregator.aggregator.fix_survivors(task.task, 1, 0b111111)
+    task.aggregator.aggregator.accuse_cohort(task.task, 1, 0, bytes(32), bytes(32))
     task.pass_deadline()
     task.tick()
     report = verify_round(task.operator, ArtifactStore(tmp_path), task.task, 1)
@@ -650,10 +652,11 @@ MONEY = ("Rewarded", "Slashed", "BountyPaid", "RoundSettled", "ScoresRevealed")
 
 def test_settlement_fails_where_the_chain_told_of_other_money(canary: Settled) -> None:
     ledger, number = canary.ledger, canary.task.task
-    state = ledger.round_state(number, 2)
+    state = ledger.tasks.round_state(number, 2)
     books = Books(
-        ledger.hospitals(number), ledger.voters(number), [ledger.cohort_members(number, 2, k) for k in range(2)],
-        *(ledger.task_events(name, number) for name in MONEY),
+        ledger.tasks.hospitals(number), ledger.tasks.voters(number),
+        [ledger.tasks.cohort_members(number, 2, k) for k in range(2)],
+        *(ledger.logs.of_task(name, number) for name in MONEY),
     )  # fmt: skip
 
     def check(changed: Books) -> Check:

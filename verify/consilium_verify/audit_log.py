@@ -8,8 +8,8 @@ from functools import cache
 
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Event
-from consilium_chain.rpc.connection import Sent
+from consilium_chain.rpc.event_logs import Event
+from consilium_chain.rpc.outgoing import Sent
 from consilium_client.errors import AuditError
 from consilium_client.hospital.audit_log import Export
 
@@ -22,7 +22,7 @@ def require_complete(checked: Export, ledger: Ledger) -> int:
             f"the log is of contract {seal.contract} on chain {seal.chain_id}, but the address book is of {book.tasks}"
             f" on chain {book.chain_id}: pass the one that fits"
         )
-    missing, own = unrecorded(checked, ledger.events_naming(seal.hospital), cache(ledger.connection.sent))
+    missing, own = unrecorded(checked, ledger.logs.naming(seal.hospital), cache(ledger.connection.transactions.sent))
     if missing:
         raise AuditError("AuditIncomplete", count=len(missing), hospital=seal.hospital, missing="; ".join(missing))
     return own

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from consilium_chain.ledger.ledger import ShownBlinders
 from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import (
     TaskParams,
 )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from consilium_chain.ledger.structs import (
     STATISTICS_ROUND,
-    Event,
     Hospital,
     Outcome,
     Role,
@@ -19,6 +18,7 @@ from consilium_chain.ledger.structs import (
     Voter,
     members,
 )
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settlement.payouts import penalty
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle

@@ -9,7 +9,8 @@ from pathlib import Path
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SettlementInvalid, SpecInvalid
-from consilium_chain.ledger.ledger import Ledger, ShownBlinders
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.sums import Retreat
@@ -49,17 +50,17 @@ def reader(rpc: str, address_book: Path) -> Ledger:
 
 def last_settled(ledger: Ledger, task: int) -> int:
     """Raises RecordIncomplete where no round is settled."""
-    for round_ in range(ledger.state(task).round, STATISTICS_ROUND - 1, -1):
-        if ledger.round_state(task, round_).outcome is Outcome.SETTLED:
+    for round_ in range(ledger.tasks.state(task).round, STATISTICS_ROUND - 1, -1):
+        if ledger.tasks.round_state(task, round_).outcome is Outcome.SETTLED:
             return round_
     raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
 
 
 def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
     """Numbers of the rounds that are settled or void, ascending."""
-    latest = ledger.state(task).round
+    latest = ledger.tasks.state(task).round
     rounds = range(STATISTICS_ROUND, latest + 1)
-    return [round_ for round_ in rounds if ledger.round_state(task, round_).outcome is not Outcome.PENDING]
+    return [round_ for round_ in rounds if ledger.tasks.round_state(task, round_).outcome is not Outcome.PENDING]
 
 
 def verify_round(
@@ -97,11 +98,11 @@ class _Verification:
         self, ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None
     ) -> None:
         self._ledger, self._store, self._task, self._round, self._record = ledger, store, task, round_, record
-        self._params = ledger.params(task)
-        self._state = ledger.round_state(task, round_)
+        self._params = ledger.tasks.params(task)
+        self._state = ledger.tasks.round_state(task, round_)
         if self._state.outcome is Outcome.PENDING:
             raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
-        self._hospitals = ledger.hospitals(task)
+        self._hospitals = ledger.tasks.hospitals(task)
         self._has_canaries = self._params.has_canaries(round_)
         self.checks: list[Check] = []
         self.derived: list[Derived] = []
@@ -161,7 +162,7 @@ class _Verification:
         shown: list[ShownBlinders] = []
         retreat = None
         if self._has_canaries:
-            shown = self._ledger.shown_blinders(self._task, self._round)
+            shown = self._ledger.record.shown_blinders(self._task, self._round)
             check, retreat = self._canaries(record, shown, cohorts)
             self.checks.append(check)
         self.checks.append(self._sums(retreat, shown, cohorts))
@@ -175,12 +176,12 @@ class _Verification:
         return Published(
             cohort,
             {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-            ledger.expected_blob_hashes(self._task, self._round, cohort, count),
+            ledger.tasks.expected_blob_hashes(self._task, self._round, cohort, count),
             bool(state.turned_cohorts >> cohort & 1),
         )
 
     def _survivors(self, cohort: int) -> int:
-        return self._ledger.cohort_members(self._task, self._round, cohort) & self._state.survivors
+        return self._ledger.tasks.cohort_members(self._task, self._round, cohort) & self._state.survivors
 
     def _canaries(
         self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
@@ -191,7 +192,7 @@ class _Verification:
             retreat = record.sums.retreat(self._round)
         except RECORD_FAULTS as error:
             return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
-        said = self._ledger.canaries_set(self._task, self._round)
+        said = self._ledger.record.canaries_set(self._task, self._round)
         if said is None:
             return fails(Name.CANARIES, "no event says what was fixed before publication"), retreat
         check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
@@ -201,7 +202,7 @@ class _Verification:
         if self._has_canaries and retreat is None:
             return unchecked(Name.SUMS, "it needs what canaries take back")
         try:
-            points = self._ledger.committed_points(self._task, self._round)
+            points = self._ledger.record.committed_points(self._task, self._round)
             if retreat is None:
                 return checks.plain_sums(points, cohorts)
             return checks.canary_sums(points, cohorts, retreat, shown)
@@ -282,11 +283,11 @@ class _Verification:
         ledger, task = self._ledger, self._task
         return Books(
             hospitals=self._hospitals,
-            voters=ledger.voters(task),
-            cohorts=[ledger.cohort_members(task, self._round, cohort) for cohort in range(self._state.cohorts)],
-            rewarded=ledger.task_events("Rewarded", task),
-            slashed=ledger.task_events("Slashed", task),
-            bounties=ledger.task_events("BountyPaid", task),
-            settled=ledger.task_events("RoundSettled", task),
-            revealed=ledger.task_events("ScoresRevealed", task),
+            voters=ledger.tasks.voters(task),
+            cohorts=[ledger.tasks.cohort_members(task, self._round, cohort) for cohort in range(self._state.cohorts)],
+            rewarded=ledger.logs.of_task("Rewarded", task),
+            slashed=ledger.logs.of_task("Slashed", task),
+            bounties=ledger.logs.of_task("BountyPaid", task),
+            settled=ledger.logs.of_task("RoundSettled", task),
+            revealed=ledger.logs.of_task("ScoresRevealed", task),
         )

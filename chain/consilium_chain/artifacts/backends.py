@@ -22,7 +22,7 @@ from fsspec.asyn import sync
 from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
 from consilium_chain.errors import ConfigInvalid, MirrorUnsupported, StoreUnwritable
-from consilium_chain.rpc.connection import without_secrets
+from consilium_chain.rpc.endpoint import without_secrets
 
 TIMEOUT = 20.0  # seconds for an artifact, from connecting to its last byte
 AT_ONCE = 16  # artifacts asked of a mirror side by side, checked together, and kept before the next are asked for

@@ -25,18 +25,18 @@ class Named:
 
 def artifacts_of(ledger: Ledger, task: int) -> Named:
     """Of all rounds so far. Raises Refused (TaskUnknown)."""
-    params = ledger.params(task)
+    params = ledger.tasks.params(task)
     files, evidence, blobs = [params.spec_hash], [], []
-    for round_ in range(STATISTICS_ROUND, ledger.state(task).round + 1):
-        state = ledger.round_state(task, round_)
+    for round_ in range(STATISTICS_ROUND, ledger.tasks.state(task).round + 1):
+        state = ledger.tasks.round_state(task, round_)
         count = params.statistics_blobs if round_ == STATISTICS_ROUND else params.update_blobs
         settled = state.viable_cohorts if state.outcome is Outcome.SETTLED else 0
         for cohort in members(state.published_cohorts | settled):
-            blobs += ledger.expected_blob_hashes(task, round_, cohort, count)
+            blobs += ledger.tasks.expected_blob_hashes(task, round_, cohort, count)
         if params.masked:
-            on_chain = ledger.dealings_on_chain(task, round_)
-            files += [digest for digest in ledger.dealing_digests(task, round_).values() if digest not in on_chain]
-            evidence += [accused.evidence for accused in ledger.accusations(task, round_).values()]
+            on_chain = ledger.record.shares_on_chain(task, round_)
+            files += [digest for digest in ledger.record.share_digests(task, round_).values() if digest not in on_chain]
+            evidence += [accused.evidence for accused in ledger.record.accusations(task, round_).values()]
     return Named(_once(files + evidence), _once(evidence), _once(digest for digest in blobs if digest != _UNKNOWN))
 
 

@@ -85,17 +85,17 @@ def deploy(
     `guardian` may stop the proposal of new tasks, and nothing else.
     Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
     """
-    first_block = connection.block_number()
-    token = token or connection.deploy("ConsiliumToken", SUPPLY, connection.address)
-    staking = connection.deploy("Staking", token, unbonding, vesting)
+    first_block = connection.blocks.number()
+    token = token or connection.transactions.deploy("ConsiliumToken", SUPPLY, connection.address)
+    staking = connection.transactions.deploy("Staking", token, unbonding, vesting)
     kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
     if drand is None:
-        beacon = connection.deploy(kind, BEACON_LOOKAHEAD)
+        beacon = connection.transactions.deploy(kind, BEACON_LOOKAHEAD)
     else:
-        beacon = connection.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
-    registry = connection.deploy("TaskRegistry", token, staking, beacon, guardian)
-    settlement = connection.deploy("TaskSettlement", token, staking, beacon)
-    tasks = connection.deploy("Tasks", token, staking, beacon, registry, settlement)
-    connection.send(connection.contract("Staking", staking).functions.setTasks(tasks))
-    sponsored_account = connection.deploy("SponsoredAccount")
+        beacon = connection.transactions.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
+    registry = connection.transactions.deploy("TaskRegistry", token, staking, beacon, guardian)
+    settlement = connection.transactions.deploy("TaskSettlement", token, staking, beacon)
+    tasks = connection.transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
+    connection.transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
+    sponsored_account = connection.transactions.deploy("SponsoredAccount")
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)

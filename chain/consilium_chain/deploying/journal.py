@@ -1,4 +1,4 @@
-"""What a deployment has sent so far, kept beside the address book, so that one that was cut off goes on.
+"""The transactions of a deployment so far, kept beside the address book, so that one that was cut off goes on.
 
 A step is written down with its nonce before it is sent. A chain carries out one transaction of a nonce at most, and
 a created contract's address follows from creator and nonce: sent again under that nonce, nothing is deployed twice.
@@ -16,7 +16,7 @@ from typing import Annotated
 from eth_utils.crypto import keccak
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from consilium_chain.errors import DeploymentRunning, JournalInvalid, JournalStale
+from consilium_chain.errors import DeployFailed
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-fA-F]{2})*$")]
 
@@ -52,12 +52,13 @@ class Journal:
         self.path, self.record = path, record
 
     def step(self, name: str, data: bytes) -> Step | None:
-        """A step that was sent earlier. Raises JournalStale where it was with other data."""
+        """A step that was sent earlier. Raises DeployFailed (JournalStale) if it was with other data."""
         found = self.record.steps.get(name)
         if found is not None and found.payload != fingerprint(data):
-            raise JournalStale(
-                f"{name} was sent with other code or terms than those of now ({self.path}): go back to the version and"
-                " networks file that it was begun with"
+            raise DeployFailed(
+                "JournalStale",
+                why=f"{name} was sent with other code or terms than those of now ({self.path}): go back to the version"
+                " and networks file that it was begun with",
             )
         return found
 
@@ -82,41 +83,42 @@ def journal_path(book: Path) -> Path:
 
 
 def open_journal(path: Path, fresh: Record) -> Journal:
-    """The journal at a path, or a `fresh` one, which no file holds yet. Raises JournalInvalid, JournalStale."""
+    """The journal at a path, or a `fresh` one, which no file holds yet. Raises DeployFailed (JournalInvalid,
+    JournalStale).
+    """
     try:
         record = Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return Journal(path, fresh)
     except OSError as error:
-        raise JournalInvalid(f"the deployment journal {path} cannot be read: {error.strerror}") from error
+        raise DeployFailed("JournalInvalid", path=path, why=f"cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        raise JournalInvalid(
-            f"the deployment journal {path} is malformed ({error.error_count()} faults): restore it, or move it away to"
-            " deploy everything anew"
-        ) from error
+        why = f"is malformed ({error.error_count()} faults): restore it, or move it away to deploy everything anew"
+        raise DeployFailed("JournalInvalid", path=path, why=why) from error
     for what, was, now in (
         ("chain", record.chain_id, fresh.chain_id),
         ("first block", record.genesis, fresh.genesis),
         ("deployer", record.deployer, fresh.deployer),
     ):
         if was != now:
-            raise JournalStale(
-                f"{path} is of another {what} ({was}, now {now}): use that one, or pass another --address-book; for a"
-                " local chain that was started anew, delete the journal and its address book"
+            raise DeployFailed(
+                "JournalStale",
+                why=f"{path} is of another {what} ({was}, now {now}): use that one, or pass another --address-book; for"
+                " a local chain that was started anew, delete the journal and its address book",
             )
     return Journal(path, record)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One deployment at a time writes into a folder. Raises DeploymentRunning."""
+    """One deployment at a time writes into a folder. Raises DeployFailed (DeploymentRunning)."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DeploymentRunning(str(folder)) from error
+            raise DeployFailed("DeploymentRunning", folder=folder) from error
         yield
     finally:
         os.close(handle)

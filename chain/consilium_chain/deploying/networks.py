@@ -15,7 +15,7 @@ from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from consilium_chain.deploying.address_book import ZERO_ADDRESS, BeaconKind
-from consilium_chain.errors import ConfigInvalid, NetworkUnknown
+from consilium_chain.errors import ConfigInvalid, DeployFailed
 from consilium_chain.rpc.local_node import CHAIN_ID
 
 TOKEN = 10**18
@@ -164,7 +164,7 @@ def read_networks(path: Path | None) -> Networks:
 
 
 def pick_network(networks: Networks, name: str) -> Network:
-    """Raises NetworkUnknown."""
+    """Raises DeployFailed (NetworkUnknown)."""
     if name not in networks.networks:
-        raise NetworkUnknown(name, sorted(networks.networks))
+        raise DeployFailed("NetworkUnknown", network=name, known=", ".join(sorted(networks.networks)))
     return networks.networks[name]

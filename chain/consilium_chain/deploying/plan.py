@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from consilium_core.units import ether
 from eth_utils.address import to_checksum_address
 
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
-from consilium_chain.deploying.node import DeployNode, Fees
-from consilium_chain.errors import ContractTooLarge, DeployerUnfunded
+from consilium_chain.deploying.node import DeployNode, GasPrice
+from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 RUNTIME_LIMIT = 24_576  # bytes, EIP-170
@@ -70,7 +71,7 @@ class Survey:
     chain_id: int
     deployer: str
     balance: int
-    fees: Fees
+    fees: GasPrice
     contracts: tuple[PlannedContract, ...]
     wired: bool
 
@@ -89,14 +90,19 @@ class Survey:
         return self.gas * self.fees.most
 
     def check(self) -> None:
-        """Raises ContractTooLarge, DeployerUnfunded."""
+        """Raises DeployFailed (ContractTooLarge, DeployerUnfunded)."""
         for contract in self.contracts:
-            if contract.runtime_bytes > RUNTIME_LIMIT:
-                raise ContractTooLarge(contract.name, "code", contract.runtime_bytes, RUNTIME_LIMIT, "EIP-170")
-            if contract.init_bytes > INIT_LIMIT:
-                raise ContractTooLarge(contract.name, "init code", contract.init_bytes, INIT_LIMIT, "EIP-3860")
+            for part, size, limit, rule in (
+                ("code", contract.runtime_bytes, RUNTIME_LIMIT, "EIP-170"),
+                ("init code", contract.init_bytes, INIT_LIMIT, "EIP-3860"),
+            ):
+                if size > limit:
+                    raise DeployFailed(
+                        "ContractTooLarge", contract=contract.name, part=part, size=size, limit=limit, rule=rule
+                    )
         if self.balance < self.most:
-            raise DeployerUnfunded(self.deployer, self.balance, self.most)
+            needed, missing = ether(self.most), ether(self.most - self.balance)
+            raise DeployFailed("DeployerUnfunded", account=self.deployer, needed=needed, missing=missing)
 
 
 def creation_gas(init: bytes, runtime_bytes: int) -> int:
@@ -115,4 +121,4 @@ def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: 
         planned.append(
             PlannedContract(name, runtime_bytes, len(init), creation_gas(init, runtime_bytes), there.get(name))
         )
-    return Survey(node.chain_id, node.address, node.balance(), node.fees(), tuple(planned), wired)
+    return Survey(node.chain_id, node.address, node.balance(), node.gas_price(), tuple(planned), wired)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1, FIELD_ELEMENTS_PER_BLOB
 
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.errors import PrecompileMissing
+from consilium_chain.errors import DeployFailed
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,11 @@ PRECOMPILES = (
 
 
 def require_precompiles(node: DeployNode) -> None:
-    """Raises PrecompileMissing, ChainUnreachable."""
+    """Raises DeployFailed (PrecompileMissing), ChainUnreachable."""
     for one in PRECOMPILES:
         for given, answer in one.answers:
             if node.ask_precompile(one.address, given) != answer:
-                raise PrecompileMissing(node.chain_id, node.shown_url, one.name, one.rule, one.address)
+                raise DeployFailed(
+                    "PrecompileMissing", chain_id=node.chain_id, url=node.shown_url, precompile=one.name,
+                    rule=one.rule, address=one.address,
+                )  # fmt: skip

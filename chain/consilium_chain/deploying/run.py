@@ -18,7 +18,7 @@ from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
 from consilium_chain.deploying.precompiles import require_precompiles
 from consilium_chain.deploying.verify import verify_code, verify_wiring
-from consilium_chain.errors import BookTaken, ChainMismatch, ConfigInvalid, DeploymentInvalid
+from consilium_chain.errors import ConfigInvalid, DeployFailed, DeploymentInvalid
 from consilium_chain.rpc.abi import ContractName
 
 DECIMALS = 18
@@ -44,14 +44,17 @@ class Deploying:
     def begin(cls, node: DeployNode, name: str, network: Network, book: Path) -> Deploying:
         """Finds what an earlier run left; sends nothing.
 
-        Raises ChainMismatch, PrecompileMissing, ConfigInvalid, BookTaken, JournalInvalid, JournalStale, CodeMismatch.
+        Raises ConfigInvalid, DeployFailed (ChainMismatch, PrecompileMissing, BookTaken, JournalInvalid, JournalStale,
+        CodeMismatch).
         """
         if node.chain_id != network.chain_id:
-            raise ChainMismatch(name, network.chain_id, node.chain_id, node.shown_url)
+            raise DeployFailed(
+                "ChainMismatch", network=name, expected=network.chain_id, found=node.chain_id, url=node.shown_url
+            )
         require_precompiles(node)
         _check_token(node, network)
         fresh = Record(
-            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.block_number()
+            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.blocks.number()
         )
         path = journal_path(book)
         if book.exists():
@@ -91,11 +94,12 @@ class Deploying:
         """Sends what is missing, waits for its confirmations, verifies all, and only then writes the address book. What
         a reorganisation took back meanwhile is sent again.
 
-        Raises Refused, TransactionRejected, DeploymentPending, DeploymentReverted, CodeMismatch, WiringWrong.
+        Raises Refused, TransactionRejected, DeployFailed (DeploymentPending, DeploymentReverted, CodeMismatch,
+        WiringWrong).
         """
         while True:
             self._send_missing(tell)
-            head = self.node.block_number()
+            head = self.node.blocks.number()
             last = max(head if step.block is None else step.block for step in self.journal.record.steps.values())
             self.node.wait_confirmed(last, self.network.confirmations)
             gone = [name for name in self.creations if not self.node.code(self.addresses[name])]
@@ -163,11 +167,12 @@ def _check_book(book: Path, chain_id: int, journal: Path) -> None:
     try:
         other = Deployment.read(book).chain_id
     except DeploymentInvalid as error:
-        raise BookTaken(str(book), str(error)) from error
+        raise DeployFailed("BookTaken", path=book, why=error) from error
     if other != chain_id:
-        raise BookTaken(str(book), f"it is of chain {other}, not of {chain_id}")
+        raise DeployFailed("BookTaken", path=book, why=f"it is of chain {other}, not of {chain_id}")
     if not journal.exists():
-        raise BookTaken(str(book), f"and no journal {journal.name} says that this account deployed it")
+        why = f"and no journal {journal.name} says that this account deployed it"
+        raise DeployFailed("BookTaken", path=book, why=why)
 
 
 def _check_token(node: DeployNode, network: Network) -> None:

@@ -1,4 +1,4 @@
-"""What block explorers need to verify sources: standard JSON input, compiler, constructor arguments."""
+"""Files for block explorers to verify sources: standard JSON input, compiler, constructor arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That what is on the chain is what was compiled, and that its parts know one another."""
+"""Checks that the code on the chain is the compiled one, and that the contracts name one another."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import StrEnum
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.errors import CodeMismatch, WiringWrong
+from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
-    """Whether two codes are equal outside the (start, length) of `places`."""
+    """True if two codes are equal outside the (start, length) of `places`."""
     if len(left) != len(right):
         return False
     masked = [bytearray(left), bytearray(right)]
@@ -24,20 +24,21 @@ def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bo
 
 
 def verify_code(node: DeployNode, name: ContractName, address: str, creation: bytes) -> None:
-    """Raises CodeMismatch unless the code there is the compiled one, with the immutables that `creation` gives it."""
+    """Raises DeployFailed (CodeMismatch) unless the compiled code is there with the immutables of `creation`."""
     artifact = contract_artifact(name)
     found, compiled = node.code(address), bytes.fromhex(artifact.runtime[2:])
     if not found:
-        raise CodeMismatch(name, address, "no contract is there")
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="no contract is there")
     if not same_but(found, compiled, artifact.immutables):
-        raise CodeMismatch(name, address, "its code is not the compiled one")
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="its code is not the compiled one")
     # These keep their own address, which a trial run of their constructors cannot know.
     if name not in ("ConsiliumToken", "TaskRegistry", "SponsoredAccount") and found != node.runtime_of(creation):
-        raise CodeMismatch(name, address, "it was constructed with other arguments")
+        why = "it was constructed with other arguments"
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why=why)
 
 
 def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
-    """Raises WiringWrong for the first value that is not what the deployment says."""
+    """Raises DeployFailed (WiringWrong) for the first value that is not what the deployment says."""
     token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
     kind = deployment.beacon_kind
     expected: list[tuple[ContractName, str, str, object]] = [
@@ -65,7 +66,7 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
     for name, address, what, value in expected:
         found = node.read(name, address, what)
         if found != value:
-            raise WiringWrong(f"{name}.{what}", str(found), str(value))
+            raise DeployFailed("WiringWrong", field=f"{name}.{what}", found=str(found), expected=str(value))
 
 
 class Code(StrEnum):
@@ -102,8 +103,8 @@ def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
 
 
 def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
-    """Which of a deployment's contracts name another than its address book does, as "Contract.name". Raises
-    ChainUnreachable, DeploymentInvalid where no such contract is.
+    """The contracts that name another than the address book does, as "Contract.name". Raises ChainUnreachable,
+    DeploymentInvalid if no such contract is there.
     """
     tasks, staking = deployment.tasks, deployment.staking
     known: list[tuple[ContractName, str, str, str]] = [

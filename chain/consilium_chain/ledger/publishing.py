@@ -1,4 +1,4 @@
-"""What an aggregator says on chain of a round's sums: calls, each with more gas than it takes."""
+"""The calls by which an aggregator publishes a round's sums, each with more gas than it takes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GAS_PER_RETREAT_POINT = 4_400
 
 @dataclass(frozen=True)
 class Canaries:
-    """What the aggregator said before it published a canary round: 32 bytes each, see `consilium_zk.canaries`."""
+    """An aggregator's commitments before it publishes a canary round: 32 bytes each, see `consilium_zk.canaries`."""
 
     seed_commitment: bytes
     retreat_digest: bytes
@@ -30,8 +30,8 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Accusation:
-    """What the aggregator says of a cohort whose sum does not hold: `accusation` is what hospitals testify about
-    (`consilium_zk.blame`), `evidence` the keccak256 of a file in the artifact store. 32 bytes each.
+    """An accusation of a cohort whose sum does not hold: hospitals testify about `accusation` (`consilium_zk.blame`);
+    `evidence` is the keccak256 of a file in the artifact store. 32 bytes each.
     """
 
     accusation: bytes
@@ -40,8 +40,8 @@ class Accusation:
 
 @dataclass(frozen=True)
 class SaidBefore:
-    """What the chain has of a round's publication already, as (cohort, blob): whose commitments are added up, and which
-    blobs are published. `canaries`, where they are set.
+    """The part of a round's publication that is on chain, as (cohort, blob): sums of commitments, and published blobs.
+    `canaries` if they are set.
     """
 
     summed: frozenset[tuple[int, int]] = frozenset()
@@ -54,8 +54,8 @@ NOTHING_SAID = SaidBefore()
 
 @dataclass(frozen=True)
 class CohortsFate:
-    """What a publication says of the round's cohorts first: their survivors (a bit map), where these are not fixed yet,
-    and in a masked round which cohorts have no sum: `accused` are those whose hospitals are to testify why.
+    """The first part of a publication: the survivors (a bit map) if they are not fixed yet, and in a masked round the
+    cohorts without a sum: hospitals of the `accused` ones testify why.
     """
 
     survivors: int | None = None
@@ -104,7 +104,7 @@ class RoundCalls:
         self._encode, self._place, self._before = encode, (task, round_), before
 
     def beginning(self, fate: CohortsFate, canaries: Canaries | None, committed: int) -> Priced:
-        """What is said before any sum; `committed` is the bit map of who has."""
+        """The calls before any sum; `committed` is the bit map of hospitals that have committed."""
         calls, gas = [], _GAS_TO_BEGIN + _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
         if fate.survivors is not None:
             calls.append(self._call("fixSurvivors", fate.survivors))

@@ -1,4 +1,4 @@
-"""What the task contract says, as typed values. Field by field as in `ITasks.sol`, where the meaning stands."""
+"""Structs of the contracts as typed values, field by field as in `ITasks.sol`, which documents them."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published, or who is name
 def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
     """Scores of a ballot: one for each of the round's cohorts, and with canaries as many again of their twins.
 
-    In a task with canaries or digests, and in a round with accused cohorts, a ballot that is DOES_NOT_MATCH throughout
-    is one, too.
+    In a task with canaries or digests, and in a round with accused cohorts, a ballot of DOES_NOT_MATCH alone is valid,
+    too.
     """
     return cohorts * (2 if params.has_canaries(round_) else 1)
 
@@ -116,19 +116,15 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
 
 
 class _FromChain:
-    """A struct as the ABI decoder gives it: values in the order of the Solidity declaration."""
+    """A struct of the ABI: fields in the order of the Solidity declaration, by the names of its components."""
 
     @classmethod
     def from_chain(cls, raw: Any) -> Self:
         values = {}
         for field, value in zip(fields(cls), raw, strict=True):  # type: ignore[arg-type]
             plain = tuple(value) if isinstance(value, list) else value
-            values[field.name] = _ENUMS.get(field.name, _same)(plain)
+            values[field.name] = _ENUMS[field.name](plain) if field.name in _ENUMS else plain
         return cls(**values)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,7 @@ class TaskParams(_FromChain):
         return tuple(getattr(self, field.name) for field in fields(self))
 
     def has_canaries(self, round_: int) -> bool:
-        """Whether this round's sums are published as they are or turned."""
+        """True if this round's sums are published as they are or sign-flipped."""
         return self.canaries and round_ != STATISTICS_ROUND
 
 
@@ -277,29 +273,3 @@ class Unbonding:
     role: Role
     matures_at: int
     amount: int
-
-
-@dataclass(frozen=True)
-class Event:
-    """A decoded log: its Solidity name, its values by name, and where it stands.
-
-    `time`: its block's, in seconds since the epoch, where the node says it with the log.
-    """
-
-    name: str
-    values: dict[str, Any]
-    block: int
-    index: int
-    transaction: str
-    contract: str
-    block_hash: bytes = b""
-    time: int | None = None
-
-
-@dataclass(frozen=True)
-class Head:
-    """A block by its number, its hash (32 bytes) and its time, in seconds since the epoch."""
-
-    number: int
-    hash: bytes
-    time: int

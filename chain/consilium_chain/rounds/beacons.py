@@ -39,13 +39,13 @@ class PrevrandaoProver:
 
     def ready(self, request: int) -> bool:
         """Provable from the next block on."""
-        return self._connection.block_number() > request
+        return self._connection.blocks.number() > request
 
     def expired(self, request: int) -> bool:
         return bool(self._connection.call(self._contract.functions.expired(request)))
 
     def proof(self, request: int) -> bytes:
-        return self._connection.header(request)
+        return self._connection.blocks.header(request)
 
     def wait(self, block_seconds: float) -> float:
         return (int(self._connection.call(self._contract.functions.lookahead())) + 1) * block_seconds
@@ -71,7 +71,7 @@ class DrandProver:
 
     def ready(self, request: int) -> bool:
         """By the chain's clock, as the contract sees it; relays may still lag behind."""
-        return self._connection.now() >= self.chain.start(request)
+        return self._connection.blocks.now() >= self.chain.start(request)
 
     def expired(self, request: int) -> bool:
         """Never: a round's signature proves it forever."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from consilium_chain.ledger.structs import Event, Phase, TaskParams
+from consilium_chain.ledger.structs import Phase, TaskParams
+from consilium_chain.rpc.event_logs import Event
 
 AGGREGATORS = (Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.OPENING)  # phases that only it can end in time
 # By phase: events of parties that did their part, and the field with their account.

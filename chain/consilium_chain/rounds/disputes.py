@@ -82,12 +82,12 @@ def read_case(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
 ) -> Case:
     """Reads a cohort's case, by the cohort's number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
-    masked = masked_cohort(ledger, task, round_, ledger.cohort_members(task, round_, cohort))
+    masked = masked_cohort(ledger, task, round_, ledger.tasks.cohort_members(task, round_, cohort))
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
     if unmasked := set(survivors) - dealings.keys():
         raise EvidenceMalformed(f"survivors {sorted(unmasked)} were in nobody's masking")
-    hospitals, points = ledger.hospitals(task), ledger.committed_points(task, round_)
+    hospitals, points = ledger.tasks.hospitals(task), ledger.record.committed_points(task, round_)
     weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
     return Case(masked, dealings, {index: points[hospitals[index].node] for index in survivors}, weights)
 
@@ -101,8 +101,8 @@ def find_culprits(
     else than it must, ArtifactMissing and ArtifactCorrupt where what it shows is not there.
     """
     found: dict[int, Reason] = {}
-    testimonies = ledger.testimonies(task, round_)
-    for cohort, accused in ledger.accusations(task, round_).items():
+    testimonies = ledger.record.testimonies(task, round_)
+    for cohort, accused in ledger.record.accusations(task, round_).items():
         case = read_case(ledger, store, task, round_, cohort, round_state)
         shown = parse_shown(store.get_file(accused.evidence))
         if shown.answers:
@@ -122,7 +122,7 @@ def _evidence(
     shown: Shown,
     testimonies: tuple[Mapping[int, bytes], Mapping[int, bytes]],
 ) -> Evidence:
-    hospitals, statements = ledger.hospitals(place[0]), ledger.statement_signing(*place)
+    hospitals, statements = ledger.tasks.hospitals(place[0]), ledger.messages.statements(*place)
     for index, signed in shown.statements.items():
         if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")

@@ -18,11 +18,7 @@ from pydantic import AfterValidator, AnyHttpUrl, BaseModel, Field, TypeAdapter, 
 
 from consilium_chain.errors import (
     RandomnessUnavailable,
-    RelayAnswerMalformed,
     RelayFailed,
-    RelayRoundWrong,
-    RelaySignatureInvalid,
-    RelayUnreachable,
 )
 
 ROUND_FIELD = "{round}"
@@ -73,16 +69,16 @@ async def _fetch_in_order(relays: Sequence[str], chain: DrandChain, round: int, 
         for relay in relays:
             url = relay.replace(ROUND_FIELD, str(round))
             try:
-                return _parse(await _download(client, url, round, timeout), url, chain, round)
+                return _parse(await _download(client, url, timeout), url, chain, round)
             except RelayFailed as failure:
                 failures.append(failure)
     raise RandomnessUnavailable(round, failures)
 
 
-async def _download(client: httpx.AsyncClient, url: str, round: int, timeout: float) -> bytes:
+async def _download(client: httpx.AsyncClient, url: str, timeout: float) -> bytes:
     """The answer's bytes as they came, for a few compressed ones can become gigabytes.
 
-    Raises RelayUnreachable, RelayAnswerMalformed.
+    Raises RelayFailed (RelayUnreachable, RelayAnswerMalformed).
     """
     raw = b""
     try:
@@ -91,25 +87,29 @@ async def _download(client: httpx.AsyncClient, url: str, round: int, timeout: fl
             async for chunk in response.aiter_raw():
                 raw += chunk
                 if len(raw) > LARGEST_ANSWER:
-                    raise RelayAnswerMalformed(url, round, f"its answer is longer than {LARGEST_ANSWER} bytes")
+                    raise RelayFailed(
+                        "RelayAnswerMalformed", url=url, why=f"its answer is longer than {LARGEST_ANSWER} bytes"
+                    )
     except httpx.HTTPStatusError as error:
-        raise RelayUnreachable(url, round, f"it answers with status {error.response.status_code}") from error
+        raise RelayFailed(
+            "RelayUnreachable", url=url, why=f"it answers with status {error.response.status_code}"
+        ) from error
     except TimeoutError as error:
-        raise RelayUnreachable(url, round, f"no answer within {timeout:g} s") from error
+        raise RelayFailed("RelayUnreachable", url=url, why=f"no answer within {timeout:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise RelayUnreachable(url, round, type(error).__name__) from error
+        raise RelayFailed("RelayUnreachable", url=url, why=type(error).__name__) from error
     return raw
 
 
 def _parse(raw: bytes, url: str, chain: DrandChain, round: int) -> RoundSignature:
-    """Raises RelayAnswerMalformed, RelayRoundWrong, RelaySignatureInvalid."""
+    """Raises RelayFailed (RelayAnswerMalformed, RelayRoundWrong, RelaySignatureInvalid)."""
     try:
         answer = _Answer.model_validate_json(raw)
     except ValidationError as error:
-        raise RelayAnswerMalformed(url, round, "its answer is no round of drand") from error
+        raise RelayFailed("RelayAnswerMalformed", url=url, why="its answer is no round of drand") from error
     if answer.round != round:
-        raise RelayRoundWrong(url, round, f"it answers with round {answer.round}")
+        raise RelayFailed("RelayRoundWrong", url=url, found=answer.round)
     try:
         return chain.parse_signature(round, bytes.fromhex(answer.signature))
     except Malformed as error:
-        raise RelaySignatureInvalid(url, round, "its signature is not the chain's on this round") from error
+        raise RelayFailed("RelaySignatureInvalid", url=url) from error

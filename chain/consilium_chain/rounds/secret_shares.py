@@ -17,8 +17,10 @@ from consilium_chain.ledger.structs import members
 
 def masked_cohort(ledger: Ledger, task: int, round_: int, cohort: int) -> MaskedCohort:
     """A cohort, by its members' bit map."""
-    keys = ledger.sealing_keys(task)
-    return MaskedCohort({index: keys[index] for index in members(cohort)}, ledger.masking_context(task, round_))
+    keys = ledger.record.sealing_keys(task)
+    return MaskedCohort(
+        {index: keys[index] for index in members(cohort)}, ledger.messages.masking_context(task, round_)
+    )
 
 
 def read_dealings(
@@ -29,9 +31,9 @@ def read_dealings(
 
     Once commitments are closed it is the same for everybody. Raises ArtifactMissing, ArtifactCorrupt.
     """
-    hospitals = ledger.hospitals(task)
-    digests = ledger.dealing_digests(task, round_)
-    on_chain = ledger.dealings_on_chain(task, round_)
+    hospitals = ledger.tasks.hospitals(task)
+    digests = ledger.record.share_digests(task, round_)
+    on_chain = ledger.record.shares_on_chain(task, round_)
     found = {}
     for index in cohort.sealing_keys:
         digest = digests.get(hospitals[index].node)

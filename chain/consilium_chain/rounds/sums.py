@@ -84,7 +84,7 @@ class PublishedSums:
 
     def accepted(self, round_: int) -> CohortSum | None:
         """All accepted cohorts of a training round together; None for none. Raises as `cohort_sum` does."""
-        state = self._ledger.round_state(self._task, round_)
+        state = self._ledger.tasks.round_state(self._task, round_)
         if state.outcome is Outcome.PENDING:
             raise RecordIncomplete(f"round {round_} of task {self._task} is not settled")
         sums = [self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts)]
@@ -144,9 +144,9 @@ class PublishedSums:
         key_of = (round_, cohort)
         if key_of in self._published:
             return self._published[key_of]
-        survivors = self._ledger.cohort_members(self._task, round_, cohort) & state.survivors
+        survivors = self._ledger.tasks.cohort_members(self._task, round_, cohort) & state.survivors
         weight, layout, count, blob_count = self._shape(round_, survivors)
-        hashes = self._ledger.expected_blob_hashes(self._task, round_, cohort, blob_count)
+        hashes = self._ledger.tasks.expected_blob_hashes(self._task, round_, cohort, blob_count)
         blobs = self._store.get_blobs(hashes)
         found = None
         try:
@@ -162,7 +162,7 @@ class PublishedSums:
         spec = self._spec
         if round_ == STATISTICS_ROUND:
             return survivors.bit_count(), spec.statistics_layout, spec.statistics_values, spec.statistics_blobs
-        hospitals = self._ledger.hospitals(self._task)
+        hospitals = self._ledger.tasks.hospitals(self._task)
         weight = sum(hospitals[index].weight for index in members(survivors))
         return weight, spec.update_layout, spec.lanes, spec.update_blobs
 

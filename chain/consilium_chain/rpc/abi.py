@@ -38,7 +38,7 @@ class ContractArtifact:
 
 @cache
 def contract_artifact(name: ContractName) -> ContractArtifact:
-    """Raises ContractsNotBuilt where the contracts were not compiled in this checkout, or by an older version of it."""
+    """Raises ContractsNotBuilt if this checkout has not compiled the contracts, or an older version of it has."""
     raw = json.loads(_exported(f"{name}.json"))
     if raw.keys() != {field.name for field in fields(ContractArtifact)}:
         raise ContractsNotBuilt(f"{name}.json, which is of another version")

@@ -31,7 +31,7 @@ CellProofs = list[bytes]
 
 @dataclass(frozen=True)
 class Sidecar:
-    """What travels beside a blob transaction (EIP-7594): a blob, its commitment, and its cells' proofs when ready."""
+    """The part beside a blob transaction (EIP-7594): a blob, its commitment, and its cells' proofs when ready."""
 
     blob: Blob
     commitment: Commitment
@@ -41,7 +41,7 @@ class Sidecar:
 class CellProver:
     """Proves blobs in the background: in `processes` processes, or in a thread of this one where that is 0.
 
-    Processes take two seconds to start, and end with whoever started them.
+    Processes take two seconds to start, and end with the process that started them.
     """
 
     def __init__(self, processes: int) -> None:
@@ -58,7 +58,7 @@ class CellProver:
         self._begun[blob] = Sidecar(blob, commitment, proofs)
 
     def sidecar(self, blob: Blob) -> Sidecar:
-        """The blob's sidecar, once. Its future raises CellProverEnded where a process ended before its time."""
+        """The blob's sidecar, once. Its future raises CellProverEnded if a process ended before its time."""
         if blob not in self._begun:
             self.prove(blob, commit(blob))
         return self._begun.pop(blob)

@@ -16,10 +16,25 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from consilium_chain.ledger.structs import Event
-
 NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
-"""What `LogDecoder.event` raises of what is no log."""
+"""Errors of `LogDecoder.event` for an answer that is no log."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A decoded log: its Solidity name, its values by name, and where it stands.
+
+    `time`: its block's, in seconds since the epoch, if the node gives it with the log.
+    """
+
+    name: str
+    values: dict[str, Any]
+    block: int
+    index: int
+    transaction: str
+    contract: str
+    block_hash: bytes = b""
+    time: int | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class LogDecoder:
                 self._shapes["0x" + keccak(text=signature).hex()] = _Shape(entry["name"], *parts)
 
     def event(self, log: Mapping[str, Any]) -> Event | None:
-        """None for what is no event of the contract's ABI. Raises one of NO_LOG where it is no log."""
+        """None for an event that the contract's ABI lacks. Raises one of NO_LOG for an answer that is no log."""
         shape = self._shapes.get(log["topics"][0])
         if shape is None:
             return None

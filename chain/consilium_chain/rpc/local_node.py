@@ -46,7 +46,7 @@ def free_ports(count: int) -> int:
 
 
 def require_free_port(port: int, what: str) -> None:
-    """Raises LocalNodeError where something listens on the port already."""
+    """Raises LocalNodeError if something listens on the port already."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -138,8 +138,8 @@ class LocalNode:
 
 
 def child_environment() -> dict[str, str]:
-    """What a child process needs of the environment: nothing that could hold a secret. Where a machine's libraries are
-    elsewhere, as a GPU's may be, children need them, too.
+    """The part of the environment that a child process needs: nothing that could hold a secret. Children also need the
+    paths of a machine's libraries, as a GPU's may be.
     """
     passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
     return {name: os.environ[name] for name in passed_on if name in os.environ}

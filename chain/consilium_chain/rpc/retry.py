@@ -1,4 +1,4 @@
-"""Waiting for what comes back without this process: a chain node that does not answer, ether that an account lacks."""
+"""The retry policy for faults that end without this process: a silent chain node, an account that lacks ether."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from consilium_chain.errors import ChainError, ChainUnreachable, EtherMissing, T
 LONGEST_WAIT = 60.0  # seconds between two tries
 
 
-def patient_turns(
+def retry_policy(
     errors: tuple[type[ChainError], ...] = (ChainUnreachable,), longest_wait: float = LONGEST_WAIT
 ) -> Retrying:
-    """Calls what it is given until it raises none of these errors, and tells of each in the journal."""
+    """Calls a function until it raises none of these errors, and logs each."""
     return Retrying(
         retry=retry_if_exception_type(errors),
         wait=wait_random_exponential(max=longest_wait),
-        before_sleep=_tell,
+        before_sleep=_log,
     )
 
 
-def _tell(tried: RetryCallState) -> None:
+def _log(tried: RetryCallState) -> None:
     """Without the chain node's own words."""
     error = tried.outcome.exception() if tried.outcome is not None else None
     tries, wait_s = tried.attempt_number, round(tried.upcoming_sleep, 1)

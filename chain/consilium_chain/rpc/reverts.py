@@ -1,19 +1,24 @@
-"""What contracts and nodes refuse with, by name: a revert's data is an error of one of the contracts (Solidity ABI)."""
+"""Refusals of contracts and nodes by name: a revert's data is an error of one of the contracts (Solidity ABI)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from eth_abi.exceptions import DecodingError
 from hexbytes import HexBytes
 from web3 import Web3
-from web3.exceptions import ContractLogicError, Web3RPCError
+from web3.exceptions import ContractCustomError, ContractLogicError, Web3RPCError
+from web3.types import RPCEndpoint, TxParams
 
 from consilium_chain.errors import Refused
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
+
+# A transaction's trace with its returned data and no step. Without a tracer: with one, anvil (1.7.1) carries out the
+# transaction again, and stops for good if a block is mined meanwhile.
+_RETURNED_DATA = {"disableStorage": True, "disableStack": True, "enableMemory": False, "limit": 1}
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,12 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
 
 
 def refusal_of(error: Web3RPCError) -> str:
-    """What the node says."""
+    """The node's words."""
     return message_of(error.rpc_response or {})
 
 
 def message_of(answer: Mapping[str, Any]) -> str:
-    """Of an answer of JSON-RPC 2.0, where it is an error."""
+    """The message in an error answer of JSON-RPC 2.0."""
     error = answer.get("error")
     return str(error.get("message", "no reason given")) if isinstance(error, dict) else "no reason given"
 
@@ -67,9 +72,29 @@ def refusal_from(data: bytes, call: str) -> Refused:
 
 
 def refused(error: ContractLogicError, call: str) -> Refused:
-    """The named error in what web3 raised."""
+    """The named error of a refusal that web3 raised."""
     try:
         data = bytes(HexBytes(error.data)) if isinstance(error.data, str) else b""
     except ValueError:  # words of the node's, or web3's "no data"
         data = b""
     return refusal_from(data, call)
+
+
+def refusal_on_chain(web3: Web3, digest: HexBytes, call: str) -> Refused:
+    """The named error of a transaction that the chain carried and the contract refused."""
+    trace = web3.provider.make_request(RPCEndpoint("debug_traceTransaction"), [digest.to_0x_hex(), _RETURNED_DATA])
+    if "result" not in trace:  # providers that many share trace nothing
+        return _refused_again(web3, digest, call)
+    result: dict[str, Any] = dict(trace["result"] or {})
+    return refusal_from(bytes(HexBytes(str(result.get("returnValue", "0x")))), call)
+
+
+def _refused_again(web3: Web3, digest: HexBytes, call: str) -> Refused:
+    """The contract's answer to the same call after the transaction's block, which most often is the same."""
+    sent = cast(Mapping[str, Any], web3.eth.get_transaction(digest))
+    same = {name: sent[name] for name in ("from", "to", "value", "gas") if sent.get(name) is not None}
+    try:
+        web3.eth.call(cast(TxParams, same | {"data": sent["input"]}), block_identifier=sent["blockNumber"])
+    except (ContractCustomError, ContractLogicError) as error:
+        return refused(error, call)
+    return refusal_from(b"", call)

@@ -39,27 +39,27 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
     block = _block_to_read(ledger)
     positions = set()
     burnt = 0
-    for event in ledger.staking_events("NodeRegistered", block):
+    for event in ledger.logs.of_staking("NodeRegistered", block):
         positions.add((event.values["node"], event.values["node"], Role(event.values["role"])))
-    for event in ledger.staking_events("Delegated", block):
+    for event in ledger.logs.of_staking("Delegated", block):
         positions.add((event.values["delegator"], event.values["node"], Role(event.values["role"])))
-    for event in ledger.staking_events("StakeSlashed", block):
+    for event in ledger.logs.of_staking("StakeSlashed", block):
         burnt += event.values["amount"] + event.values["forfeited"]
-    tasks = range(1, ledger.task_count(block) + 1)
-    burnt += sum(event.values["burnt"] for task in tasks for event in ledger.task_events("TaskEnded", task))
+    tasks = range(1, ledger.tasks.count(block) + 1)
+    burnt += sum(event.values["burnt"] for task in tasks for event in ledger.logs.of_task("TaskEnded", task))
     nodes = {(node, role) for _, node, role in positions}
-    rewards = sum(ledger.unvested(node, role, block) for node, role in nodes)
-    rewards += sum(ledger.claimable(delegator, node, role, block) for delegator, node, role in positions)
-    staked = ledger.total_staked(block)
-    beyond = ledger.balance(ledger.deployment.staking, block) - staked - rewards
+    rewards = sum(ledger.staking.unvested(node, role, block) for node, role in nodes)
+    rewards += sum(ledger.staking.claimable(delegator, node, role, block) for delegator, node, role in positions)
+    staked = ledger.staking.total(block)
+    beyond = ledger.token.balance(ledger.deployment.staking, block) - staked - rewards
     return Books(
         minted=minted,
-        wallets=sum(ledger.balance(account, block) for account in set(accounts)),
+        wallets=sum(ledger.token.balance(account, block) for account in set(accounts)),
         staked=staked,
         rewards=rewards,
         rounding=beyond if 0 <= beyond <= 2 * (len(nodes) + len(positions)) else 0,
-        pools=sum(ledger.state(task, block).pool_left for task in tasks),
-        refunds=ledger.total_refundable(block),
+        pools=sum(ledger.tasks.state(task, block).pool_left for task in tasks),
+        refunds=ledger.tasks.total_refundable(block),
         burnt=burnt,
     )
 
@@ -68,11 +68,11 @@ def worth(ledger: Ledger, account: str) -> int:
     """All that an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
     others do not count, and of a node with delegators what is not vested yet counts whole."""
     block = _block_to_read(ledger)
-    total = ledger.balance(account, block) + ledger.refundable(account, block)
+    total = ledger.token.balance(account, block) + ledger.tasks.refundable(account, block)
     for role in Role:
-        stake = ledger.stake_of(account, role, block)
+        stake = ledger.staking.stake_of(account, role, block)
         total += stake.active + stake.unbonding
-        total += ledger.claimable(account, account, role, block) + ledger.unvested(account, role, block)
+        total += ledger.staking.claimable(account, account, role, block) + ledger.staking.unvested(account, role, block)
     return total
 
 
@@ -80,6 +80,6 @@ def _block_to_read(ledger: Ledger) -> int:
     """The latest block's number, once it has a successor: anvil (1.7.1) answers some reads of the latest block with the
     time of the block that it mines meanwhile, by which what vests between the two would count twice or not at all.
     """
-    block = ledger.connection.block_number()
-    ledger.connection.next_block(block)
+    block = ledger.connection.blocks.number()
+    ledger.connection.blocks.wait_after(block)
     return block

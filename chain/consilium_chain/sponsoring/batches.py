@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -73,15 +72,6 @@ class _Wire(BaseModel):
 class Call(_Wire):
     to: Address
     data: Annotated[Bytes, Field(min_length=4, max_length=MAX_DATA)]
-
-
-@dataclass(frozen=True)
-class NamedCall:
-    """A call of a contract that is known: by which name, of which function, with which arguments by name."""
-
-    contract: str
-    name: str
-    arguments: dict[str, Any]
 
 
 class Authorization(_Wire):
@@ -182,7 +172,7 @@ def authorize(account: LocalAccount, chain_id: int, code: str, nonce: int) -> Au
 
 
 def authority_of(authorization: Authorization) -> str | None:
-    """Whose signature an authorization carries (EIP-7702); None where it is none that the chain takes."""
+    """The account that signed an authorization (EIP-7702); None if the chain would not take the signature."""
     said = [authorization.chain_id, bytes.fromhex(authorization.address[2:]), authorization.nonce]
     r, s = int.from_bytes(authorization.r, "big"), int.from_bytes(authorization.s, "big")
     if s > SECP256K1_ORDER // 2:
@@ -201,7 +191,7 @@ def pointer_to(code: str) -> bytes:
 
 
 class Sponsor:
-    """A sponsor behind a URL. It is not trusted: `SponsoredConnection` looks what it did on chain."""
+    """A sponsor behind a URL. It is not trusted: `SponsoredTransactions` checks its work on chain."""
 
     def __init__(self, url: str, ca_certificate: Path | None = None) -> None:
         """`ca_certificate` is the authority of the sponsor's, by default the system's. Raises ConfigInvalid."""

@@ -13,8 +13,11 @@ from web3.contract.contract import ContractFunction
 from web3.exceptions import TransactionNotFound
 
 from consilium_chain.errors import SponsorFailed
-from consilium_chain.rpc.connection import EXECUTE, Connection, Pending, Receipt, Unsent, without_secrets
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.endpoint import without_secrets
+from consilium_chain.rpc.outgoing import Pending, Receipt, Unsent
 from consilium_chain.rpc.reverts import refusal_from
+from consilium_chain.rpc.transactions import Transactions
 from consilium_chain.sponsoring.batches import (
     NONCE_SLOT,
     Authorization,
@@ -26,20 +29,21 @@ from consilium_chain.sponsoring.batches import (
     pointer_to,
     sign_batch,
 )
+from consilium_chain.sponsoring.carrier import EXECUTE, Carrier
 
 LIFETIME = 600  # seconds of the chain's clock for which a sponsor may carry out what was signed
 
 
-class SponsoredConnection(Connection):
+class SponsoredTransactions(Transactions):
     """Signs what it would send, and has it carried out; without the sponsor by itself, if the account has ether.
 
-    Whoever carries a batch out, it is done once. Blobs are never sponsored: what sends them pays for itself.
+    Whoever carries a batch out, it is done once. Blobs are never sponsored: their sender pays for itself.
     """
 
-    def __init__(self, url: str, account: LocalAccount, code: str, sponsor: Sponsor) -> None:
-        """`code` is the address of the deployed `SponsoredAccount`."""
-        super().__init__(url, account)
-        self._signer, self._code, self._sponsor = account, code, sponsor
+    def __init__(self, connection: Connection, code: str, sponsor: Sponsor) -> None:
+        super().__init__(connection.endpoint, connection.signing, connection.fees)
+        self._connection, self._code, self._sponsor = connection, code, sponsor
+        self._carrier = Carrier(connection)
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
         """Sends them as one batch, all or none, whose receipt is each one's."""
@@ -47,30 +51,31 @@ class SponsoredConnection(Connection):
         receipt = self.receipt(self._have_carried_out(calls, " and ".join(f.fn_name for f in functions)))
         return [receipt] * len(functions)
 
-    def _submit(self, unsent: Unsent) -> Pending:
+    def submit_raw(self, unsent: Unsent) -> Pending:
         if unsent.to is None or unsent.sidecars or unsent.value or unsent.call == EXECUTE:
-            return super()._submit(unsent)
+            return super().submit_raw(unsent)
         return self._have_carried_out([(unsent.data, unsent.to)], unsent.call)
 
     def _have_carried_out(self, calls: Sequence[tuple[HexStr, ChecksumAddress]], call: str) -> Pending:
         """Returns once it is on chain, for the next batch's nonce is read from there. Raises SponsorFailed, Refused."""
+        connection = self._connection
         batch = sign_batch(
-            self._signer, self.chain_id, [Call(to=to, data=HexBytes(data)) for data, to in calls], self._done(),
-            self.now() + LIFETIME, self._authorization(own_transaction=False),
+            self.signing.signer, connection.chain_id, [Call(to=to, data=HexBytes(data)) for data, to in calls],
+            self._done(), connection.blocks.now() + LIFETIME, self._authorization(own_transaction=False),
         )  # fmt: skip
         try:
             return self._ask(batch, call)
         except SponsorFailed:
-            if not self.ether():
+            if not connection.ether():
                 raise
         own = batch.model_copy(update={"authorization": self._authorization(own_transaction=True)})
-        pending = replace(self.carry_out(own), call=call)
+        pending = replace(self._carrier.carry_out(own), call=call)
         self.receipt(pending)
         return pending
 
     def _ask(self, batch: SignedBatch, call: str) -> Pending:
-        """Raises SponsorFailed; Refused with what the sponsor says that a contract says."""
-        to, data, _ = self._carrying(batch)
+        """Raises SponsorFailed; Refused with the contract's refusal that the sponsor reports."""
+        to, data, _ = self._carrier.call_of(batch)
         if self.witness is not None:
             calldata = hashlib.sha256(HexBytes(data)).hexdigest()
             sponsor = without_secrets(self._sponsor.url)
@@ -80,23 +85,31 @@ class SponsoredConnection(Connection):
             raise refusal_from(answer.data, call)
         pending = Pending(HexBytes(answer.transaction), call)
         try:
-            sent = self._web3.eth.get_transaction(pending.digest)
+            sent = self._connection.web3.eth.get_transaction(pending.digest)
         except TransactionNotFound as error:
             raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction that is not there") from error
         if (sent.get("to"), bytes(sent["input"])) != (to, bytes(HexBytes(data))):
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction of something else")
+            raise SponsorFailed(self._sponsor.url, batch.account, "it names another transaction")
         self.receipt(pending)
         if self._done() == batch.nonce:  # without the authorization, an account without code takes any call
             raise SponsorFailed(self._sponsor.url, batch.account, "it left out this account's authorization")
         return pending
 
     def _done(self) -> int:
-        """How many batches of this account were carried out."""
-        return int.from_bytes(self._web3.eth.get_storage_at(self.address, NONCE_SLOT), "big")
+        """The number of this account's batches that were carried out."""
+        return int.from_bytes(self._connection.web3.eth.get_storage_at(self.signing.address, NONCE_SLOT), "big")
 
     def _authorization(self, own_transaction: bool) -> Authorization | None:
-        """None where the account points to the code already. Its own transaction counts before its authorization."""
-        if bytes(self._web3.eth.get_code(self.address)) == pointer_to(self._code):
+        """None if the account points to the code already. Its own transaction counts before its authorization."""
+        eth, signer = self._connection.web3.eth, self.signing.signer
+        if bytes(eth.get_code(signer.address)) == pointer_to(self._code):
             return None
-        nonce = self._web3.eth.get_transaction_count(self.address) + own_transaction
-        return authorize(self._signer, self.chain_id, self._code, nonce)
+        nonce = eth.get_transaction_count(signer.address) + own_transaction
+        return authorize(signer, self._connection.chain_id, self._code, nonce)
+
+
+class SponsoredConnection(Connection):
+    def __init__(self, url: str, account: LocalAccount, code: str, sponsor: Sponsor) -> None:
+        """`code` is the address of the deployed `SponsoredAccount`."""
+        super().__init__(url, account)
+        self.transactions = SponsoredTransactions(self, code, sponsor)

@@ -245,10 +245,10 @@ def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> r
 def chain(url: str, deployment: Deployment) -> facts.Chain:
     """Raises ChainUnreachable."""
     connection = Connection(url)
-    block = connection.block_number()
+    block = connection.blocks.number()
     return facts.Chain(
-        connection.shown_url, connection.chain_id, deployment.chain_id, block, connection.time_of(block),
-        connection.block_seconds(), time.time(),
+        connection.shown_url, connection.chain_id, deployment.chain_id, block, connection.blocks.time_of(block),
+        connection.blocks.seconds(), time.time(),
     )  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def contracts(url: str, deployment: Deployment) -> facts.Contracts:
 def money(url: str, keystore: Path, gas: int, sponsored: bool) -> facts.Money:
     """Raises ChainUnreachable, KeystoreError."""
     connection, account = Connection(url), address_of(keystore)
-    return facts.Money(account, connection.ether_of(account), connection.present_fee(), gas, sponsored)
+    return facts.Money(account, connection.ether_of(account), connection.fees.present(), gas, sponsored)
 
 
 def place(where: Place, is_needed: bool) -> facts.Place:
@@ -328,10 +328,10 @@ def redis(url: str) -> facts.Redis:
 
 def node_key(ledger: Ledger, task: int, account: str, path: Path) -> reach.NodeKey:
     """Raises ChainUnreachable, Refused, TransportKeyInvalid."""
-    index = next((i for i, one in enumerate(ledger.hospitals(task)) if one.node == account), None)
+    index = next((i for i, one in enumerate(ledger.tasks.hospitals(task)) if one.node == account), None)
     if index is None:
         return reach.NodeKey(task, path, None)
-    return reach.NodeKey(task, path, ledger.transport_keys(task)[index] == transport_public_key(path))
+    return reach.NodeKey(task, path, ledger.record.transport_keys(task)[index] == transport_public_key(path))
 
 
 def reader(url: str, deployment: Deployment) -> Ledger:

@@ -338,7 +338,7 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
     own = home.settings
     flower = home.node_settings(task, home.approval(task).place).flower
     try:
-        phase = probes.reader(own.chain_url, Deployment.read(own.deployment)).state(task).phase
+        phase = probes.reader(own.chain_url, Deployment.read(own.deployment)).tasks.state(task).phase
     except ChainError:
         phase = None  # the chain has a finding of its own
     if phase is Phase.ENDED:
@@ -355,7 +355,7 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
 def _node_key_of(home: HospitalHome, task: int) -> Findings:
     own = home.settings
     ledger = probes.reader(own.chain_url, Deployment.read(own.deployment))
-    if ledger.state(task).phase is Phase.ENDED:
+    if ledger.tasks.state(task).phase is Phase.ENDED:
         return []
     return reach.of_node_key(probes.node_key(ledger, task, address_of(own.keystore), own.transport_key))
 

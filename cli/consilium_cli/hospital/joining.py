@@ -42,7 +42,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
     visit = Visit.of(folder)
-    task, state = visit.task(number), visit.ledger.state(number)
+    task, state = visit.task(number), visit.ledger.tasks.state(number)
     console, policy = Console(highlight=False), visit.home.policy()
     print_task(console, task, state)
     print_verdict(console, policy, task.spec, state.operator)
@@ -59,7 +59,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
         raise ConsentError("NotConfirmed", about=f"task {number}")
     approval = Approval(
-        place=visit.ledger.place(number),
+        place=visit.ledger.folder_name(number),
         spec_hash=task.params.spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         superlink=place.superlink,
@@ -70,7 +70,7 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     visit.home.approve(number, approval, authority)
     from consilium_client.hospital.node import HospitalNode
 
-    settings = visit.home.node_settings(number, visit.ledger.place(number))
+    settings = visit.home.node_settings(number, visit.ledger.folder_name(number))
     try:
         with log_to(lambda event, fields: console.print(sentence(event, fields))):
             HospitalNode(settings).join()
@@ -107,14 +107,14 @@ def on_record(folder: Path) -> Ledger:
     """A contract client of this hospital's account, with every transaction in its audit log."""
     settings = HospitalHome.open(folder).settings
     ledger = settings.connect()
-    ledger.connection.witness = AuditLog(settings.home / AUDIT_FILE)
+    ledger.connection.transactions.witness = AuditLog(settings.home / AUDIT_FILE)
     return ledger
 
 
 def leave(folder: Path, number: int, agreed: bool) -> None:
     """Withdraws the approval. The bond and the rewards of an ended task come into the account, another's at its end."""
     visit = Visit.of(folder)
-    state, own = visit.ledger.state(number), visit.own(number)
+    state, own = visit.ledger.tasks.state(number), visit.own(number)
     if own is None:
         visit.home.withdraw(number)
         typer.echo(f"task {number} is no longer approved; this hospital had not joined it")
@@ -133,7 +133,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
             typer.echo(f"left; once task {number} has ended, `consilium hospital leave {number}` brings the bond back")
             return
         ledger = on_record(folder)
-        ledger.release_bond(number, ledger.address)
-        ledger.claim(Role.HOSPITAL)
+        ledger.staking.release_bond(number, ledger.address)
+        ledger.staking.claim(Role.HOSPITAL)
         visit.home.forget(number)
         typer.echo("left; bond released, and what has vested of the rewards is in this hospital's account")

@@ -43,7 +43,7 @@ class Visit(HomeVisit[HospitalHome]):
 
     def own(self, number: int) -> tuple[int, Hospital] | None:
         """This hospital's index in a task, and its entry on the chain; None if it has not joined."""
-        for index, hospital in enumerate(self.ledger.hospitals(number)):
+        for index, hospital in enumerate(self.ledger.tasks.hospitals(number)):
             if hospital.node == self.account:
                 return index, hospital
         return None
@@ -55,13 +55,13 @@ def show_tasks(visit: Visit, every: bool) -> None:
     for column in ("task", "what", "stands in", "bond, pool", "policy"):
         table.add_column(column, overflow="fold")
     hidden = 0
-    for number in range(visit.ledger.task_count(), 0, -1):
-        state = visit.ledger.state(number)
+    for number in range(visit.ledger.tasks.count(), 0, -1):
+        state = visit.ledger.tasks.state(number)
         if state.phase is Phase.ENDED and not every:
             hidden += 1
             continue
-        params = visit.ledger.params(number)
-        joined = f"{stand(state)}\n{len(visit.ledger.hospitals(number))} of {params.max_hospitals} hospitals"
+        params = visit.ledger.tasks.params(number)
+        joined = f"{stand(state)}\n{len(visit.ledger.tasks.hospitals(number))} of {params.max_hospitals} hospitals"
         money = f"{tokens(params.hospital_bond)}\n{tokens(params.pool)}"
         try:
             spec = visit.task(number).spec
@@ -82,7 +82,7 @@ def show_tasks(visit: Visit, every: bool) -> None:
 
 def show_task(visit: Visit, number: int) -> None:
     """Raises as `load_task` does."""
-    task, state = visit.task(number), visit.ledger.state(number)
+    task, state = visit.task(number), visit.ledger.tasks.state(number)
     console = Console(highlight=False)
     print_task(console, task, state)
     _print_membership_here(console, visit.settings, task)
@@ -246,7 +246,7 @@ def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
     for column in ("task", "stands in", "node", "bond", "rewards", "slashed", "last round"):
         table.add_column(column)
     for number in approved:
-        own, state = visit.own(number), visit.ledger.state(number)
+        own, state = visit.own(number), visit.ledger.tasks.state(number)
         node = "runs" if is_running(visit.home.runtime(number)) else "does not run"
         if number in visit.home.left_tasks():
             node = "left"
@@ -256,7 +256,7 @@ def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
         rewards, slashed, last = money_of(visit.ledger, visit.account, number, state)
         table.add_row(str(number), stand(state), node, tokens(own[1].bond), tokens(rewards), tokens(slashed), last)
     console.print(table)
-    stake = visit.ledger.stake_of(visit.account, Role.HOSPITAL)
+    stake = visit.ledger.staking.stake_of(visit.account, Role.HOSPITAL)
     console.print(
         f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)}"
     )

@@ -53,7 +53,7 @@ def try_connections(home: Home[Any, Any]) -> list[Answer]:
     except ChainError as error:
         return [*found, Answer("chain", Result.NO, str(error)), *_store_and_sponsor(settings)]
     found.append(
-        _tried("chain", lambda: f"{ledger.task_count()} tasks on chain {ledger.connection.chain_id} at"
+        _tried("chain", lambda: f"{ledger.tasks.count()} tasks on chain {ledger.connection.chain_id} at"
                f" {ledger.connection.shown_url}")
     )  # fmt: skip
     found.append(_tried("clock", lambda: _clock(ledger)))
@@ -87,7 +87,7 @@ def _tried(what: str, question: Callable[[], str]) -> Answer:
 
 
 def _clock(ledger: Ledger) -> str:
-    skew = round(time.time()) - ledger.connection.now()
+    skew = round(time.time()) - ledger.connection.blocks.now()
     if abs(skew) > SKEW:
         raise _ToDo(
             f"this machine's clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the chain's latest block:"
@@ -99,14 +99,14 @@ def _clock(ledger: Ledger) -> str:
 def _money(ledger: Ledger, settings: HomeSettings, role: Role) -> str:
     account = address_of(settings.keystore)
     wei = ledger.connection.ether_of(account)
-    balance, stake = ledger.balance(account), ledger.stake_of(account, role).active
+    balance, stake = ledger.token.balance(account), ledger.staking.stake_of(account, role).active
     held = f"{tokens(balance)} tokens, {tokens(stake)} staked, {ether(wei)} ether"
     if not wei and _sponsor_of(settings) is None:
         sponsor = ", or name a sponsor in node.toml" if role is Role.HOSPITAL else ""
         raise _ToDo(f"{held}: send {account} some ether for gas{sponsor}")
     if not balance and not stake:
         raise _ToDo(f"{held}: send {account} the tokens of a bond")
-    if role is Role.VOTER and not ledger.is_registered(account, role):
+    if role is Role.VOTER and not ledger.staking.is_registered(account, role):
         raise _ToDo(f"{held}: run `consilium voter register`")
     return held
 

@@ -27,12 +27,12 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     """Raises Unfunded before anything is sent, NotConfirmed."""
     home = VoterHome.open(folder)
     ledger = home.settings.connect()
-    account, staked = ledger.address, ledger.stake_of(ledger.address, Role.VOTER).active
-    is_voter = ledger.is_registered(account, Role.VOTER)
-    now = ledger.commission(account, Role.VOTER)
+    account, staked = ledger.address, ledger.staking.stake_of(ledger.address, Role.VOTER).active
+    is_voter = ledger.staking.is_registered(account, Role.VOTER)
+    now = ledger.staking.commission(account, Role.VOTER)
     typer.echo(
         f"account {account}\n"
-        f"holds   {tokens(ledger.balance(account))} tokens, {ether(ledger.connection.ether())} ether\n"
+        f"holds   {tokens(ledger.token.balance(account))} tokens, {ether(ledger.connection.ether())} ether\n"
         f"staked  {tokens(staked)} tokens as a voter, commission {now / PERCENT:g} %"
     )
     if stake is None:
@@ -44,14 +44,14 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
         return
     _require_funds(ledger, more)
-    cost = GAS * ledger.connection.highest_fee()
+    cost = GAS * ledger.connection.fees.highest()
     typer.echo("\nto do   " + "\n        ".join(to_do))
     typer.echo(f"        for at most {ether(cost)} ether of gas")
     if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
         raise ConsentError("NotConfirmed", about="this voter's stake and key")
     before = ledger.connection.ether()
     registration.register(ledger, stake * TOKEN, bps)
-    left = ledger.stake_of(account, Role.VOTER)
+    left = ledger.staking.stake_of(account, Role.VOTER)
     typer.echo(
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
@@ -75,8 +75,8 @@ def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> lis
 
 def _require_funds(ledger: Ledger, stake: int) -> None:
     """Raises Unfunded."""
-    missing = max(stake - ledger.balance(ledger.address), 0)
-    missing_wei = max(GAS_LIMIT * ledger.connection.highest_fee() - ledger.connection.ether(), 0)
+    missing = max(stake - ledger.token.balance(ledger.address), 0)
+    missing_wei = max(GAS_LIMIT * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise unfunded(ledger.address, missing, missing_wei)
 
@@ -84,15 +84,15 @@ def _require_funds(ledger: Ledger, stake: int) -> None:
 def claim(folder: Path) -> None:
     """Takes a voter's vested rewards, and its bonds of ended tasks, into its account."""
     ledger = VoterHome.open(folder).settings.connect()
-    before, released = ledger.balance(ledger.address), []
-    for task in ledger.tasks_of_voter(ledger.address):
-        if ledger.state(task).phase is Phase.ENDED and ledger.release_bond(task, ledger.address):
+    before, released = ledger.token.balance(ledger.address), []
+    for task in ledger.record.tasks_of_voter(ledger.address):
+        if ledger.tasks.state(task).phase is Phase.ENDED and ledger.staking.release_bond(task, ledger.address):
             released.append(str(task))
-    ledger.claim(Role.VOTER)
-    claimed = ledger.balance(ledger.address) - before
+    ledger.staking.claim(Role.VOTER)
+    claimed = ledger.token.balance(ledger.address) - before
     if released:
         typer.echo(f"bonds of tasks {', '.join(released)} are free")
-    unvested = ledger.unvested(ledger.address, Role.VOTER)
+    unvested = ledger.staking.unvested(ledger.address, Role.VOTER)
     later = f"; {tokens(unvested)} more have not vested yet" if unvested else ""
     typer.echo(f"{tokens(claimed)} tokens of rewards are in the account{later}")
 
@@ -101,9 +101,9 @@ def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) 
     """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
     matured, _ = _mine(ledger, role)
     if matured:
-        before = ledger.balance(ledger.address)
-        ledger.withdraw([one.request for one in matured])
-        typer.echo(f"{tokens(ledger.balance(ledger.address) - before)} tokens of stake are in the account")
+        before = ledger.token.balance(ledger.address)
+        ledger.staking.withdraw([one.request for one in matured])
+        typer.echo(f"{tokens(ledger.token.balance(ledger.address) - before)} tokens of stake are in the account")
     if whole_tokens is not None:
         _start(ledger, role, whole_tokens * TOKEN, agreed)
     _, waiting = _mine(ledger, role)
@@ -115,20 +115,20 @@ def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) 
 
 def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
     """The matured and the unmatured unbondings of a node's own stake."""
-    now = ledger.connection.now()
-    own = [one for one in ledger.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
+    now = ledger.connection.blocks.now()
+    own = [one for one in ledger.staking.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
     return [one for one in own if one.matures_at <= now], [one for one in own if one.matures_at > now]
 
 
 def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
-    stake = ledger.stake_of(ledger.address, role)
+    stake = ledger.staking.stake_of(ledger.address, role)
     words = (
         f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens are unstaked, and earn no more."
         f" Until they mature a slash reaches them. {tokens(stake.locked)} are locked in tasks until these end."
     )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
         raise ConsentError("NotConfirmed", about="this node's stake")
-    if not ledger.unstake(role, amount):
+    if not ledger.staking.unstake(role, amount):
         typer.echo("nothing of its own is staked here")
 
 

@@ -54,6 +54,6 @@ def said(names: Sequence[str] | str) -> str:
 def money_of(ledger: Ledger, account: str, number: int, state: TaskState) -> tuple[int, int, str]:
     """An account's rewards and slashes over a task's ended rounds, and the reason of the latest payout."""
     over = state.round + (state.phase is Phase.ENDED)
-    payouts = [ledger.explain(number, round_, account) for round_ in range(STATISTICS_ROUND, over)]
+    payouts = [ledger.tasks.explain(number, round_, account) for round_ in range(STATISTICS_ROUND, over)]
     last = payouts[-1].reason.name.lower().replace("_", " ") if payouts else "–"
     return sum(p.reward for p in payouts), sum(p.slash for p in payouts), last

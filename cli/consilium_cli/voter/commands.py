@@ -214,8 +214,8 @@ def open_evaluation(
 
     visited = VoterHome.open(home)
     ledger = visited.settings.connect()
-    folder, place = visited.folder, ledger.place(task)
-    path = ballot_path(folder, place, round_, ledger.round_state(task, round_).seat_seed)
+    folder, place = visited.folder, ledger.folder_name(task)
+    path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
     opening = opened(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
     write_private_file(out, opening.model_dump_json(indent=1))
     typer.echo(

@@ -35,13 +35,13 @@ class Visit(HomeVisit[VoterHome]):
     def objections(self, task: JoinedTask, operator: str) -> list[str]:
         """The node's reasons not to join a task, in words. Raises PolicyInvalid, ApprovalInvalid."""
         found = self.home.policy().objections(task.spec, operator)
-        settings = self.home.node_settings(task.number, self.ledger.place(task.number))
+        settings = self.home.node_settings(task.number, self.ledger.folder_name(task.number))
         try:
             model_of(task.spec).require_installed()
             read_examples(settings.data, task.spec.data, settings.mapping, allow_one_class=False)
         except (DataError, ModelError) as error:
             found.append(str(error))
-        free = self.ledger.stake_of(self.account, Role.VOTER).free
+        free = self.ledger.staking.stake_of(self.account, Role.VOTER).free
         if free < task.params.voter_bond:
             found.append(f"{tokens(free)} tokens of stake are free: `consilium voter register --stake` stakes more")
         return found
@@ -53,13 +53,13 @@ def show_tasks(visit: Visit, every: bool) -> None:
     for column in ("task", "what", "stands in", "bond, pool", "this node"):
         table.add_column(column, overflow="fold")
     hidden = 0
-    for number in range(visit.ledger.task_count(), 0, -1):
-        state, voters = visit.ledger.state(number), visit.ledger.voters(number)
+    for number in range(visit.ledger.tasks.count(), 0, -1):
+        state, voters = visit.ledger.tasks.state(number), visit.ledger.tasks.voters(number)
         is_in = visit.account in [voter.node for voter in voters]
         if not every and (state.phase is Phase.ENDED or not (is_in or state.phase is Phase.JOINING)):
             hidden += 1
             continue
-        params = visit.ledger.params(number)
+        params = visit.ledger.tasks.params(number)
         joined = f"{stand(state)}\n{len(voters)} of {params.max_voters} voters"
         money = f"{tokens(params.voter_bond)}\n{tokens(params.pool)}"
         try:
@@ -91,7 +91,7 @@ def use_table(visit: Visit, number: int, data: Path, mapping: Path | None) -> No
     """Raises as `load_task` and `read_examples` do: then nothing is changed."""
     rows = read_examples(data, visit.task(number).spec.data, mapping, allow_one_class=False).rows
     own = OwnTable(data=data.absolute(), mapping=mapping and mapping.absolute())
-    visit.home.use_table(visit.ledger.place(number), own)
+    visit.home.use_table(visit.ledger.folder_name(number), own)
     typer.echo(f"task {number} is judged on {data}, {rows} rows; a node that is in it already reads it once restarted")
 
 
@@ -111,7 +111,7 @@ def show_status(folder: Path) -> None:
         console.print("\nthe chain does not answer: the tasks' state is unknown")
         return
     visit = Visit.of(folder)
-    tasks = visit.ledger.tasks_of_voter(visit.account)
+    tasks = visit.ledger.record.tasks_of_voter(visit.account)
     if tasks:
         _show_judged(console, visit, tasks)
     else:
@@ -124,12 +124,12 @@ def _show_judged(console: Console, visit: Visit, tasks: list[int]) -> None:
     for column in ("task", "stands in", "seat", "bond", "rewards", "slashed", "last round"):
         table.add_column(column)
     for number in reversed(tasks):
-        state, voters = visit.ledger.state(number), visit.ledger.voters(number)
+        state, voters = visit.ledger.tasks.state(number), visit.ledger.tasks.voters(number)
         index = [voter.node for voter in voters].index(visit.account)
         rewards, slashed, last = money_of(visit.ledger, visit.account, number, state)
         seat = "–"
         if state.phase in (Phase.SCORING, Phase.REVEALING):
-            seat = _seat(visit, number, state, visit.ledger.round_state(number, state.round), index)
+            seat = _seat(visit, number, state, visit.ledger.tasks.round_state(number, state.round), index)
         bond = tokens(voters[index].bond)
         table.add_row(str(number), stand(state), seat, bond, tokens(rewards), tokens(slashed), last)
     console.print(table)
@@ -143,14 +143,17 @@ def _seat(visit: Visit, number: int, state: TaskState, round_state: RoundState, 
         return "not yet known" if state.phase is Phase.SCORING else "none"
     if round_state.revealed >> index & 1:
         return "revealed"
-    path = ballot_path(visit.home.folder, visit.ledger.place(number), state.round, round_state.seat_seed)
+    path = ballot_path(visit.home.folder, visit.ledger.folder_name(number), state.round, round_state.seat_seed)
     return "committed, to be revealed" if path.exists() else "[red]committed, and the ballot is not here[/red]"
 
 
 def _show_money(console: Console, visit: Visit) -> None:
     ledger, account = visit.ledger, visit.account
-    stake, claimable = ledger.stake_of(account, Role.VOTER), ledger.claimable(account, account, Role.VOTER)
+    stake, claimable = (
+        ledger.staking.stake_of(account, Role.VOTER),
+        ledger.staking.claimable(account, account, Role.VOTER),
+    )
     console.print(
         f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)};"
-        f" rewards to claim {tokens(claimable)}, not vested yet {tokens(ledger.unvested(account, Role.VOTER))}"
+        f" rewards to claim {tokens(claimable)}, not vested yet {tokens(ledger.staking.unvested(account, Role.VOTER))}"
     )

@@ -34,27 +34,27 @@ class Context:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
         audit = AuditLog(settings.home / AUDIT_FILE)
         ledger = settings.connect()
-        ledger.connection.witness = audit
-        name = ledger.place(settings.task)
+        ledger.connection.transactions.witness = audit
+        name = ledger.folder_name(settings.task)
         store = ArtifactStore(settings.artifacts, passing=settings.home / CACHE / name)
         task = load_task(ledger, store, settings.task)
         return cls(settings, audit, ledger, store, task, Membership(ledger, settings.task, Role.HOSPITAL), name)
 
     def view(self) -> View:
         """The task as the chain has it now. Raises ChainUnreachable."""
-        state, params = self.ledger.state(self.task.number), self.task.params
+        state, params = self.ledger.tasks.state(self.task.number), self.task.params
         return View(
             state,
-            self.ledger.round_state(self.task.number, state.round),
-            self.ledger.connection.now(),
+            self.ledger.tasks.round_state(self.task.number, state.round),
+            self.ledger.connection.blocks.now(),
             masked=params.masked,
             publish_window=params.publish_window,
         )
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotDealt."""
-        cohorts = self.ledger.round_state(self.task.number, round_).cohorts
-        found = (self.ledger.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
+        cohorts = self.ledger.tasks.round_state(self.task.number, round_).cohorts
+        found = (self.ledger.tasks.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
         cohort = next((cohort for cohort in found if cohort >> self.membership.index & 1), 0)
         if not cohort:
             raise NodeError("NotDealt", round=round_)

@@ -30,7 +30,7 @@ class Dispute:
         try:
             shown = statement(step, round_, view.round)
             if shown:
-                receipt = ledger.testify(self._context.task.number, round_, step, shown)
+                receipt = ledger.hospital.testify(self._context.task.number, round_, step, shown)
                 emit("testified", round=round_, step=step, bytes=len(shown), gas=receipt.gas_used)
             else:
                 emit("nothing-to-show", round=round_, step=step)
@@ -49,11 +49,11 @@ class Dispute:
         cohort = self._context.cohort(round_)
         accusation = next(
             accused.accusation
-            for number, accused in ledger.accusations(task, round_).items()
-            if ledger.cohort_members(task, round_, number) == cohort
+            for number, accused in ledger.record.accusations(task, round_).items()
+            if ledger.tasks.cohort_members(task, round_, number) == cohort
         )
         accused = Accused(round_, cohort, cohort & round_state.survivors, accusation, len(update.blobs))
         if step == 0:
             return masking.points(accused, index, update.seed)
-        points, _ = ledger.testimonies(task, round_)
+        points, _ = ledger.record.testimonies(task, round_)
         return masking.agreements(accused, index, update.seed, points)

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 import numpy as np
-from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import RoundState
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import to_eip2537
@@ -51,7 +51,7 @@ class Hooks:
                 "ApprovalStale", task=self.task.number, why=f"has keccak256 {approved}, and the chain names {found}"
             )
         policy = read_policy(self.settings.policy, Policy)
-        policy.require(self.task.spec, self.ledger.state(self.task.number).operator)
+        policy.require(self.task.spec, self.ledger.tasks.state(self.task.number).operator)
         return policy
 
     def read_data(self) -> Examples:
@@ -70,7 +70,7 @@ class Hooks:
     def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
         """A commitment to each blob, and a KZG proof at the challenge that binds them to this hospital and round."""
         commitments = [commit(blob) for blob in blobs]
-        challenge = self.ledger.challenge(self.task.number, round_, self.ledger.address, commitments)
+        challenge = self.ledger.messages.challenge(self.task.number, round_, self.ledger.address, commitments)
         points = b"".join(to_eip2537(commitment) for commitment in commitments)
         return CommittedUpdate(points, open_combined(blobs, challenge))
 

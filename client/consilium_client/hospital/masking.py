@@ -69,7 +69,7 @@ class Masking:
         """Raises SealingKeyLost if this hospital announced another key than it has: it could open nothing. If the block
         with its joining is gone meanwhile, nothing is announced yet.
         """
-        if self._ledger.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
+        if self._ledger.record.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
             raise NodeError("SealingKeyLost", path=self._key_file)
 
     def forget(self) -> None:

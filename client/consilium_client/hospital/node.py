@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
-from consilium_chain.ledger.ledger import NO_KEY
+from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_core.logs import emit
 from consilium_zk.kzg import setup
 
@@ -67,9 +67,9 @@ class HospitalNode(Hooks):
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             sealing_key = masking.sealing_key if masking else NO_KEY
-            self.ledger.join_as_hospital(self.task.number, self.training.examples.rows, key, sealing_key, stake=bond)
+            self.ledger.hospital.join(self.task.number, self.training.examples.rows, key, sealing_key, stake=bond)
         index = membership.require()
-        if masking and not has_ended(self.ledger.state(self.task.number)):
+        if masking and not has_ended(self.ledger.tasks.state(self.task.number)):
             masking.require_key(index)
         emit("joined", role="hospital", index=index, rows=self.training.examples.rows)
         setup()  # while others join
@@ -84,9 +84,9 @@ class HospitalNode(Hooks):
 
     def _take_part(self) -> None:
         with self.link:
-            patiently = patient_turns()
+            patiently = retry_policy()
             while Step.STOP not in patiently(self.poll):
-                self._block = patiently(self.ledger.connection.next_block, self._block)
+                self._block = patiently(self.ledger.connection.blocks.wait_after, self._block)
 
     def poll(self) -> tuple[Step, ...]:
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
@@ -132,10 +132,10 @@ class HospitalNode(Hooks):
             emit("round-failed", round=view.state.round, error=name_of(error))
 
     def _resume(self, view: View) -> None:
-        if not self.ledger.hospitals(self.task.number)[self.index].bond:
+        if not self.ledger.tasks.hospitals(self.task.number)[self.index].bond:
             return
         try:
-            self.ledger.resume(self.task.number)
+            self.ledger.hospital.resume(self.task.number)
             emit("resumed", round=view.state.round)
         except (Refused, TransactionRejected) as error:
             tell_failed(self.ledger, error, "not-resumed", round=view.state.round)
@@ -163,21 +163,21 @@ class HospitalNode(Hooks):
                 return True
             if Step.TICK in due:
                 self._tick()
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         return False
 
     def _tick(self) -> None:
         """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
         try:
-            self.ledger.tick(self.task.number)
+            self.ledger.phases.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=name_of(error))
 
     def leave(self) -> bool:
         """Takes the bond and the rewards; False where the block that ended the task is gone."""
         try:
-            self.ledger.release_bond(self.task.number, self.ledger.address)
-            self.ledger.claim(Role.HOSPITAL)
+            self.ledger.staking.release_bond(self.task.number, self.ledger.address)
+            self.ledger.staking.claim(Role.HOSPITAL)
         except Refused as error:
             if error.name != "WrongPhase":
                 raise
@@ -187,5 +187,5 @@ class HospitalNode(Hooks):
             tell_failed(self.ledger, error, "not-claimed")
         self.updates.forget()
         self.context.store.forget()
-        emit("left", role="hospital", balance=str(self.ledger.balance(self.ledger.address)))
+        emit("left", role="hospital", balance=str(self.ledger.token.balance(self.ledger.address)))
         return True

@@ -92,6 +92,6 @@ class RelayLink:
             own = transport_public_key(path)
         except TransportKeyError as error:
             return str(error)
-        if context.ledger.transport_keys(context.task.number).get(context.membership.index, own) == own:
+        if context.ledger.record.transport_keys(context.task.number).get(context.membership.index, own) == own:
             return None
         return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"

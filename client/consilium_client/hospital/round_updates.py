@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from consilium_chain.errors import Refused, TransactionRejected
-from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.messages import ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
@@ -96,7 +96,7 @@ class RoundUpdates:
                     return None
                 update = self._make(self.work, cohort)
             if self._context.settings.commits == "relayed":
-                now = self._ledger.connection.now()
+                now = self._ledger.connection.blocks.now()
                 self.work.send_at = now + (view.state.deadline - now) // 2
             self.work.update = update
             return update
@@ -111,7 +111,7 @@ class RoundUpdates:
         seed = secrets.token_bytes(BYTES_PER_SEED)
         shares = self.secret_shares(work.number, seed, cohort)
         committed = replace(self._hooks.committed(work.number, blobs), dealing=shares)
-        update = PendingUpdate(self._ledger.sign_update(self._task, work.number, committed), blobs, seed)
+        update = PendingUpdate(self._ledger.hospital.sign_update(self._task, work.number, committed), blobs, seed)
         self.pending.write(work.number, update)
         return update
 
@@ -144,7 +144,7 @@ class RoundUpdates:
         signed, shares = work.update.signed, self.secret_shares(round_, work.update.seed)
         own = CommittedUpdate(signed.points, signed.opening, shares)
         try:
-            receipt = self._ledger.commit_update(self._task, round_, own)
+            receipt = self._ledger.hospital.commit_update(self._task, round_, own)
         except (Refused, TransactionRejected) as error:
             # Relayed meanwhile: the next look tells.
             if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
@@ -160,22 +160,22 @@ class RoundUpdates:
         """The weighted blobs, masked unless the task says otherwise, of the update that is committed on chain."""
         if not self._is_committed(round_):
             return RoundReply(ReplyCode.SAT_OUT)
-        committed = self._ledger.points_of(self._task, round_, self._ledger.address)
+        committed = self._ledger.record.points_of(self._task, round_, self._ledger.address)
         if committed not in (None, update.signed.compressed):  # this home is an older copy, and lacks the other update
             raise NodeError("PendingUpdateLost", round=round_)
-        weight = 1 if round_ == STATISTICS_ROUND else self._ledger.hospitals(self._task)[self._index].weight
+        weight = 1 if round_ == STATISTICS_ROUND else self._ledger.tasks.hospitals(self._task)[self._index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))
         if self.masking is None:
             return RoundReply(ReplyCode.OK, weighted)
         of = round_, self._context.cohort(round_), self._index
         masked = self._hooks.uploaded(round_, list(self.masking.masked(*of, update.seed, weighted)))
-        signed = self._ledger.sign_statement(self._task, round_, self.masking.statement(*of, masked))
+        signed = self._ledger.hospital.sign_statement(self._task, round_, self.masking.statement(*of, masked))
         return RoundReply(ReplyCode.OK, masked, signed.to_wire())
 
     def unmask(self, round_: int, update: PendingUpdate) -> RoundReply:
         """The answer that takes the masks from the sum of the survivors that the chain has fixed."""
-        survivors = self._ledger.round_state(self._task, round_).survivors
+        survivors = self._ledger.tasks.round_state(self._task, round_).survivors
         if self.masking is None or not survivors >> self._index & 1 or not self._is_committed(round_):
             return RoundReply(ReplyCode.SAT_OUT)
         cohort = self._context.cohort(round_)
@@ -183,4 +183,4 @@ class RoundUpdates:
         return RoundReply(ReplyCode.ANSWERED, body=body)
 
     def _is_committed(self, round_: int) -> bool:
-        return bool(self._ledger.round_state(self._task, round_).committed >> self._index & 1)
+        return bool(self._ledger.tasks.round_state(self._task, round_).committed >> self._index & 1)

@@ -86,8 +86,8 @@ class ExactStatisticsRecord:
         """Raises StatisticsUnknown where the chain has exact statistics of this account that this record lacks:
         the file was restored from an older copy, or is gone."""
         known = self.tasks()
-        for task, round_ in ledger.rounds_committed(ledger.address):
-            place = ledger.place(task)
+        for task, round_ in ledger.record.rounds_committed(ledger.address):
+            place = ledger.folder_name(task)
             if round_ == STATISTICS_ROUND and place not in known and _may_be_exact(ledger, store, task):
                 raise ExactStatisticsError("StatisticsUnknown", path=self._file.path, task=place)
 
@@ -139,6 +139,6 @@ def _require_new(earlier: Sequence[Given], new: Given) -> bool:
 
 def _may_be_exact(ledger: Ledger, store: ArtifactStore, task: int) -> bool:
     try:
-        return parse_task_spec(store.get_file(ledger.params(task).spec_hash)).statistics == "exact"
+        return parse_task_spec(store.get_file(ledger.tasks.params(task).spec_hash)).statistics == "exact"
     except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid):
         return True

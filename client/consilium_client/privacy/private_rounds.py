@@ -44,13 +44,13 @@ class PrivateRounds:
         charged = self._accountant.charges()
         known = {charge.key for charge in charged}
         lacking: dict[int, list[int]] = defaultdict(list)
-        for task, round_ in ledger.rounds_committed(ledger.address):
-            if round_ != STATISTICS_ROUND and (ledger.place(task), round_) not in known:
+        for task, round_ in ledger.record.rounds_committed(ledger.address):
+            if round_ != STATISTICS_ROUND and (ledger.folder_name(task), round_) not in known:
                 lacking[task].append(round_)
         for task, rounds in lacking.items():
-            place = ledger.place(task)
+            place = ledger.folder_name(task)
             try:
-                spec = parse_task_spec(store.get_file(ledger.params(task).spec_hash))
+                spec = parse_task_spec(store.get_file(ledger.tasks.params(task).spec_hash))
             except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
                 if self._own is not None:
                     raise PrivacyError(

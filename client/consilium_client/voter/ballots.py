@@ -80,8 +80,8 @@ class Ballots:
         self._unkept: tuple[Path, Ballot] | None = None  # it could not be written where it belongs
 
     def path(self, round_: int) -> Path:
-        seed = self._ledger.round_state(self._task, round_).seat_seed
-        return ballot_path(self._home, self._ledger.place(self._task), round_, seed)
+        seed = self._ledger.tasks.round_state(self._task, round_).seat_seed
+        return ballot_path(self._home, self._ledger.folder_name(self._task), round_, seed)
 
     def kept(self, round_: int) -> Ballot:
         """Raises BallotLost, and OSError where it cannot be read now."""

@@ -88,7 +88,7 @@ class Opening(_Part):
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
     """The seed of the draw of a voter's batches. Raises RecordIncomplete before the round has ended."""
     contract, own = (bytes.fromhex(account.removeprefix("0x")) for account in (ledger.deployment.tasks, voter))
-    return draw_seed(ledger.ending_hash(task, round_), ledger.connection.chain_id, contract, task, round_, own)
+    return draw_seed(ledger.record.ending_hash(task, round_), ledger.connection.chain_id, contract, task, round_, own)
 
 
 def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Opening:

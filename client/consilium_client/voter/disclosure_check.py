@@ -60,18 +60,21 @@ def audit(ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool = Fal
 
 def _ballot(ledger: Ledger, opening: Opening) -> Finding:
     task, round_, voter = opening.task, opening.round, opening.voter
-    committed, scores = ledger.committed_ballot(task, round_, voter), ledger.revealed_scores(task, round_, voter)
+    committed, scores = (
+        ledger.record.committed_ballot(task, round_, voter),
+        ledger.record.revealed_scores(task, round_, voter),
+    )
     if committed is None or scores is None:
         missing = "committed to no ballot" if committed is None else "has not revealed its ballot"
         return Finding(Name.BALLOT, False, f"{voter} {missing} in round {round_}")
     salt = ballot_salt(opening.root, opening.blinding)
-    if ledger.score_commitment(task, round_, scores, salt, voter) != committed:
+    if ledger.tasks.score_commitment(task, round_, scores, salt, voter) != committed:
         return Finding(Name.BALLOT, False, "root and blinding do not give the salt that the ballot was committed with")
     return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before anybody revealed")
 
 
 def _rows(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
-    committed = ledger.held_out_root(opening.task, opening.voter)
+    committed = ledger.record.held_out_root(opening.task, opening.voter)
     count = len(judge.rows)
     if committed is None:
         return Finding(Name.ROWS, False, f"{opening.voter} committed to no rows before it joined the task")
@@ -106,7 +109,7 @@ def _evaluation(
     ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
 ) -> Iterator[Finding]:
     """Runs each model once, for both findings. `batches`: ascending; none if they are not those drawn."""
-    state = ledger.round_state(opening.task, opening.round)
+    state = ledger.tasks.round_state(opening.task, opening.round)
     chosen = [batch.index for batch in batches]
     worths: dict[int, float] = {}
     made: list[list[NDArray[np.float64]]] = [[] for _ in batches]
@@ -122,7 +125,7 @@ def _evaluation(
     if drawn_only:
         yield Finding(Name.SCORES, None, "left out: only the drawn batches were evaluated")
         return
-    shown = ledger.revealed_scores(opening.task, opening.round, opening.voter)
+    shown = ledger.record.revealed_scores(opening.task, opening.round, opening.voter)
     if shown is None:
         yield Finding(Name.SCORES, None, "none were revealed")
         return

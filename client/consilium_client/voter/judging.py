@@ -17,7 +17,7 @@ from consilium_chain.errors import ChainUnreachable, Refused, TransactionRejecte
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rounds.machine import Step, has_ended, is_joining
-from consilium_chain.rpc.retry import LONGEST_WAIT, patient_turns
+from consilium_chain.rpc.retry import LONGEST_WAIT, retry_policy
 from consilium_core.logs import about, emit
 
 from consilium_client.errors import ConsentError
@@ -89,15 +89,15 @@ class Voter:
     def run(self) -> None:
         """Judges until the process is told to stop. Raises NotRegistered, AlreadyRunning."""
         with running_alone(self.home.folder):
-            patient_turns()(self._begin)
+            retry_policy()(self._begin)
             while True:
-                patient_turns()(self._poll)
+                retry_policy()(self._poll)
 
     def run_one(self, task: int) -> None:
         """Judges one task until it ends. Raises also what is wrong with it."""
         with running_alone(self.home.folder):
             self._require_registered()
-            if task not in self.ledger.tasks_of_voter(self.ledger.address):
+            if task not in self.ledger.record.tasks_of_voter(self.ledger.address):
                 self._require_allowed(task)
             with about(task=task):
                 self._start(task)
@@ -105,21 +105,21 @@ class Voter:
             while not judge.ended:
                 if judge.fault is not None:
                     raise judge.fault
-                patient_turns()(self._look)
+                retry_policy()(self._look)
 
     def _begin(self) -> None:
         """Collects what has vested, and goes on with what it is in."""
         self._require_registered()
         with suppress(Refused, TransactionRejected):  # whatever keeps it from that, `claim` says
-            self.ledger.claim(Role.VOTER)
-        for task in self.ledger.tasks_of_voter(self.ledger.address):
+            self.ledger.staking.claim(Role.VOTER)
+        for task in self.ledger.record.tasks_of_voter(self.ledger.address):
             if task not in self._judges and not self._is_over(task):
                 with about(task=task):
                     self._start(task)
-        emit("watching", tasks=self.ledger.task_count(), judged=len(self._judges))
+        emit("watching", tasks=self.ledger.tasks.count(), judged=len(self._judges))
 
     def _poll(self) -> None:
-        for task in range(self._seen + 1, self.ledger.task_count() + 1):
+        for task in range(self._seen + 1, self.ledger.tasks.count() + 1):
             if task not in self._judges:
                 self._aside[task] = _Aside()
             self._seen = task
@@ -135,11 +135,11 @@ class Voter:
             if judge.ended:
                 del self._judges[task]
             judge.look()
-        self._block = self.ledger.connection.next_block(self._block, LOOK_ANYWAY)
+        self._block = self.ledger.connection.blocks.wait_after(self._block, LOOK_ANYWAY)
 
     def _consider(self, task: int, aside: _Aside) -> None:
         """Joins, or says once why not."""
-        if not is_joining(self.ledger.state(task)):
+        if not is_joining(self.ledger.tasks.state(task)):
             del self._aside[task]
             return
         try:
@@ -157,24 +157,24 @@ class Voter:
     def _require_allowed(self, task: int) -> None:
         """Raises PolicyInvalid, NotAllowed, TooManyTasks, and what reading the task raises."""
         policy = self.home.policy()
-        policy.require(load_task(self.ledger, self.store, task).spec, self.ledger.state(task).operator)
+        policy.require(load_task(self.ledger, self.store, task).spec, self.ledger.tasks.state(task).operator)
         if len(self._judges) >= policy.max_tasks:
             raise ConsentError("TooManyTasks", task=task, at_most=policy.max_tasks)
 
     def _start(self, task: int) -> None:
-        node = self._kind(self.home.node_settings(task, self.ledger.place(task)), self.ledger)
+        node = self._kind(self.home.node_settings(task, self.ledger.folder_name(task)), self.ledger)
         node.join()
         self._judges[task] = _Judge(node)
 
     def _is_over(self, task: int) -> bool:
         """True if it has ended, and left nothing of this account's behind."""
-        bonds = (voter.bond for voter in self.ledger.voters(task) if voter.node == self.ledger.address)
-        return has_ended(self.ledger.state(task)) and not any(bonds)
+        bonds = (voter.bond for voter in self.ledger.tasks.voters(task) if voter.node == self.ledger.address)
+        return has_ended(self.ledger.tasks.state(task)) and not any(bonds)
 
     def _require_registered(self) -> None:
         """Raises NotRegistered."""
         address = self.ledger.address
-        if not self.ledger.is_registered(address, Role.VOTER):
+        if not self.ledger.staking.is_registered(address, Role.VOTER):
             raise ConsentError("NotRegistered", account=address, why="is no voter yet")
         if not has_key(self.ledger):
             raise ConsentError(

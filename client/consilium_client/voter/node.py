@@ -77,7 +77,7 @@ class VoterNode:
             raise ValueError("a voter needs an account")
         self.key = voter_key(self.ledger.connection.account)
         self.public_key = public_key(self.key)
-        passing = settings.home / CACHE / ledger.place(settings.task)
+        passing = settings.home / CACHE / ledger.folder_name(settings.task)
         self.store = ArtifactStore(settings.artifacts, passing=passing)
         self.membership = Membership(ledger, self.number, Role.VOTER)
         self.ballots = Ballots(settings.home, ledger, self.number)
@@ -118,11 +118,11 @@ class VoterNode:
         if is_new:
             model_of(self.task.spec).require_installed()
             rows, bond = self.examples.rows, self.task.params.voter_bond
-            free = self.ledger.stake_of(self.ledger.address, Role.VOTER).free
+            free = self.ledger.staking.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
                 raise ConsentError("StakeTooSmall", task=self.number, bond=tokens(bond), free=tokens(free))
             self._commit_held_out()
-            self.ledger.join_as_voter(self.number)
+            self.ledger.voter.join(self.number)
         index = self.membership.require()
         if is_new:
             emit("joined", role="voter", index=index, rows=rows)
@@ -131,10 +131,10 @@ class VoterNode:
 
     def _commit_held_out(self) -> None:
         """Commits on chain to the rows it will judge by, unless it did before: nobody can choose them afterwards."""
-        secret = held_out_secret(self.settings.home, self.ledger.place(self.number))
+        secret = held_out_secret(self.settings.home, self.ledger.folder_name(self.number))
         root = held_out_root(secret, self.judge.rows)
-        if self.ledger.held_out_root(self.number, self.ledger.address) != root:
-            self.ledger.commit_held_out(root)
+        if self.ledger.record.held_out_root(self.number, self.ledger.address) != root:
+            self.ledger.voter.commit_held_out(root)
 
     @property
     def index(self) -> int:
@@ -149,9 +149,9 @@ class VoterNode:
         node that lags behind the one that told of the phase refuses, too. The chain says which steps are done, not
         this process: a reorganisation undoes them.
         """
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         self._payouts.tell(state)
-        view = View(state, self.ledger.round_state(self.number, state.round))
+        view = View(state, self.ledger.tasks.round_state(self.number, state.round))
         party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
         due = next_steps(view, party)
         for step in due:
@@ -175,7 +175,7 @@ class VoterNode:
             if self._is_first(round_, step, "disk"):
                 emit("round-failed", round=round_, error=name_of(error))
         except ROUND_ERRORS as error:
-            now = self.ledger.state(self.number), self.ledger.round_state(self.number, round_)
+            now = self.ledger.tasks.state(self.number), self.ledger.tasks.round_state(self.number, round_)
             if now == (view.state, view.round):  # else it may be of blocks that are gone
                 emit("round-failed", round=round_, error=name_of(error))
                 self._given_up.add((round_, step))
@@ -188,29 +188,29 @@ class VoterNode:
     def leave(self) -> None:
         """Takes an ended task's bond back, and collects the part of the rewards that has vested."""
         try:
-            self.ledger.release_bond(self.number, self.ledger.address)
-            self.ledger.claim(Role.VOTER)
+            self.ledger.staking.release_bond(self.number, self.ledger.address)
+            self.ledger.staking.claim(Role.VOTER)
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
             tell_failed(self.ledger, error, "not-claimed")
         self.store.forget()
-        emit("left", role="voter", balance=str(self.ledger.balance(self.ledger.address)))
+        emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
 
     def _stand_down(self, state: TaskState, round_state: RoundState) -> None:
-        self.ledger.stand_down(self.number, state.round)
+        self.ledger.voter.stand_down(self.number, state.round)
         emit("sits-out", round=state.round, why="paused")
 
     def _score(self, state: TaskState, round_state: RoundState) -> None:
-        message = self.ledger.ticket_message(self.task.number, state.round, round_state.seat_seed)
+        message = self.ledger.messages.ticket(self.task.number, state.round, round_state.seat_seed)
         ticket = sign_ticket(self.key, message)
-        bond = self.ledger.voters(self.task.number)[self.index].bond
+        bond = self.ledger.tasks.voters(self.task.number)[self.index].bond
         if draw(ticket) >= seat_threshold(self.task.params.seats, bond, round_state.seat_weight):
-            self.ledger.stand_down(self.task.number, state.round)
+            self.ledger.voter.stand_down(self.task.number, state.round)
             emit("stood-down", round=state.round)
             return
         started = time.monotonic()
         ballot = self.ballots.of(state.round, lambda: (self._judged(state, round_state), self._fingerprints))
-        commitment = self.ledger.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
-        receipt = self.ledger.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
+        commitment = self.ledger.tasks.score_commitment(self.task.number, state.round, ballot.scores, ballot.salt)
+        receipt = self.ledger.voter.commit_scores(self.task.number, state.round, self.public_key, ticket, commitment)
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
@@ -223,13 +223,13 @@ class VoterNode:
             except (MismatchError, EvidenceMalformed) as error:
                 fault = name_of(error)
             except UNREADABLE as error:
-                if patience_is_over(state, params.score_window, self.ledger.connection.now()):
+                if patience_is_over(state, params.score_window, self.ledger.connection.blocks.now()):
                     # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
                     fault = name_of(error)
                 else:
-                    block = self.ledger.connection.next_block(block)
+                    block = self.ledger.connection.blocks.wait_after(block)
         emit("does-not-match", round=state.round, error=fault)
         return (DOES_NOT_MATCH,) * ballot_size(params, state.round, round_state.cohorts)
 
@@ -266,5 +266,5 @@ class VoterNode:
         self.reveal(self.ballots.kept(state.round))
 
     def reveal(self, ballot: Ballot) -> None:
-        self.ledger.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
+        self.ledger.voter.reveal_scores(self.number, ballot.round, ballot.scores, ballot.salt)
         emit("revealed", round=ballot.round)

@@ -11,7 +11,7 @@ from eth_utils.crypto import keccak
 
 def has_key(ledger: Ledger) -> bool:
     """True if the ledger's account is registered with the BLS key that its own key gives."""
-    return ledger.voter_key_hash(ledger.address) == keccak(public_key(voter_key(ledger.connection.signer)))
+    return ledger.staking.voter_key_hash(ledger.address) == keccak(public_key(voter_key(ledger.connection.signer)))
 
 
 def register(ledger: Ledger, stake: int, commission_bps: int) -> None:
@@ -19,7 +19,7 @@ def register(ledger: Ledger, stake: int, commission_bps: int) -> None:
 
     A step that is done already costs nothing.
     """
-    active = ledger.stake_of(ledger.address, Role.VOTER).active
-    ledger.register_node(Role.VOTER, max(stake - active, 0), commission_bps)
+    active = ledger.staking.stake_of(ledger.address, Role.VOTER).active
+    ledger.staking.register(Role.VOTER, max(stake - active, 0), commission_bps)
     if not has_key(ledger):
-        ledger.register_voter_key(voter_key(ledger.connection.signer))
+        ledger.voter.register_key(voter_key(ledger.connection.signer))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.errors import Refused
-from consilium_chain.ledger.ledger import CommittedUpdate
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.settings import read_settings
 from consilium_client.data.examples import Examples
@@ -102,7 +102,7 @@ class Colluder(HospitalNode):
         guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opening.proof)
         rogue = CommittedUpdate(to_eip2537(first) + honest.points[BYTES_PER_EIP2537_G1:], guess)
         try:
-            self.ledger.commit_update(self.task.number, round_, rogue, force=True)
+            self.ledger.hospital.commit_update(self.task.number, round_, rogue, force=True)
         except Refused as error:
             emit("refused", call=error.call, error=error.name, round=round_)
             raise
@@ -111,11 +111,11 @@ class Colluder(HospitalNode):
     def _others(self, round_: int) -> list[list[Commitment]]:
         """The other members' commitments, once they are all there or a while has passed."""
         for _ in range(PATIENCE):
-            state = self.ledger.round_state(self.task.number, round_)
+            state = self.ledger.tasks.round_state(self.task.number, round_)
             if state.committed == state.members & ~(1 << self.index):
                 break
             time.sleep(0.2)
-        return list(self.ledger.committed_points(self.task.number, round_).values())
+        return list(self.ledger.record.committed_points(self.task.number, round_).values())
 
 
 class CheatingAggregator(Aggregator):

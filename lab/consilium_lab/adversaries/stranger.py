@@ -48,19 +48,19 @@ class Worst(WorstCalls):
         self._before_joining()
         self._join()
         seen, block = None, 0
-        while (state := self.ledger.state(self.task)).phase is not Phase.ENDED:
+        while (state := self.ledger.tasks.state(self.task)).phase is not Phase.ENDED:
             self._round = state.round
             if (moment := (state.round, state.phase)) != seen:
                 seen = moment
                 self._disturb(state)
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         self._leave()
 
     def _try(self, *tries: Try) -> None:
         """Tells of each by which error it was refused; None where the contract took it."""
         for field, call in tries:
             try:
-                self.ledger.connection.send(call)
+                self.ledger.connection.transactions.send(call)
                 error = None
             except (Refused, TransactionRejected) as refusal:
                 error = name_of(refusal)
@@ -68,12 +68,12 @@ class Worst(WorstCalls):
 
     def _before_joining(self) -> None:
         block = 0
-        while not self.ledger.hospitals(self.task):  # some of what it tries is another's
-            block = self.ledger.connection.next_block(block)
+        while not self.ledger.tasks.hospitals(self.task):  # some of what it tries is another's
+            block = self.ledger.connection.blocks.wait_after(block)
         self._try(("a stake that it has not", self._join_call()), ("no voter key", self._tasks.joinAsVoter(self.task)))
         self._try(*self._registrations())
-        self.ledger.stake(Role.HOSPITAL, self.params.hospital_bond)
-        self.ledger.stake(Role.VOTER, self.params.voter_bond)
+        self.ledger.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
+        self.ledger.staking.stake(Role.VOTER, self.params.voter_bond)
         register = self._staking.functions.register
         self._try(("a role for the second time", register(Role.HOSPITAL, 0, 0)))
         self._try(*self._voter_keys(), *self._hospital_joins(), *self._proposals())
@@ -120,7 +120,7 @@ class Worst(WorstCalls):
         """In turn: none, one for a ballot of extremes, and one for a ballot that there is not."""
         turn = round_ % 3
         if turn != 1:
-            extremes = self.ledger.score_commitment(self.task, round_, self._extreme(round_), NO_SALT)
+            extremes = self.ledger.tasks.score_commitment(self.task, round_, self._extreme(round_), NO_SALT)
             commitment, field = (extremes, "a ballot of extremes") if turn == 2 else (b"\xff" * 32, "no ballot at all")
             call = self._tasks.commitScores(self.task, round_, public_key(self._key), self._ticket(round_), commitment)
             self._try((field, call), ("the same for the second time", call))
@@ -137,8 +137,8 @@ class Worst(WorstCalls):
     def _leave(self) -> None:
         """Anybody may release anybody's bond: its owner finds it released."""
         release = self._tasks.releaseBond
-        others = [hospital.node for hospital in self.ledger.hospitals(self.task)]
-        others += [voter.node for voter in self.ledger.voters(self.task)]
+        others = [hospital.node for hospital in self.ledger.tasks.hospitals(self.task)]
+        others += [voter.node for voter in self.ledger.tasks.voters(self.task)]
         self._try(("the contract's own bond", release(self.task, self.ledger.deployment.tasks)))
         self._try(*(("another's", release(self.task, other)) for other in others if other != self.ledger.address))
         self._try(("its own", release(self.task, self.ledger.address)))

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import voter_key
-from consilium_chain.ledger.ledger import CommittedUpdate, Ledger
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     INVALID_SCORE,
@@ -59,7 +60,7 @@ class WorstCalls:
         self.ledger: Ledger = settings.connect()
         self.store = ArtifactStore(settings.artifacts)
         self.task = settings.task
-        self.params = self.ledger.params(self.task)
+        self.params = self.ledger.tasks.params(self.task)
         connection, deployment = self.ledger.connection, self.ledger.deployment
         self._staking = connection.contract("Staking", deployment.staking)
         self._tasks = connection.contract("Tasks", deployment.tasks).functions
@@ -78,14 +79,14 @@ class WorstCalls:
         """With its own key and a proof of it, where nothing else is given."""
         task = self.task if task is None else task
         key = self._transport_key.public if key is None else key
-        own = self._transport_key.sign(self.ledger.transport_message(self.task, self._transport_key.public))
+        own = self._transport_key.sign(self.ledger.messages.transport(self.task, self._transport_key.public))
         return self._tasks.joinAsHospital(task, rows, key, own if proof is None else proof, sealing)
 
     def _hospital_joins(self) -> Iterator[Try]:
         """None that the contract takes."""
-        other = self.ledger.transport_keys(self.task)[0]
-        elsewhere = self.ledger.transport_message(self.task + 1, self._transport_key.public)
-        contract, hospital = self.ledger.deployment.tasks, self.ledger.hospitals(self.task)[0].node
+        other = self.ledger.record.transport_keys(self.task)[0]
+        elsewhere = self.ledger.messages.transport(self.task + 1, self._transport_key.public)
+        contract, hospital = self.ledger.deployment.tasks, self.ledger.tasks.hospitals(self.task)[0].node
         chain_id, own = self.ledger.connection.chain_id, self._transport_key.public
         copied = transport_message(chain_id, _bytes20(contract), self.task, _bytes20(hospital), own)
         yield "no task", self._join_call(task=0)
@@ -128,8 +129,8 @@ class WorstCalls:
         yield "a proof of zeros", register(own, bytes(128))
         yield "the longest proof", register(own, bytes(LONG))
         yield "a proof for another chain", register(own, elsewhere)
-        event = next(ledger.staking_events("VoterKeyRegistered", ledger.connection.block_number()))
-        for call in ledger.connection.calls_of(self._staking, event.block, event.block):
+        event = next(ledger.logs.of_staking("VoterKeyRegistered", ledger.connection.blocks.number()))
+        for call in ledger.connection.blocks.calls_of(self._staking, event.block, event.block):
             if call.name == "registerVoterKey":
                 other, theirs = call.arguments.values()
                 yield "another's key, and the proof of it", register(other, theirs)
@@ -175,7 +176,7 @@ class WorstCalls:
     def _update(self, round_: int) -> tuple[bytes, int]:
         """Points and value of a sound update, of polynomials that are one everywhere: their KZG proof is infinity."""
         number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
-        challenge = self.ledger.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
+        challenge = self.ledger.messages.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
         value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS
         return to_eip2537(GENERATOR) * number, value
 
@@ -215,8 +216,10 @@ class WorstCalls:
     def _relayed(self, round_: int, points: bytes) -> Iterator[Try]:
         """Updates in another's name, and in its own, as anybody may hand them in."""
         ledger, relay = self.ledger, self._tasks.commitUpdates
-        own = ledger.sign_update(self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY)))
-        other = ledger.hospitals(self.task)[0].node
+        own = ledger.hospital.sign_update(
+            self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY))
+        )
+        other = ledger.tasks.hospitals(self.task)[0].node
         theirs = replace(own, hospital=other)
         unsigned = replace(theirs, r=bytes(32), vs=bytes(32))
         malleable = replace(theirs, r=b"\xff" * 32, vs=b"\xff" * 32)
@@ -228,7 +231,7 @@ class WorstCalls:
             "another's, again and again": [theirs] * 64,
             "its own, with a dealing that nobody has": [replace(own, dealing=b"\xff" * 32)],
             "its own, for another round": [
-                ledger.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
+                ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
             ],
         }
         for field, given in updates.items():
@@ -246,11 +249,11 @@ class WorstCalls:
         yield "a round of never", self._tasks.standDown(self.task, MOST)
 
     def _ticket(self, round_: int) -> bytes:
-        seed = self.ledger.round_state(self.task, self._round).seat_seed
-        return sign_ticket(self._key, self.ledger.ticket_message(self.task, round_, seed))
+        seed = self.ledger.tasks.round_state(self.task, self._round).seat_seed
+        return sign_ticket(self._key, self.ledger.messages.ticket(self.task, round_, seed))
 
     def _extreme(self, round_: int) -> list[int]:
-        cohorts = self.ledger.round_state(self.task, round_).cohorts
+        cohorts = self.ledger.tasks.round_state(self.task, round_).cohorts
         size = ballot_size(self.params, round_, cohorts)
         return [INVALID_SCORE if index % 2 else LARGEST_SCORE for index in range(size)]
 

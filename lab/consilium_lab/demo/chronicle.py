@@ -6,8 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Event, Phase
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.deadlines import Deadlines, Missed
+from consilium_chain.rpc.event_logs import Event
 
 from consilium_lab.demo.processes import Line
 
@@ -34,17 +35,17 @@ class Chronicle:
 
     def __post_init__(self) -> None:
         self._next_block = self.ledger.deployment.first_block
-        self._deadlines = Deadlines(self.ledger.params(self.task))
+        self._deadlines = Deadlines(self.ledger.tasks.params(self.task))
 
     def update(self, lines: list[Line]) -> list[Seen]:
         """Takes in journal lines and new events; returns the latter."""
         self.lines += lines
-        latest = self.ledger.connection.block_number()
+        latest = self.ledger.connection.blocks.number()
         if latest < self._next_block:
             return []
-        found = list(self.ledger.events(self._next_block, latest))
+        found = list(self.ledger.logs.between(self._next_block, latest))
         own = [event for event in found if event.values.get("taskId") == self.task]
-        times = {block: self.ledger.connection.time_of(block) for block in {event.block for event in own}}
+        times = {block: self.ledger.connection.blocks.time_of(block) for block in {event.block for event in own}}
         self._next_block = latest + 1
         now = time.monotonic() - self.started
         new = [Seen(event, now) for event in found]

@@ -114,7 +114,7 @@ class Clock:
 
     def turn(self) -> None:
         """Puts the clock forward if it is time to, at most once for each reason in a phase."""
-        state = self._network.treasury.state(self._network.task)
+        state = self._network.treasury.tasks.state(self._network.task)
         if state.phase not in LEAPS or not (self._cheats or self._killed):
             return
         scene = self._scene(state)
@@ -130,9 +130,15 @@ class Clock:
     def _scene(self, state: TaskState) -> Scene:
         ledger, task = self._network.treasury, self._network.task
         number = state.round
-        round_state, params, now = ledger.round_state(task, number), ledger.params(task), ledger.connection.now()
+        round_state, params, now = (
+            ledger.tasks.round_state(task, number),
+            ledger.tasks.params(task),
+            ledger.connection.blocks.now(),
+        )
         hospitals, voters = self._joined
-        viable = sum(ledger.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts))
+        viable = sum(
+            ledger.tasks.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts)
+        )
         idle = self._killed | {name for event in GIVEN_UP for name in self._told(event, number) & self._cheats}
         step = dispute_step(state, params.publish_window, now)
         return Scene(
@@ -150,8 +156,8 @@ class Clock:
     def _joined(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of hospitals and of voters, by index, once joining is over."""
         ledger, task = self._network.treasury, self._network.task
-        hospitals = self._names(hospital.node for hospital in ledger.hospitals(task))
-        return hospitals, self._names(voter.node for voter in ledger.voters(task))
+        hospitals = self._names(hospital.node for hospital in ledger.tasks.hospitals(task))
+        return hospitals, self._names(voter.node for voter in ledger.tasks.voters(task))
 
     def _names(self, addresses: Iterable[str]) -> tuple[str, ...]:
         found = [(address, self._network.party(address)) for address in addresses]

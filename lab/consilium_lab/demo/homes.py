@@ -76,7 +76,7 @@ def make_voter(
 def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
     """Says yes to a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
     approval = Approval(
-        place=ledger.place(task),
+        place=ledger.folder_name(task),
         spec_hash=spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         superlink=f"127.0.0.1:{port}",

@@ -116,16 +116,16 @@ def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNod
         options, data, node, deployment, treasury, store, _parties(options, data), parse_task_spec(task_file),
         task_file, sponsor,
     )  # fmt: skip
-    treasury.connection.send_ether(sponsor.address, GAS_MONEY)
+    treasury.connection.transactions.send_ether(sponsor.address, GAS_MONEY)
     for party in network.parties:
         if party.role is not Role.HOSPITAL:  # the sponsor pays for these
-            treasury.connection.send_ether(party.address, GAS_MONEY)
+            treasury.connection.transactions.send_ether(party.address, GAS_MONEY)
         pool = network.spec.money.pool * TOKEN if party.role is Role.OPERATOR else 0
-        treasury.transfer(party.address, SPENDING_MONEY + pool)
-        party.before = treasury.balance(party.address)
+        treasury.token.transfer(party.address, SPENDING_MONEY + pool)
+        party.before = treasury.token.balance(party.address)
     operator, (aggregator,) = network.of(Role.OPERATOR)[0], network.of(Role.AGGREGATOR)
     digest = store.put_file(task_file)
-    network.task = network.ledger_of(operator).propose(task_params(network.spec, digest, aggregator.address))
+    network.task = network.ledger_of(operator).operator.propose(task_params(network.spec, digest, aggregator.address))
     authorities = [ensure_certificates(party.home / "tls").authority for party in (sponsor, aggregator)]
     for party in (sponsor, *network.parties):
         if party.role is Role.HOSPITAL:

@@ -120,7 +120,7 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
         for line in lines:
             if line.fields.get("event") == "refused":
                 screen.refused(line.process, line.fields["call"], line.fields["error"])
-        ended = network.treasury.state(network.task).phase is Phase.ENDED  # before its last events are read
+        ended = network.treasury.tasks.state(network.task).phase is Phase.ENDED  # before its last events are read
         for seen in chronicle.update(lines):
             if seen.event.values.get("taskId") in (None, network.task):  # a stranger may propose others
                 screen.show(seen, network)

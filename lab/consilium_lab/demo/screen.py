@@ -71,7 +71,7 @@ class Screen:
         elif name == "CohortAccused":
             self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals disclose their masks")
         elif name == "CulpritsNamed":
-            joined = network.treasury.hospitals(network.task)
+            joined = network.treasury.tasks.hospitals(network.task)
             named = [network.party(joined[index].node) for index in members(values["hospitals"])]
             shown = ", ".join(party.name for party in named if party)
             self.say(f"  [red]named[/red] for it: {shown}; the committee recomputes that")
@@ -80,7 +80,7 @@ class Screen:
             who = party.name if party else values["account"]
             self.say(f"  [red]slashed[/red] {who}: {tokens(values['amount'])} tokens, burnt")
         elif name == "RoundSettled" and values["medians"]:
-            dropped = network.treasury.round_state(network.task, values["round"]).dropped_cohorts
+            dropped = network.treasury.tasks.round_state(network.task, values["round"]).dropped_cohorts
             shown = ", ".join(
                 f"cohort {i}: no sum" if dropped >> i & 1 else
                 f"cohort {i}: {median / 1_000_000:+.4f} {_verdict(values['acceptedCohorts'] >> i & 1)}"

@@ -77,8 +77,8 @@ def report(
 ) -> dict[str, Any]:
     """The whole report, ready for JSON. Amounts are decimal strings of the smallest unit."""
     evaluator = Evaluator(network)
-    last = network.treasury.state(network.task).round
-    statistics_settled = network.treasury.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
+    last = network.treasury.tasks.state(network.task).round
+    statistics_settled = network.treasury.tasks.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
     by_round = {r: evaluator.metrics(r) for r in range(1, last + 2)} if statistics_settled else {}
     final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
     late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
@@ -170,7 +170,7 @@ def why_no_model(network: Network, late: Sequence[str]) -> str:
     """In words, of a task whose statistics round did not settle."""
     if late:
         return late[-1]
-    reason = network.treasury.round_state(network.task, STATISTICS_ROUND).void_reason
+    reason = network.treasury.tasks.round_state(network.task, STATISTICS_ROUND).void_reason
     return f"round {STATISTICS_ROUND} is void: {reason.name.lower().replace('_', ' ')}"
 
 
@@ -201,7 +201,7 @@ def balances(network: Network) -> dict[str, dict[str, Any]]:
 def _round(
     network: Network, chronicle: Chronicle, round_: int, base_metrics: Mapping[str, float | None]
 ) -> dict[str, Any]:
-    state = network.treasury.round_state(network.task, round_)
+    state = network.treasury.tasks.round_state(network.task, round_)
     money = {name: chronicle.of_round(round_, name) for name in ("Rewarded", "Slashed")}
     return {
         "index": round_,
@@ -231,8 +231,8 @@ def _round(
 
 
 def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundState, index: int) -> dict[str, Any]:
-    hospitals = network.treasury.hospitals(network.task)
-    present = network.treasury.cohort_members(network.task, round_, index) & state.survivors
+    hospitals = network.treasury.tasks.hospitals(network.task)
+    present = network.treasury.tasks.cohort_members(network.task, round_, index) & state.survivors
     judged = round_ != STATISTICS_ROUND and state.outcome is Outcome.SETTLED and bool(state.viable_cohorts >> index & 1)
     weights = [1 if round_ == STATISTICS_ROUND else hospitals[i].weight for i in members(present)]
     published = {e.values["blob"] for e in chronicle.of_round(round_, "CohortPublished") if e.values["cohort"] == index}
@@ -273,7 +273,9 @@ def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
     parties: Counter[str] = Counter()
     for event in chronicle.of_round(round_):
         if event.name in calls and (round_ != STATISTICS_ROUND or event.name != "RoundSettled"):
-            used[calls[event.name]][event.transaction] = network.treasury.connection.gas_of(event.transaction)
+            used[calls[event.name]][event.transaction] = network.treasury.connection.transactions.gas_of(
+                event.transaction
+            )
             parties[calls[event.name]] += 1
     return {call: round(sum(gas.values()) / parties[call]) for call, gas in used.items()}
 

@@ -66,7 +66,7 @@ class StandingNetwork:
     def propose(self) -> int:
         """The first task; returns its number."""
         digest = self.store.put_file(self.task_file.read_bytes())
-        return self.operator.propose(task_params(self.spec, digest, self.aggregator))
+        return self.operator.operator.propose(task_params(self.spec, digest, self.aggregator))
 
     def start(self, processes: Processes) -> None:
         """Everything but hospitals, which run task by task."""
@@ -108,8 +108,8 @@ def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> S
         name: Account.from_key(secrets.token_bytes(32)) for name in ("aggregator", *hospital_names, *voter_names)
     }
     for account in accounts.values():
-        operator.connection.send_ether(account.address, GAS_MONEY)
-        operator.transfer(account.address, SPENDING_MONEY)
+        operator.connection.transactions.send_ether(account.address, GAS_MONEY)
+        operator.token.transfer(account.address, SPENDING_MONEY)
     hospitals = {
         name: make_hospital(place, nodes / name, accounts[name], (rows, data.schema), spec, {})
         for name, rows in zip(hospital_names, data.hospitals, strict=True)

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 
 import httpx
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Event
 from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_port
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_client.errors import REFUSED
 from consilium_client.models import model_of
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK
@@ -121,7 +121,7 @@ def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
         turn()
 
     while True:
-        patient_turns(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
+        retry_policy(longest_wait=LONGEST_PAUSE_OF_CHAIN)(watched)
         time.sleep(POLL)
 
 
@@ -137,13 +137,13 @@ class News:
         """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
         happens from there on.
         """
-        latest = self._ledger.connection.block_number()
+        latest = self._ledger.connection.blocks.number()
         if latest < self._next_block:
             self._next_block = latest + 1
             self._deadlines.clear()
             return []
-        events = list(self._ledger.events(self._next_block, latest))
-        times = {block: self._ledger.connection.time_of(block) for block in {event.block for event in events}}
+        events = list(self._ledger.logs.between(self._next_block, latest))
+        times = {block: self._ledger.connection.blocks.time_of(block) for block in {event.block for event in events}}
         for event in events:
             if missed := self._missed(event, times[event.block]):
                 emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(missed)))
@@ -157,7 +157,7 @@ class News:
         if task is None:
             return None
         if task not in self._deadlines:
-            self._deadlines[task] = Deadlines(self._ledger.params(task))
+            self._deadlines[task] = Deadlines(self._ledger.tasks.params(task))
         return self._deadlines[task].take(event, time_)
 
     def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:

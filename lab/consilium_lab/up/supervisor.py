@@ -12,7 +12,8 @@ from typing import Any
 
 import psutil
 from consilium_chain.errors import ArtifactMissing, SpecInvalid
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Event, Phase
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settings import read_settings
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import OwnersRefusal
@@ -38,7 +39,7 @@ class Tending:
         self._told: set[int] = set()  # tasks for which there was no memory
 
     def turn(self) -> None:
-        count = self._network.operator.task_count()
+        count = self._network.operator.tasks.count()
         self._open += range(self._seen + 1, count + 1)
         self._seen = count
         for task in list(self._open):
@@ -48,9 +49,9 @@ class Tending:
     def _is_done(self, task: int) -> bool:
         """True once the task is joined, or can never be."""
         ledger = self._network.operator
-        if ledger.state(task).phase is not Phase.JOINING:
+        if ledger.tasks.state(task).phase is not Phase.JOINING:
             return True
-        params = ledger.params(task)
+        params = ledger.tasks.params(task)
         if params.aggregator != self._network.aggregator:
             emit("not-joined", task=task, why=f"its aggregator is not this network's, {self._network.aggregator}")
             return True
@@ -60,7 +61,7 @@ class Tending:
             return False
         except SpecInvalid:
             return True
-        if why := self._unfit(spec) or self._refused(spec, ledger.state(task).operator):
+        if why := self._unfit(spec) or self._refused(spec, ledger.tasks.state(task).operator):
             emit("not-joined", task=task, why=why)
             return True
         folder = task_folder(self._network.worker, ledger, task)
@@ -122,7 +123,7 @@ class Deriving:
 
     def _derive(self, task: int) -> None:
         network = self._network
-        if max(rounds_over(network.operator.state(task)), default=STATISTICS_ROUND) == STATISTICS_ROUND:
+        if max(rounds_over(network.operator.tasks.state(task)), default=STATISTICS_ROUND) == STATISTICS_ROUND:
             return
         place = network.place
         self._processes.start(

@@ -52,7 +52,7 @@ class Committer:
         while waiting:
             batch = [updates[index] for index in members(waiting)]
             try:
-                receipts = self._ledger.commit_updates(self._task, self._round, batch)
+                receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
             except Refused as error:
                 if error.values.get("hospital") not in self._addresses:
                     # Somebody else completed the round, which a reorganisation may undo; or time ran out.
@@ -63,7 +63,9 @@ class Committer:
                 wrong = self._addresses.index(error.values["hospital"])
                 emit("update-refused", round=self._round, hospital=wrong, error=error.name)
                 self._wrong |= 1 << wrong
-                committed = self._ledger.round_state(self._task, self._round).committed  # of a batch before this one
+                committed = self._ledger.tasks.round_state(
+                    self._task, self._round
+                ).committed  # of a batch before this one
                 waiting &= ~self._wrong & ~committed
             else:
                 emit(

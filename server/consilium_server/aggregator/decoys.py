@@ -133,8 +133,8 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
     `force`: without a dry run. Raises CanariesLost, Refused.
     """
     secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
-    points = ledger.committed_points(task.number, round_)
-    hospitals = ledger.hospitals(task.number)
+    points = ledger.record.committed_points(task.number, round_)
+    hospitals = ledger.tasks.hospitals(task.number)
     cohorts = task.cohorts(round_, round_state)
 
     def opened(cohort: int) -> OpenedCohort:
@@ -146,7 +146,7 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
         return OpenedCohort(cohort, blobs)
 
     closed = round_state.viable_cohorts & ~round_state.summed_cohorts
-    receipts = ledger.open_canaries(
+    receipts = ledger.aggregator.open_canaries(
         task.number, round_, secret.seed, task.sums.retreat(round_).points,
         [opened(cohort) for cohort in members(closed)], _settle_gas(task, len(hospitals)), force,
     )  # fmt: skip

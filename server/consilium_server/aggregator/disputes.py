@@ -25,8 +25,8 @@ class Statements:
     """The sound statements that a round's hospitals signed with their uploads, by index."""
 
     def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
-        self._addresses = [hospital.node for hospital in ledger.hospitals(task)]
-        self._signing, self.round = ledger.statement_signing(task, round_), round_
+        self._addresses = [hospital.node for hospital in ledger.tasks.hospitals(task)]
+        self._signing, self.round = ledger.messages.statements(task, round_), round_
         self._signed: dict[int, SignedStatement] = {}
 
     def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
@@ -95,4 +95,4 @@ def name_cheaters(task: AggregatedTask, round_: int, round_state: RoundState) ->
         raise EvidenceMalformed("every survivor's testimony goes with its upload")
     for index, reason in cheaters.items():
         emit("culprit", round=round_, hospital=index, reason=reason)
-    task.ledger.name_culprits(task.number, round_, sum(1 << index for index in cheaters))
+    task.ledger.aggregator.name_cheaters(task.number, round_, sum(1 << index for index in cheaters))

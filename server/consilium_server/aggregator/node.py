@@ -29,7 +29,7 @@ from consilium_chain.rounds.machine import (
     next_steps,
 )
 from consilium_chain.rpc.cell_proofs import CellProver
-from consilium_chain.rpc.retry import patient_turns
+from consilium_chain.rpc.retry import retry_policy
 from consilium_core.locks import alone
 from consilium_core.logs import emit
 from consilium_zk.errors import EvidenceMalformed
@@ -101,7 +101,7 @@ class Aggregator:
         self.membership = Membership(self.task)
         self._block, self._poll = 0, POLL
         self._was_up = False  # true once a SuperLink was
-        self._patient = patient_turns((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
+        self._patient = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
     def run(self) -> None:
         """Joins, conducts every round, and takes the bond and the fee home. Goes on where another process was ended.
@@ -109,19 +109,19 @@ class Aggregator:
         Raises ServerError (AlreadyConducting), and SuperLinkFailed where the first SuperLink does not start.
         """
         with home_lock(self.settings.home):
-            if self._patient(self.ledger.state, self.number).phase is not Phase.ENDED:
+            if self._patient(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
                 self._conduct_with_provers()
-            self._patient(self.ledger.release_bond, self.number, self.ledger.address)
-            self._patient(self.ledger.claim, Role.AGGREGATOR)
+            self._patient(self.ledger.staking.release_bond, self.number, self.ledger.address)
+            self._patient(self.ledger.staking.claim, Role.AGGREGATOR)
             # Nobody asks for hospitals' replies and the SuperLink's database once the task has ended.
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
             for file in self.settings.home.glob(f"{DATABASE}*"):
                 file.unlink(missing_ok=True)
-            emit("left", role="aggregator", balance=str(self._patient(self.ledger.balance, self.ledger.address)))
+            emit("left", role="aggregator", balance=str(self._patient(self.ledger.token.balance, self.ledger.address)))
 
     def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs
-        with CellProver(min(blobs, os.cpu_count() or 1, MOST_PROVERS)) as self.ledger.prover:
+        with CellProver(min(blobs, os.cpu_count() or 1, MOST_PROVERS)) as self.ledger.aggregator.prover:
             wait = SHORTEST_WAIT
             while True:
                 started = time.monotonic()
@@ -152,20 +152,20 @@ class Aggregator:
                 server_app(self, nodes)(grid, context)
 
     def _join(self) -> None:
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         if state.phase is Phase.JOINING and not state.aggregator_joined:
-            self.ledger.join_as_aggregator(self.number, self.params.aggregator_bond)
+            self.ledger.aggregator.join(self.number, self.params.aggregator_bond)
         emit("joined", role="aggregator")
 
     def _wait_for_participants(self) -> Phase:
         """Waits until joining is over; returns the phase that the task is in then."""
         block = 0
-        while (state := self.ledger.state(self.number)).phase is Phase.JOINING:
+        while (state := self.ledger.tasks.state(self.number)).phase is Phase.JOINING:
             if not state.aggregator_joined:  # any more: the block that had it is gone
                 self._join()
-            if deadline_passed(state, self.ledger.connection.now()):
+            if deadline_passed(state, self.ledger.connection.blocks.now()):
                 self._attempt(Step.TICK, state, None)
-            block = self.ledger.connection.next_block(block)
+            block = self.ledger.connection.blocks.wait_after(block)
         return state.phase
 
     def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
@@ -182,17 +182,17 @@ class Aggregator:
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
         """Drives the task from where it is to its end; returns when it has ended. `nodes`: Flower ids by index."""
         self.rounds.disconnect()
-        block_seconds = self._patient(self.ledger.connection.block_seconds)
+        block_seconds = self._patient(self.ledger.connection.blocks.seconds)
         self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
         while self._patient(self._turn, grid, nodes):
             pass
 
     def _turn(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little; returns false once the task has ended."""
-        state = self.ledger.state(self.number)
+        state = self.ledger.tasks.state(self.number)
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
             self._follow_joining(state, nodes)
-        round_state = self.ledger.round_state(self.number, state.round)
+        round_state = self.ledger.tasks.round_state(self.number, state.round)
         more_to_come = self._collect(grid, nodes, state, round_state)
         steps = self._next_steps(state, round_state)
         if Step.STOP in steps:
@@ -202,7 +202,7 @@ class Aggregator:
         elif more_to_come:
             time.sleep(self._poll)  # Flower has no other way to say that a node or a reply is there
         else:
-            self._block = self.ledger.connection.next_block(self._block)
+            self._block = self.ledger.connection.blocks.wait_after(self._block)
         return True
 
     def _next_steps(self, state: TaskState, round_state: RoundState) -> Sequence[Step]:
@@ -226,9 +226,9 @@ class Aggregator:
         return View(
             state=state,
             round=round_state,
-            now=self.ledger.connection.now(),
-            beacon_ready=waits and self.ledger.beacon_ready(round_state.beacon_request),
-            beacon_expired=waits and self.ledger.beacon_expired(round_state.beacon_request),
+            now=self.ledger.connection.blocks.now(),
+            beacon_ready=waits and self.ledger.phases.beacon_ready(round_state.beacon_request),
+            beacon_expired=waits and self.ledger.phases.beacon_expired(round_state.beacon_request),
             upload_margin=margin(self.params.upload_window),
             answer_margin=margin(self.params.publish_window),
             masked=self.params.masked,
@@ -272,10 +272,10 @@ class Aggregator:
         try:
             self._take(step, state, round_state)
         except Refused as error:
-            late = {"late_s": self.ledger.connection.now() - state.deadline} if error.name == "PhaseOver" else {}
+            late = {"late_s": self.ledger.connection.blocks.now() - state.deadline} if error.name == "PhaseOver" else {}
             emit("refused", call=error.call, error=error.name, round=state.round, **late)
             if error.name in MOVED:  # the chain is looked at again with the next block
-                self._block = self.ledger.connection.next_block(self._block)
+                self._block = self.ledger.connection.blocks.wait_after(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
                 self.rounds.of(state.round).refused = step
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
@@ -286,22 +286,22 @@ class Aggregator:
             if not work.are_secrets_lost:
                 emit("canaries-lost", round=state.round, error=str(error))
             work.are_secrets_lost = True
-            self.ledger.connection.next_block(self.ledger.connection.block_number())
+            self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
         except RandomnessUnavailable as error:  # anybody who gets hold of the round first may prove it
-            relays = [type(failure).__name__ for failure in error.failures]
+            relays = [failure.name for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
-            self.ledger.connection.next_block(self.ledger.connection.block_number())
+            self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
 
     def _take(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
         match step:
             case Step.TICK:
-                self.ledger.tick(self.number)
+                self.ledger.phases.tick(self.number)
             case Step.FORM_COHORTS if round_state:
-                self.ledger.form_cohorts(self.number, round_state.beacon_request)
+                self.ledger.phases.form_cohorts(self.number, round_state.beacon_request)
             case Step.DRAW_SEATS if round_state:
-                self.ledger.draw_seats(self.number, round_state.beacon_request)
+                self.ledger.phases.draw_seats(self.number, round_state.beacon_request)
             case Step.SETTLE:
-                self.ledger.settle(self.number, state.round)
+                self.ledger.phases.settle(self.number, state.round)
             case Step.FIX_SURVIVORS if round_state:
                 fix_survivors(self.task, self.rounds.of(state.round), round_state)
             case Step.PUBLISH if round_state:
@@ -328,7 +328,7 @@ class Membership:
         A hospital whose key is unusable is absent, and the others take part.
         """
         order = self._task.addresses()
-        keys = self._task.ledger.transport_keys(self._task.number)
+        keys = self._task.ledger.record.transport_keys(self._task.number)
         self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
         register, nodes = self.register, dict[int, int]()
         if register is None:

@@ -42,7 +42,7 @@ class Publication:
         """Sends every viable cohort's fate; `force`: without a dry run. Raises Refused, CanariesLost, SumMismatch."""
         task, round_, started = self.task, self.work.number, time.monotonic()
         begun = self.state.phase is Phase.PUBLISHING
-        before = task.ledger.said_of_publication(task.number, round_) if begun else NOTHING_SAID
+        before = task.ledger.record.published_so_far(task.number, round_) if begun else NOTHING_SAID
         earlier = earlier_secrets(task, round_)
         hidden = hidden_sums(task, round_, earlier, before.canaries)
         allowed = self.round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
@@ -53,7 +53,7 @@ class Publication:
             self._add(cohort, cohorts[cohort], present, hidden)
         if hidden is not None and self.published:  # nothing here must not replace what was published before a restart
             store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
-        publish = task.ledger.publish_digests if task.params.digests else task.ledger.publish_sums
+        publish = task.ledger.aggregator.publish_digests if task.params.digests else task.ledger.aggregator.publish_sums
         canaries = hidden.canaries if hidden and self.published else None
         fate = CohortsFate(None if begun else self.survivors)
         if task.params.masked:
@@ -67,8 +67,8 @@ class Publication:
     def _contributions(self, allowed: int) -> dict[int, Contribution]:
         """Uploads of the hospitals in the bit map `allowed` that committed, with their points and weights."""
         task, round_ = self.task, self.work.number
-        points = task.ledger.committed_points(task.number, round_)
-        hospitals = task.ledger.hospitals(task.number)
+        points = task.ledger.record.committed_points(task.number, round_)
+        hospitals = task.ledger.tasks.hospitals(task.number)
         return {
             index: Contribution(
                 upload, points[hospitals[index].node], 1 if round_ == STATISTICS_ROUND else hospitals[index].weight
@@ -151,7 +151,7 @@ class Publication:
         digests = []
         for blob, commitment in zip(shown.blobs, shown.commitments, strict=True):
             if not self.task.params.digests:
-                self.task.ledger.prover.prove(blob, commitment)
+                self.task.ledger.aggregator.prover.prove(blob, commitment)
             digests.append(self.task.store.put_blob(blob, commitment))
         points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
         return PublishedCohort(cohort, shown.blobs, points, digests)

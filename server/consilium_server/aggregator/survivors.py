@@ -33,7 +33,7 @@ def fix_survivors(task: AggregatedTask, work: RoundWork, round_state: RoundState
     If a reorganisation took back the block that had them, they stay: hospitals answer for no others.
     """
     survivors = _survivors(task, work, round_state) if work.survivors is None else work.survivors
-    receipt = task.ledger.fix_survivors(task.number, work.number, survivors)
+    receipt = task.ledger.aggregator.fix_survivors(task.number, work.number, survivors)
     work.survivors = survivors
     emit("survivors-fixed", round=work.number, survivors=survivors.bit_count(), gas=receipt.gas_used)
 
@@ -52,7 +52,7 @@ def _survivors(task: AggregatedTask, work: RoundWork, round_state: RoundState) -
 def _viable_cohorts(task: AggregatedTask, work: RoundWork, round_state: RoundState) -> list[int]:
     """Bit maps of their members."""
     ledger = task.ledger
-    return [ledger.cohort_members(task.number, work.number, c) for c in members(round_state.viable_cohorts)]
+    return [ledger.tasks.cohort_members(task.number, work.number, c) for c in members(round_state.viable_cohorts)]
 
 
 def _least(task: AggregatedTask, work: RoundWork, cohort: int) -> int:

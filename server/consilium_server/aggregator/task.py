@@ -33,11 +33,11 @@ class AggregatedTask:
         """Reads the task from chain and store. Raises SpecMismatch, and all that chain and store raise."""
         ledger, number, home = settings.connect(), settings.task, settings.home
         store = ArtifactStore(settings.artifacts, home / CACHE)
-        params = ledger.params(number)
+        params = ledger.tasks.params(number)
         spec = parse_task_spec(store.get_file(params.spec_hash))
         if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
             raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; ask its operator")
-        place = ledger.place(number)
+        place = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
         return cls(ledger, store, number, params, sums, home / "canaries" / place, home / "replies" / place)
 
@@ -47,8 +47,8 @@ class AggregatedTask:
 
     def cohorts(self, round_: int, round_state: RoundState) -> list[int]:
         """Bit maps of hospitals, by cohort."""
-        return [self.ledger.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
+        return [self.ledger.tasks.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
 
     def addresses(self) -> list[str]:
         """Hospitals' accounts, by index."""
-        return [hospital.node for hospital in self.ledger.hospitals(self.number)]
+        return [hospital.node for hospital in self.ledger.tasks.hospitals(self.number)]

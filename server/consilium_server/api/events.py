@@ -227,7 +227,7 @@ class Broadcaster:
             try:
                 if connection is None:
                     connection = await run_in_threadpool(Connection, url)
-                head = await run_in_threadpool(connection.block_number)
+                head = await run_in_threadpool(connection.blocks.number)
                 self._service.chain_head = head
                 if time.monotonic() >= terms_due:
                     ledger = Ledger(connection, self._service.deployment)

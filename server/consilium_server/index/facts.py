@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from consilium_chain.ledger.structs import Event, Outcome, Role, TaskParams, VoidReason
+from consilium_chain.ledger.structs import Outcome, Role, TaskParams, VoidReason
+from consilium_chain.rpc.event_logs import Event
 
 from consilium_server.database.tables import (
     Cohort,

@@ -26,7 +26,9 @@ from consilium_chain.errors import (
     name_of,
 )
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Event, Head, TaskParams
+from consilium_chain.ledger.structs import TaskParams
+from consilium_chain.rpc.blocks import Head
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_core.logs import emit
 from sqlalchemy import Engine
@@ -74,7 +76,7 @@ class Indexer:
         while True:
             try:
                 seen = self.catch_up()
-                self._ledger.connection.next_block(seen)
+                self._ledger.connection.blocks.wait_after(seen)
             except (ChainUnreachable, Unavailable) as error:
                 emit("waiting", error=name_of(error))
                 time.sleep(RETRY)
@@ -162,13 +164,13 @@ class Indexer:
     # Reading
 
     def _block(self, number: int | None) -> Head:
-        found = self._ledger.connection.head(number)
+        found = self._ledger.connection.blocks.head(number)
         if found is None:
             raise Unavailable("ChainMoved", what=f"no block {number}")
         return found
 
     def _stands(self, number: int, digest: bytes) -> bool:
-        found = self._ledger.connection.head(number)
+        found = self._ledger.connection.blocks.head(number)
         return found is not None and found.hash == digest
 
     def _read(self, first: int, aim: int, latest: int) -> Reading:
@@ -177,7 +179,7 @@ class Indexer:
             end = self._block(min(first + self._span - 1, aim))
             count = end.number - first + 1
             try:
-                events = list(self._ledger.events(first, end.number))
+                events = list(self._ledger.logs.between(first, end.number))
             except ChainUnreachable:
                 self._block(None)  # raises where it answers nothing at all
                 if count == 1:
@@ -205,7 +207,7 @@ class Indexer:
             if event.name != "TaskProposed":
                 continue
             try:
-                terms = self._ledger.params(event.values["taskId"])
+                terms = self._ledger.tasks.params(event.values["taskId"])
             except Refused:  # there is no such task any more
                 raise Unavailable("ChainMoved", what=f"no task {event.values['taskId']}") from None
             proposed = event.values["pool"]

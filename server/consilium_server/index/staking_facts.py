@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from consilium_chain.ledger.structs import Event, Role
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.event_logs import Event
 
 from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingRow
 

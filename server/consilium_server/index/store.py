@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.ledger.structs import Head
+from consilium_chain.rpc.blocks import Head
 from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, insert, select
 from sqlalchemy.orm import Session
 

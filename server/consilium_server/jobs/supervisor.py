@@ -48,7 +48,7 @@ _TAIL = 4_096  # bytes of a journal
 
 def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
     """Folder of a task's aggregator in a worker's `home`. It has `SETTINGS` once the aggregator was started."""
-    return home / TASKS / ledger.place(task)
+    return home / TASKS / ledger.folder_name(task)
 
 
 class Supervisor:
@@ -73,7 +73,7 @@ class Supervisor:
             return Ended(lasts=started.seconds > LASTING)
         if is_locked(folder / "lock"):  # by one that somebody else started
             return Ended()
-        if self._ledger.state(task).phase is Phase.ENDED:
+        if self._ledger.tasks.state(task).phase is Phase.ENDED:
             return Ended()
         if started.pid is not None:
             started.clear_away()

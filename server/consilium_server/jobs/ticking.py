@@ -8,7 +8,7 @@ from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, WAITING, AsAnybody, Step, View, next_steps
-from consilium_chain.rpc.connection import Receipt
+from consilium_chain.rpc.outgoing import Receipt
 from consilium_core.logs import emit
 from sqlalchemy import Connection, func, select
 
@@ -58,7 +58,7 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
     try:
         receipt = _take(ledger, task, steps[0], view) if steps else None
     except Refused as error:
-        later = ledger.state(task)
+        later = ledger.tasks.state(task)
         if (later.round, later.phase) == (state.round, state.phase):
             raise
         emit("others-first", call=error.call, error=error.name, round=state.round)
@@ -70,27 +70,27 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
 
 
 def _view(ledger: Ledger, task: int) -> View:
-    state = ledger.state(task)
-    round_state = ledger.round_state(task, state.round)
+    state = ledger.tasks.state(task)
+    round_state = ledger.tasks.round_state(task, state.round)
     waits = state.phase in WAITING
     return View(
         state=state,
         round=round_state,
-        now=ledger.connection.now(),
-        beacon_ready=waits and ledger.beacon_ready(round_state.beacon_request),
-        beacon_expired=waits and ledger.beacon_expired(round_state.beacon_request),
+        now=ledger.connection.blocks.now(),
+        beacon_ready=waits and ledger.phases.beacon_ready(round_state.beacon_request),
+        beacon_expired=waits and ledger.phases.beacon_expired(round_state.beacon_request),
     )
 
 
 def _take(ledger: Ledger, task: int, step: Step, view: View) -> Receipt | None:
     match step:
         case Step.TICK:
-            return ledger.tick(task)
+            return ledger.phases.tick(task)
         case Step.SETTLE:
-            return ledger.settle(task, view.state.round)
+            return ledger.phases.settle(task, view.state.round)
         case Step.FORM_COHORTS:
-            return ledger.form_cohorts(task, view.round.beacon_request)
+            return ledger.phases.form_cohorts(task, view.round.beacon_request)
         case Step.DRAW_SEATS:
-            return ledger.draw_seats(task, view.round.beacon_request)
+            return ledger.phases.draw_seats(task, view.round.beacon_request)
         case _:
             return None

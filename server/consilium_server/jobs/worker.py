@@ -23,7 +23,7 @@ from celery.worker import state as celery_state
 from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rpc.connection import RECEIPT_TIMEOUT
+from consilium_chain.rpc.transactions import RECEIPT_TIMEOUT
 from consilium_core.logs import emit
 from kombu import Exchange, Queue
 from sqlalchemy import Engine, select
@@ -97,7 +97,7 @@ class Jobs:
 
     def _watch(self, row: JobRow) -> Ended:
         """Sends all due jobs. Then raises Unavailable if the broker takes nothing, so that it shows."""
-        now = self._ledger.connection.now()
+        now = self._ledger.connection.blocks.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
             lacking = unpinned(connection, self._mirrors, time.time()) if self._store.has_writable_mirrors else []

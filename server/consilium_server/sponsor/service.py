@@ -16,17 +16,11 @@ import uvicorn
 from consilium_chain.errors import ChainError, Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
-from consilium_chain.rpc.connection import Receipt
+from consilium_chain.rpc.calls import NamedCall
 from consilium_chain.rpc.local_node import require_free_port
-from consilium_chain.sponsoring.batches import (
-    BATCHES_PATH,
-    MAX_CALLS,
-    MAX_DATA,
-    Carried,
-    NamedCall,
-    RefusedBatch,
-    SignedBatch,
-)
+from consilium_chain.rpc.outgoing import Receipt
+from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
+from consilium_chain.sponsoring.carrier import Carrier
 from consilium_core.logs import emit
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -102,12 +96,13 @@ class Sponsor:
         """Sends a batch. Raises RequestRefused (NotSponsored), Refused, and the chain room's other errors."""
         with self._alone(batch.account):
             connection = self._ledger.connection
-            if not connection.would_point_to(batch, self._ledger.deployment.sponsored_account):
+            carrier = Carrier(connection)
+            if not carrier.would_point_to(batch, self._ledger.deployment.sponsored_account):
                 raise _unpaid(f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it")
-            is_hospital = batch.account in [h.node for h in self._ledger.hospitals(self._terms.task)]
-            self._terms.check_calls(batch.account, self._ledger.named(batch.calls), is_hospital)
-            self._terms.check_gas(self._spent[batch.account], connection.gas_to_carry_out(batch))
-            receipt = connection.receipt(connection.carry_out(batch))
+            is_hospital = batch.account in [h.node for h in self._ledger.tasks.hospitals(self._terms.task)]
+            self._terms.check_calls(batch.account, self._ledger.contracts.named(batch.calls), is_hospital)
+            self._terms.check_gas(self._spent[batch.account], carrier.gas_of(batch))
+            receipt = connection.transactions.receipt(carrier.carry_out(batch))
             self._spent[batch.account] += receipt.gas_used
             return receipt
 
@@ -169,7 +164,7 @@ def run(settings: SponsorSettings) -> None:
     Raises LocalNodeError where something listens on the port, Refused where there is no such task.
     """
     ledger = settings.connect()
-    ledger.params(settings.task)
+    ledger.tasks.params(settings.task)
     require_free_port(settings.port, "the sponsor")
     certificates = ensure_certificates(settings.home / "tls")
     sponsor = Sponsor(ledger, Terms(settings.task, ledger.deployment.staking, settings.gas_per_hospital))

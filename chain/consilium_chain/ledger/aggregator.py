@@ -1,0 +1,164 @@
+"""Transactions of a task's aggregator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from consilium_zk.kzg import Commitment
+
+from consilium_chain.errors import Refused
+from consilium_chain.ledger.contracts import Contracts
+from consilium_chain.ledger.publishing import (
+    GAS_PER_BATCH,
+    NOTHING_SAID,
+    Canaries,
+    CohortsFate,
+    OpenedCohort,
+    Priced,
+    PublishedCohort,
+    RoundCalls,
+    SaidBefore,
+)
+from consilium_chain.ledger.staking import Staking
+from consilium_chain.ledger.structs import Role
+from consilium_chain.ledger.tasks import Tasks
+from consilium_chain.rounds.signed_updates import SignedUpdate, relayed_gas, update_batches
+from consilium_chain.rpc.batching import batches
+from consilium_chain.rpc.cell_proofs import CellProver, Sidecar
+from consilium_chain.rpc.outgoing import MAX_BLOBS_PER_TRANSACTION, Pending, Receipt, Sending
+
+STAKING_TRIES = 10
+_OVERTAKEN = ("AlreadyRegistered", "StakeInsufficient", "ERC20InsufficientAllowance")
+
+
+class AggregatorCalls:
+    """`force`: sent although the contract may refuse it. `before`: the part of it that is on chain already."""
+
+    def __init__(self, contracts: Contracts, tasks: Tasks, staking: Staking) -> None:
+        self._transactions, self._contract = contracts.connection.transactions, contracts.tasks
+        self._tasks, self._staking = tasks, staking
+        self.prover = CellProver(0)  # an aggregator that publishes much sets one with processes
+
+    def join(self, task: int, stake: int | None = None) -> Receipt:
+        """Joins, with free stake brought up to `stake` before. An account's aggregators may do so at the same time,
+        each for a task of its own: a refusal because another was quicker is tried again.
+        """
+        for left in reversed(range(STAKING_TRIES)):
+            try:
+                if stake is not None:
+                    self._staking.stake(Role.AGGREGATOR, stake)
+                return self._contract.send("joinAsAggregator", task)
+            except Refused as error:
+                if stake is None or not left or error.name not in _OVERTAKEN:
+                    raise
+        raise AssertionError("the last try ends it")
+
+    def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
+        """Commits for hospitals that signed, in as few transactions as can be; skips those that have committed.
+
+        Raises Refused before anything of a transaction is spent; its `hospital` names whose update is wrong.
+        """
+        return [
+            self._contract.send(
+                "commitUpdates", task, round_, [update.to_chain() for update in batch], gas=relayed_gas(batch)
+            )
+            for batch in update_batches(updates)
+        ]
+
+    def fix_survivors(self, task: int, round_: int, survivors: int) -> Receipt:
+        """`survivors`: bit map of hospitals."""
+        return self._contract.send("fixSurvivors", task, round_, survivors)
+
+    def publish_sums(
+        self,
+        task: int,
+        round_: int,
+        fate: CohortsFate,
+        sums: Sequence[PublishedCohort],
+        canaries: Canaries | None = None,
+        force: bool = False,
+        before: SaidBefore = NOTHING_SAID,
+    ) -> list[Receipt]:
+        """Names the updates in the sums, adds up their commitments (in a canary round: commits to its canaries instead)
+        and publishes the cohorts' blobs.
+
+        One transaction if everything fits into six blobs and its gas, several otherwise: each is sent as soon as its
+        blobs' cell proofs are ready, and only then the first one's receipt is awaited.
+        """
+        round_calls = RoundCalls(self._contract.encode, task, round_, before)
+        missing = [(cohort, blob) for cohort in sums for blob in round_calls.missing(cohort)]
+        ready = iter([self.prover.sidecar(cohort.blobs[blob]) for cohort, blob in missing])
+        batch = [round_calls.beginning(fate, canaries, self._tasks.round_state(task, round_).committed)]
+        sidecars: list[Sidecar] = []
+        pending = []
+        for cohort, blob in missing:
+            shown = round_calls.blob(cohort, blob, len(sidecars), canaries is not None)
+            gas = sum(one.gas for one in batch) + shown.gas
+            if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or gas > GAS_PER_BATCH:
+                pending.append(self._multicall(batch, "publish", force, sidecars))
+                batch, sidecars = [], []
+                shown = round_calls.blob(cohort, blob, 0, canaries is not None)
+            batch.append(shown)
+            sidecars.append(next(ready))
+        if any(one.calls for one in batch):
+            pending.append(self._multicall(batch, "publish", force, sidecars))
+        return [self._transactions.receipt(one) for one in pending]
+
+    def publish_digests(
+        self,
+        task: int,
+        round_: int,
+        fate: CohortsFate,
+        sums: Sequence[PublishedCohort],
+        canaries: Canaries | None = None,
+        force: bool = False,
+        before: SaidBefore = NOTHING_SAID,
+    ) -> list[Receipt]:
+        """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
+        round_calls = RoundCalls(self._contract.encode, task, round_, before)
+        calls = [round_calls.beginning(fate, canaries, self._tasks.round_state(task, round_).committed)]
+        for cohort in sums:
+            calls += [round_calls.digest(cohort, blob, canaries is not None) for blob in round_calls.missing(cohort)]
+        return self._in_batches(calls, "publish", force)
+
+    def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
+        """Drops a cohort whose sum does not hold, and calls on its hospitals to testify."""
+        return self._contract.send("accuseCohort", task, round_, cohort, accusation, evidence)
+
+    def name_cheaters(self, task: int, round_: int, hospitals: int) -> Receipt:
+        """Names hospitals of accused cohorts, as a bit map."""
+        return self._contract.send("nameCulprits", task, round_, hospitals)
+
+    def open_canaries(
+        self,
+        task: int,
+        round_: int,
+        seed: bytes,
+        retreat: Sequence[Commitment],
+        cohorts: Sequence[OpenedCohort],
+        settle_gas: int,
+        force: bool = False,
+    ) -> list[Receipt]:
+        """Discloses a canary round's sums, and settles it if the last transaction has `settle_gas` to spare.
+
+        `retreat`: the commitment to each blob of the round's negated delta.
+        """
+        round_calls = RoundCalls(self._contract.encode, task, round_)
+        calls = [
+            round_calls.opening(cohort, blob, seed, retreat) for cohort in cohorts for blob in range(len(cohort.blobs))
+        ]
+        settling = round_calls.settling(settle_gas)
+        if sum(call.gas for call in [*calls, settling]) <= GAS_PER_BATCH:  # else by itself, once cohorts are opened
+            calls.append(settling)
+        return self._in_batches(calls, "openCanaries", force)
+
+    def _in_batches(self, calls: Sequence[Priced], name: str, force: bool) -> list[Receipt]:
+        """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
+        parts = batches([(call, call.gas) for call in calls], GAS_PER_BATCH)
+        return [self._transactions.receipt(self._multicall(batch, name, force)) for batch in parts]
+
+    def _multicall(self, batch: Sequence[Priced], name: str, force: bool, sidecars: Sequence[Sidecar] = ()) -> Pending:
+        calls = list(chain.from_iterable(one.calls for one in batch))
+        sending = Sending(sum(one.gas for one in batch), sidecars, force, name)
+        return self._transactions.submit(self._contract.function("multicall", calls), sending)

@@ -1,0 +1,174 @@
+"""Reads of the events that a task's parties leave on chain: keys, commitments, accusations, ballots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consilium_zk.kzg import Commitment, parse_commitment
+from eth_utils.crypto import keccak
+
+from consilium_chain.errors import RecordIncomplete
+from consilium_chain.ledger.contracts import Contracts
+from consilium_chain.ledger.events import ContractEvents
+from consilium_chain.ledger.publishing import Accusation, Canaries, SaidBefore
+from consilium_chain.ledger.structs import Phase
+from consilium_chain.ledger.tasks import Tasks
+from consilium_chain.rounds.signed_updates import NO_DEALING
+
+COMMITMENT_BYTES = 48
+
+
+@dataclass(frozen=True)
+class ShownBlinders:
+    """Words about one blob by somebody who opened a canary round: the round's seed, 32 bytes, and the blinders of the
+    sum behind it. They may be false: a reader checks them (`consilium_zk.canaries.published_commitment`).
+    """
+
+    cohort: int
+    blob: int
+    seed: bytes
+    blinders: tuple[int, int]
+
+
+class Record:
+    """By the events that this account's node has. Every method raises ChainUnreachable."""
+
+    def __init__(self, contracts: Contracts, events: ContractEvents, tasks: Tasks) -> None:
+        self._connection, self._contract = contracts.connection, contracts.tasks.contract
+        self._events, self._tasks = events, tasks
+
+    def proposals(self, operator: str, spec_hash: bytes) -> list[int]:
+        """The tasks that an account has proposed by a file of this hash, ascending."""
+        proposed = self._events.of_tasks("TaskProposed", operator=operator)
+        return sorted(event.values["taskId"] for event in proposed if bytes(event.values["specHash"]) == spec_hash)
+
+    def tasks_of_voter(self, voter: str) -> list[int]:
+        """Every task that it ever joined, ascending."""
+        return sorted(event.values["taskId"] for event in self._events.of_tasks("VoterJoined", voter=voter))
+
+    def transport_keys(self, task: int) -> dict[int, bytes]:
+        """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
+        return self._announced("transportKey", task)
+
+    def sealing_keys(self, task: int) -> dict[int, bytes]:
+        """Encryption keys by index of hospital, as the hospitals announced them when they joined."""
+        return self._announced("sealingKey", task)
+
+    def _announced(self, field: str, task: int) -> dict[int, bytes]:
+        joined = self._events.of_tasks("HospitalJoined", taskId=task)
+        return {event.values["index"]: bytes(event.values[field]) for event in joined}
+
+    def committed_points(self, task: int, round_: int) -> dict[str, list[Commitment]]:
+        """A round's commitments by hospital, one per blob."""
+        found = {}
+        for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_):
+            points = bytes(event.values["points"])
+            found[event.values["hospital"]] = [
+                parse_commitment(points[i : i + COMMITMENT_BYTES]) for i in range(0, len(points), COMMITMENT_BYTES)
+            ]
+        return found
+
+    def points_of(self, task: int, round_: int, hospital: str) -> bytes | None:
+        """A hospital's commitments in a round, compressed, 48 bytes per blob; None without an event of it."""
+        for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_, hospital=hospital):
+            return bytes(event.values["points"])
+        return None
+
+    def rounds_committed(self, hospital: str) -> list[tuple[int, int]]:
+        """Task and round of all that a hospital has ever committed to, in the order of the chain."""
+        committed = self._events.of_tasks("UpdateCommitted", hospital=hospital)
+        return [(event.values["taskId"], event.values["round"]) for event in committed]
+
+    def share_digests(self, task: int, round_: int) -> dict[str, bytes]:
+        """keccak256 of their secret shares by hospital that has committed; without those that sent none."""
+        found = {
+            event.values["hospital"]: bytes(event.values["dealing"])
+            for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
+        }
+        return {hospital: digest for hospital, digest in found.items() if digest != NO_DEALING}
+
+    def shares_on_chain(self, task: int, round_: int) -> dict[bytes, bytes]:
+        """Secret shares by their keccak256, of hospitals that committed with a transaction of their own."""
+        events = self._events.of_tasks("Dealt", taskId=task, round=round_)
+        return {keccak(dealing): dealing for dealing in (bytes(event.values["dealing"]) for event in events)}
+
+    def canaries_set(self, task: int, round_: int) -> Canaries | None:
+        """None without an event of it."""
+        for event in self._events.of_tasks("CanariesSet", taskId=task, round=round_):
+            return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
+        return None
+
+    def published_so_far(self, task: int, round_: int) -> SaidBefore:
+        """The part of a round's publication that has events."""
+        summed, published = (
+            frozenset(
+                (e.values["cohort"], e.values["blob"]) for e in self._events.of_tasks(name, taskId=task, round=round_)
+            )
+            for name in ("CohortSummed", "CohortPublished")
+        )
+        return SaidBefore(summed, published, self.canaries_set(task, round_))
+
+    def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
+        """Words about this canary round's sums in the transactions that open it: in the refused ones, too.
+
+        No event holds them, so they are read from the calls to the contract between the phase's start and the last
+        cohort's opening. A call by another contract is not found.
+        """
+        started = [
+            event.block
+            for event in self._events.of_tasks("PhaseStarted", taskId=task, round=round_)
+            if event.values["phase"] == Phase.OPENING
+        ]
+        opened = [event.block for event in self._events.of_tasks("CohortOpened", taskId=task, round=round_)]
+        if not started or not opened:
+            return []
+        found = []
+        for call in self._connection.blocks.calls_of(self._contract, min(started), max(opened)):
+            given = call.arguments
+            if call.name == "openCanaries" and (given["taskId"], given["number"]) == (task, round_):
+                for index, one in enumerate(given["opened"], given["firstBlob"]):
+                    blinders = (one["first"], one["second"])
+                    found.append(ShownBlinders(given["cohort"], index, bytes(given["seed"]), blinders))
+        return found
+
+    def accusations(self, task: int, round_: int) -> dict[int, Accusation]:
+        """By cohort."""
+        return {
+            event.values["cohort"]: Accusation(bytes(event.values["accusation"]), bytes(event.values["evidence"]))
+            for event in self._events.of_tasks("CohortAccused", taskId=task, round=round_)
+        }
+
+    def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
+        """Testimonies of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
+        indices = {hospital.node: index for index, hospital in enumerate(self._tasks.hospitals(task))}
+        found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
+        for event in self._events.of_tasks("Testified", taskId=task, round=round_):
+            testimony = bytes(event.values["testimony"])
+            found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
+        return found
+
+    def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:
+        """A voter's commitment to its scores; None if there is none."""
+        found = self._events.of_tasks("ScoresCommitted", taskId=task, round=round_, voter=voter)
+        return next((bytes(event.values["commitment"]) for event in found), None)
+
+    def revealed_scores(self, task: int, round_: int, voter: str) -> tuple[int, ...] | None:
+        """None if the voter has not revealed any."""
+        found = self._events.of_tasks("ScoresRevealed", taskId=task, round=round_, voter=voter)
+        return next((tuple(event.values["scores"]) for event in found), None)
+
+    def held_out_root(self, task: int, voter: str) -> bytes | None:
+        """A voter's last commitment to held-out rows before it joined the task; its last one so far if it has not
+        joined. None if there is none.
+        """
+        joined = [(e.block, e.index) for e in self._events.of_tasks("VoterJoined", taskId=task, voter=voter)]
+        committed = self._events.of_staking("HeldOutCommitted", voter=voter)
+        roots = [bytes(e.values["root"]) for e in committed if not joined or (e.block, e.index) < joined[0]]
+        return roots[-1] if roots else None
+
+    def ending_hash(self, task: int, round_: int) -> bytes:
+        """Hash of the block in which a round was settled or voided, 32 bytes. Raises RecordIncomplete."""
+        for name in ("RoundSettled", "RoundVoided"):
+            for event in self._events.of_tasks(name, taskId=task, round=round_):
+                return self._connection.blocks.hash_of(event.block)
+        raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")

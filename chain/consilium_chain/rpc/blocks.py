@@ -1,0 +1,167 @@
+"""Blocks of a chain, its clock and its fees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any, cast
+
+import rlp
+from hexbytes import HexBytes
+from web3.contract.contract import Contract
+from web3.exceptions import BlockNotFound
+from web3.types import BlockData
+
+from consilium_chain.errors import ChainUnreachable
+from consilium_chain.rpc.calls import NamedCall, named_call
+from consilium_chain.rpc.endpoint import Endpoint
+
+BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
+SLOWEST_BLOCK_POLL = 1.0
+BLOCKS_TIMED = 10
+TIP = 10**9  # wei per gas
+LEAST_TIP = TIP // 10  # that must be left of an offer, once the base fee is paid, for anybody to take it
+BLOB_FEE = 10**10  # wei per blob gas: the least that is offered
+MULTICALL = "multicall"  # of Tasks
+
+_HEADER_FIELDS = (
+    "parentHash", "sha3Uncles", "miner", "stateRoot", "transactionsRoot", "receiptsRoot", "logsBloom", "difficulty",
+    "number", "gasLimit", "gasUsed", "timestamp", "extraData", "mixHash", "nonce", "baseFeePerGas", "withdrawalsRoot",
+    "blobGasUsed", "excessBlobGas", "parentBeaconBlockRoot", "requestsHash",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Head:
+    """A block by its number, its hash (32 bytes) and its time, in seconds since the epoch."""
+
+    number: int
+    hash: bytes
+    time: int
+
+
+class Blocks:
+    """Reads blocks. Every method raises ChainUnreachable."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def number(self) -> int:
+        """The latest block's number."""
+        with self._endpoint.reading():
+            return int(self._endpoint.web3.eth.block_number)
+
+    def now(self) -> int:
+        """The chain's clock: timestamp of the latest block, in seconds."""
+        return self._time("latest")
+
+    def time_of(self, block: int) -> int:
+        """A block's timestamp, in seconds."""
+        return self._time(block)
+
+    def _time(self, which: Any) -> int:
+        block = self.get(which)
+        with self._endpoint.reading():
+            return int(block["timestamp"])
+
+    def seconds(self) -> float:
+        """The median time between two of the latest blocks, in seconds."""
+        latest = self.number()
+        stamps = [self.time_of(number) for number in range(max(0, latest - BLOCKS_TIMED), latest + 1)]
+        return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
+
+    def wait_after(self, seen: int, longest: float = 2.0) -> int:
+        """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
+
+        Returns after `longest` seconds without one all the same, so that the caller can do other things.
+        """
+        end, pause = time.monotonic() + longest, BLOCK_POLL
+        while True:
+            number = self.number()
+            if number > seen or time.monotonic() > end:
+                return number
+            time.sleep(pause)
+            pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
+
+    def get(self, which: Any, full: bool = False) -> BlockData:
+        """A block as web3 gives it. `full`: with its transactions, not only their hashes."""
+        try:
+            with self._endpoint.reading():
+                return self._endpoint.web3.eth.get_block(which, full_transactions=full)
+        except BlockNotFound as error:
+            raise ChainUnreachable(self._endpoint.shown_url, f"the node there has no block {which}") from error
+
+    def hash_of(self, number: int) -> bytes:
+        """32 bytes."""
+        return bytes(self.get(number)["hash"])
+
+    def head(self, number: int | None = None) -> Head | None:
+        """A block, by default the latest; None if the chain has none of that number."""
+        try:
+            with self._endpoint.reading():
+                block = self._endpoint.web3.eth.get_block("latest" if number is None else number)
+                return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
+        except BlockNotFound:
+            return None
+
+    def header(self, number: int) -> bytes:
+        """RLP of a block's header, of which the block's hash is the keccak256 (yellow paper, 4.4)."""
+        block = self.get(number)
+        with self._endpoint.reading():
+            header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])  # type: ignore[literal-required]
+        return header
+
+    def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
+        """Calls of a contract by transactions in the blocks [first, last], and those in its `multicall`; failed ones,
+        too. Not the calls by another contract: no transaction shows them.
+        """
+        for number in range(first_block, last_block + 1):
+            for sent in self.get(number, full=True)["transactions"]:
+                transaction = cast(Mapping[str, Any], sent)
+                if transaction.get("to") != contract.address:
+                    continue
+                call = named_call("", contract, transaction["input"])
+                inner = call.arguments["data"] if call is not None and call.name == MULTICALL else []
+                found = [call, *(named_call("", contract, data) for data in inner)]
+                yield from (one for one in found if one is not None)
+
+
+class Fees:
+    """Prices of gas and blob gas, in wei. Every method raises ChainUnreachable."""
+
+    def __init__(self, endpoint: Endpoint, blocks: Blocks) -> None:
+        self._endpoint, self._blocks = endpoint, blocks
+
+    def _base(self) -> int:
+        return int(self._blocks.get("latest")["baseFeePerGas"])
+
+    def present(self) -> int:
+        """The price of gas that a transaction in the next block would about pay."""
+        return self._base() + TIP
+
+    def highest(self) -> int:
+        """The price of gas that a transaction sent now offers: most often it pays half."""
+        return 2 * self._base() + TIP
+
+    def blob(self) -> int:
+        """The price of blob gas now (EIP-7516)."""
+        with self._endpoint.reading():
+            return int(self._endpoint.web3.eth.blob_base_fee)
+
+    def highest_blob(self) -> int:
+        """The price of blob gas that a transaction sent now offers."""
+        return max(2 * self.blob(), BLOB_FEE)
+
+    def suffice(self, fields: Mapping[str, Any]) -> bool:
+        """True if a transaction of these fields could be taken into a block now."""
+        by_gas = fields["maxFeePerGas"] >= self._base() + LEAST_TIP
+        return by_gas and ("maxFeePerBlobGas" not in fields or fields["maxFeePerBlobGas"] >= self.blob())
+
+
+def _header_field(value: Any) -> bytes:
+    if isinstance(value, int):
+        return value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes(HexBytes(value))

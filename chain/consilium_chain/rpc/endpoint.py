@@ -1,0 +1,107 @@
+"""The only door to web3: a chain node behind a URL, which is asked by JSON-RPC."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+from urllib.parse import urlsplit
+
+import requests
+from web3 import HTTPProvider, Web3
+from web3.exceptions import (
+    BadFunctionCallOutput,
+    BlockNotFound,
+    ContractLogicError,
+    TransactionNotFound,
+    Web3Exception,
+    Web3RPCError,
+)
+from web3.types import RPCResponse
+from web3.utils import abi as abi_lookup
+
+from consilium_chain.errors import ChainUnreachable
+from consilium_chain.rpc.event_logs import NO_LOG
+from consilium_chain.rpc.reverts import refusal_of
+
+# Bytes of a node's answer, unpacked: logs of some ten thousand events, or a block with all transactions several times.
+LARGEST_ANSWER = 1 << 26
+
+# web3 hashes every function of a contract at each call, to find two of the same selector: a quarter of a read's time.
+# No compiler lets such a contract pass.
+abi_lookup.validate_abi = lambda abi: None  # type: ignore[attr-defined]
+
+
+class _Provider(HTTPProvider):
+    """Takes only JSON-RPC 2.0 answers to one request; web3 fails on all others in ways of its own."""
+
+    @staticmethod
+    def decode_rpc_response(raw_response: bytes) -> RPCResponse:
+        try:
+            answer: object = json.loads(raw_response)
+        except (ValueError, RecursionError) as error:
+            raise requests.exceptions.InvalidJSONError("the answer is not JSON") from error
+        if not isinstance(answer, dict) or not {"result", "error"} & answer.keys():
+            raise requests.exceptions.InvalidJSONError("the answer is no JSON-RPC answer")
+        return cast(RPCResponse, answer)
+
+
+def _within_bounds(answer: requests.Response, **_: object) -> None:
+    """Reads an answer before requests does, which has no bound: a few compressed bytes can become gigabytes."""
+    content = bytearray()
+    for part in answer.iter_content(1 << 16):
+        content += part
+        if len(content) > LARGEST_ANSWER:
+            answer.close()
+            raise requests.exceptions.ContentDecodingError(f"the answer has more than {LARGEST_ANSWER} bytes")
+    answer._content = bytes(content)
+
+
+def without_secrets(url: str) -> str:
+    """Scheme, host and port of a URL: path, query and user hold the keys of RPC providers."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host:
+        return "a URL without a host"
+    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
+    return shown if shown == url.rstrip("/") else f"{shown}/…"
+
+
+class Endpoint:
+    """A chain node's URL, its web3 client and its chain id. Raises ChainUnreachable."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.web3 = Web3(_Provider(url, request_kwargs={"timeout": 30, "hooks": {"response": _within_bounds}}))
+        for costly in ("validation", "gas_estimate", "ens_name_to_address"):
+            # They ask the node for its chain id, twice, before every call; addresses here are never names.
+            self.web3.middleware_onion.remove(costly)
+        try:
+            self.chain_id: int = self.web3.eth.chain_id
+        except (requests.exceptions.RequestException, ValueError, Web3Exception) as error:
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
+        if type(self.chain_id) is not int:
+            raise ChainUnreachable(self.shown_url, "the server there gives no chain id")
+
+    @property
+    def shown_url(self) -> str:
+        """The URL as errors and screens may show it."""
+        return without_secrets(self.url)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Raises ChainUnreachable if the node gives no answer, refuses one (a rate limit), or answers in no form."""
+        try:
+            yield
+        except requests.exceptions.RequestException as error:
+            raise ChainUnreachable(self.shown_url, type(error).__name__) from error
+        except (BlockNotFound, TransactionNotFound, ContractLogicError, BadFunctionCallOutput):
+            raise
+        except Web3RPCError as error:
+            raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
+        except (Web3Exception, *NO_LOG) as error:
+            raise ChainUnreachable(self.shown_url, "the server there does not answer as a chain node does") from error

@@ -1,0 +1,94 @@
+"""Transactions that an account signs: their numbers, their fees, and blobs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, cast
+
+from eth_account import Account
+from eth_account.datastructures import SignedTransaction
+from eth_account.signers.local import LocalAccount
+from eth_account.typed_transactions import base as blob_transactions
+from eth_typing import ChecksumAddress
+from web3.types import TxParams
+
+from consilium_chain.rpc.blocks import TIP, Fees
+from consilium_chain.rpc.cell_proofs import Sidecar
+from consilium_chain.rpc.endpoint import Endpoint
+from consilium_chain.rpc.outgoing import BLOB_GAS, Own, Unsent, gas_limit
+
+# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
+# each: it is handed those of the sidecars instead.
+_signing: ContextVar[Mapping[bytes, Sidecar]] = ContextVar("sidecars of the transaction that is being signed")
+blob_transactions.load_trusted_setup = lambda *_: None  # type: ignore[attr-defined]
+blob_transactions.blob_to_kzg_commitment = lambda blob, _: _signing.get()[blob].commitment  # type: ignore[attr-defined]
+blob_transactions.compute_cells_and_kzg_proofs = lambda blob, _: ([], _signing.get()[blob].proofs.result())  # type: ignore[attr-defined]
+
+
+class Signing:
+    """Signs an account's transactions. Raises what web3 raises, and ValueError if there is no account."""
+
+    def __init__(self, endpoint: Endpoint, account: LocalAccount | None, fees: Fees) -> None:
+        self._endpoint, self._account, self._fees = endpoint, account, fees
+
+    @property
+    def signer(self) -> LocalAccount:
+        if self._account is None:
+            raise ValueError("this connection has no account: it can read only")
+        return self._account
+
+    @property
+    def address(self) -> ChecksumAddress:
+        return self.signer.address
+
+    def estimate(self, call: Mapping[str, Any]) -> int:
+        """The gas that a call from this account takes, by the node's estimate."""
+        request = {"from": self.address} | {name: value for name, value in call.items() if value}
+        return int(self._endpoint.web3.eth.estimate_gas(cast(TxParams, request)))
+
+    def most(self, unsent: Unsent) -> int:
+        """The most that a transaction sent now may cost, in wei."""
+        # Estimated without a price: nodes let nobody estimate what it could not pay.
+        gas = unsent.gas or gas_limit(self.estimate({"to": unsent.to, "data": unsent.data}))
+        blobs = len(unsent.sidecars) * BLOB_GAS * self._fees.highest_blob() if unsent.sidecars else 0
+        return gas * self._fees.highest() + unsent.value + blobs
+
+    def fields(self, unsent: Unsent, gas: int | None) -> dict[str, Any]:
+        """A transaction's fields with the account's next number. `gas`: its limit, by default by an estimate."""
+        fields: dict[str, Any] = {
+            "chainId": self._endpoint.chain_id,
+            "nonce": self._endpoint.web3.eth.get_transaction_count(self.address, "pending"),
+            "data": unsent.data,
+            "value": unsent.value,
+            "maxPriorityFeePerGas": TIP,
+            "maxFeePerGas": self._fees.highest(),
+        }
+        if unsent.to is not None:
+            fields["to"] = unsent.to
+        if unsent.sidecars:
+            fields |= {"type": 3, "maxFeePerBlobGas": self._fees.highest_blob()}
+        if unsent.authorizations:
+            fields |= {"authorizationList": list(unsent.authorizations)}
+        if gas is None:
+            estimate = self._endpoint.web3.eth.estimate_gas(cast(TxParams, {**fields, "from": self.address}))
+            gas = gas_limit(estimate)
+        return fields | {"gas": gas}
+
+    def sign(self, unsent: Unsent, fields: Mapping[str, Any]) -> Own:
+        token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
+        blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
+        try:
+            signed: SignedTransaction = Account.sign_transaction(dict(fields), self.signer.key, **blobs)
+            return Own(unsent, fields, signed)
+        finally:
+            _signing.reset(token)
+
+    def raised(self, own: Own) -> Own:
+        """The same with twice the offer: pools take no less for what carries blobs, and a tenth more for all else."""
+        fields = dict(own.fields)
+        fields["maxPriorityFeePerGas"] *= 2
+        fields["maxFeePerGas"] = max(2 * fields["maxFeePerGas"], self._fees.highest())
+        if "maxFeePerBlobGas" in fields:
+            fields["maxFeePerBlobGas"] = max(2 * fields["maxFeePerBlobGas"], self._fees.highest_blob())
+        return self.sign(own.unsent, fields)
