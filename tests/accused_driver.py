@@ -23,10 +23,10 @@ from consilium_server.aggregator.disputes import Statements, make_accusation
 from consilium_server.aggregator.unmasking import cohort_answers
 from consilium_server.aggregator.uploads import Answer, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
-from consilium_zk.blame import Reason
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.curve import parse_commitment, weighted_sum
+from consilium_zk.disputes import Reason
 from consilium_zk.kzg import commit
 from eth_utils.crypto import keccak
 from hospital_driver import WINDOW, Committing, start, take

@@ -36,8 +36,8 @@ from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_core.logs import log_to
 from consilium_zk.blobs import from_scalars
-from consilium_zk.dealing import dealing_bytes
 from consilium_zk.kzg import commit_by_points, versioned_hash
+from consilium_zk.secret_shares import dealing_bytes
 from eth_utils.crypto import keccak
 from file_server import FileServer
 from fsspec.asyn import AsyncFileSystem

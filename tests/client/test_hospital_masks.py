@@ -32,14 +32,14 @@ from consilium_server.aggregator.survivors import uploaders
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
-from consilium_zk.agreement import public_key
-from consilium_zk.blame import Reason
 from consilium_zk.blobs import parse_blob
-from consilium_zk.dealing import BYTES_PER_ENTRY, Dealing, dealing_bytes
+from consilium_zk.disputes import Reason
 from consilium_zk.errors import MaskingTooSmall, SharesInvalid
+from consilium_zk.key_exchange import public_key
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
+from consilium_zk.secret_shares import BYTES_PER_ENTRY, Dealing, dealing_bytes
 from hospital_driver import WINDOW, Committing, start
 from raised_faults import raises_fault
 

@@ -15,10 +15,10 @@ from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_client.hospital.node import HospitalNode
 from consilium_server.aggregator.disputes import Statements
 from consilium_server.aggregator.uploads import Upload
-from consilium_zk.blame import Reason, parse_agreements
 from consilium_zk.blobs import add, parse_blob
-from consilium_zk.dealing import Dealing
+from consilium_zk.disputes import Reason, parse_agreements
 from consilium_zk.errors import EvidenceMalformed
+from consilium_zk.secret_shares import Dealing
 from eth_utils.crypto import keccak
 
 

@@ -92,18 +92,17 @@ from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
 from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.errors import CanariesLost, ReplyRefused, RequestRefused
-from consilium_zk.agreement import public_key as sealing_key
-from consilium_zk.agreement import show_agreed, shown_point
-from consilium_zk.blame import (
-    parse_agreements,
-    parse_points,
-    parse_statement,
-)
+from consilium_zk.authenticated_encryption import seal, unseal
 from consilium_zk.blobs import from_scalars, parse_blob
 from consilium_zk.bls import decompress_public_key, parse_public_key
 from consilium_zk.canaries import read_lanes, retreat_lanes
 from consilium_zk.constants import FIELD_ELEMENTS_PER_BLOB
 from consilium_zk.curve import GENERATOR, from_eip2537, negate, parse_commitment, to_eip2537
+from consilium_zk.disputes import (
+    parse_agreements,
+    parse_points,
+    parse_statement,
+)
 from consilium_zk.drand import QUICKNET
 from consilium_zk.errors import (
     AgreementUnproven,
@@ -116,10 +115,11 @@ from consilium_zk.errors import (
     SharesInvalid,
     ZkError,
 )
+from consilium_zk.key_exchange import public_key as sealing_key
+from consilium_zk.key_exchange import show_agreed, shown_point
 from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
 from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
-from consilium_zk.sealing import seal, unseal
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode

@@ -46,10 +46,10 @@ from consilium_verify.checks import (
 from consilium_verify.money_checks import Books, culprits_follow, settlement_follows
 from consilium_verify.report import Check, Name, Report, Result, derived
 from consilium_verify.verification import verify_round, verify_task
-from consilium_zk.blame import Reason
 from consilium_zk.canaries import is_turned, published_commitment, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR, weighted_sum
+from consilium_zk.disputes import Reason
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import LaneLayout
 from hospital_driver import WINDOW

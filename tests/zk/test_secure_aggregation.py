@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 from consilium_zk import blobs
-from consilium_zk.agreement import public_key
 from consilium_zk.blobs import Blob, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
-from consilium_zk.dealing import Dealing, Entry, Kind, open_entry
 from consilium_zk.errors import AnswerMalformed, MaskingTooSmall, SharesInvalid, SharesTooFew, UnmaskingFailed
+from consilium_zk.key_exchange import public_key
 from consilium_zk.masks import without
+from consilium_zk.secret_shares import Dealing, Entry, Kind, open_entry
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st

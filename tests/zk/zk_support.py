@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_zk import blobs
-from consilium_zk.agreement import public_key, sign
 from consilium_zk.constants import BLS_MODULUS, FIELD_ELEMENTS_PER_BLOB
-from consilium_zk.dealing import Dealing
+from consilium_zk.key_exchange import public_key, sign
+from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskingHospital, _answered, masking_digest
 from nacl.bindings import crypto_core_ed25519_add
 

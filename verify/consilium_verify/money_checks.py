@@ -22,7 +22,7 @@ from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settlement.payouts import penalty
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
-from consilium_zk.blame import Reason
+from consilium_zk.disputes import Reason
 
 from consilium_verify.report import Check, Name, fails, holds, unchecked
 

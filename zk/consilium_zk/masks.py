@@ -24,10 +24,10 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
-from .agreement import BYTES_PER_KEY, agreed_point, derived, public_key
 from .blobs import Blob, add
 from .constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB
 from .errors import ArgumentInvalid, ShapeWrong
+from .key_exchange import BYTES_PER_KEY, agreed_point, derived, public_key
 
 BYTES_PER_SEED: Final = 32
 MAX_BLOBS: Final = 1 << 32
@@ -43,7 +43,7 @@ _TOP_WORD: Final = np.uint64(BLS_MODULUS >> 192)
 
 
 def mask_key(root: int) -> bytes:
-    """The public key (32 bytes, see `agreement`) of a key root, a scalar. Raises ArgumentInvalid."""
+    """The public key (32 bytes, see `key_exchange`) of a key root, a scalar. Raises ArgumentInvalid."""
     return public_key(mask_private(root))
 
 

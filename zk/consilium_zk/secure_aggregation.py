@@ -1,7 +1,7 @@
 """A cohort's masked sum: what each hospital adds to its blobs, what it gives back of the others' masks, and what the
 aggregator makes of it.
 
-Everybody knows the cohort and who of it has committed, with what dealing (`dealing`): the chain says so, and who
+Everybody knows the cohort and who of it has committed, with what dealing (`secret_shares`): the chain says so, and who
 survived as well. Whoever has committed with a sound dealing is in the masking (`dealings` below, by index); survivors
 are some of these. A hospital's answer has a word for each of them, in order: at its own place its own root, else its
 share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
@@ -26,10 +26,21 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .agreement import BYTES_PER_KEY, BYTES_PER_SHOWN, BYTES_PER_SIGNATURE, derived, has_signed, is_usable, sign
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .dealing import (
+from .encoding import address, uint256
+from .errors import (
+    AgreementUnproven,
+    AnswerMalformed,
+    MaskingTooSmall,
+    SharesInvalid,
+    SharesTooFew,
+    UnmaskingFailed,
+    ZkError,
+)
+from .key_exchange import BYTES_PER_KEY, BYTES_PER_SHOWN, BYTES_PER_SIGNATURE, derived, has_signed, is_usable, sign
+from .masks import between, expand, mask, mask_private, own_seed, pair_seeds, residue
+from .secret_shares import (
     Dealing,
     Kind,
     Roots,
@@ -42,17 +53,6 @@ from .dealing import (
     root_digest,
     show_bad_entry,
 )
-from .encoding import address, uint256
-from .errors import (
-    AgreementUnproven,
-    AnswerMalformed,
-    MaskingTooSmall,
-    SharesInvalid,
-    SharesTooFew,
-    UnmaskingFailed,
-    ZkError,
-)
-from .masks import between, expand, mask, mask_private, own_seed, pair_seeds, residue
 
 MIN_MASKED: Final = 3  # of two, each knows the other's update by their sum
 _NO_SHARE: Final = b"\xff" * BYTES_PER_FIELD_ELEMENT  # no scalar

@@ -30,7 +30,7 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Accusation:
-    """An accusation of a cohort whose sum does not hold: hospitals testify about `accusation` (`consilium_zk.blame`);
+    """An accusation of a cohort whose sum does not hold: hospitals testify about it (`consilium_zk.disputes`);
     `evidence` is the keccak256 of a file in the artifact store. 32 bytes each.
     """
 

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from consilium_zk.blame import Case, Evidence, Reason, culprits, parse_agreements, withholders
 from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
+from consilium_zk.disputes import Case, Evidence, Reason, culprits, parse_agreements, withholders
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 
 from consilium_chain.artifacts.store import ArtifactStore

@@ -6,8 +6,8 @@ commitment puts them, or on chain, where the hospital sent its own transaction.
 
 from __future__ import annotations
 
-from consilium_zk.dealing import Dealing
 from consilium_zk.errors import SharesInvalid
+from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_chain.artifacts.store import ArtifactStore

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.dealing import dealing_bytes
+from consilium_zk.secret_shares import dealing_bytes
 
 from consilium_chain.settlement.payouts import portion, round_part
 from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, OuterSpec

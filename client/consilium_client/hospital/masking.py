@@ -19,8 +19,9 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import members
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_core.logs import emit
-from consilium_zk.agreement import BYTES_PER_KEY, public_key
-from consilium_zk.blame import (
+from consilium_zk.blobs import Blob, add
+from consilium_zk.curve import Commitment
+from consilium_zk.disputes import (
     agreements_to_wire,
     disputed,
     pair_points,
@@ -29,10 +30,9 @@ from consilium_zk.blame import (
     show_pair,
     state,
 )
-from consilium_zk.blobs import Blob, add
-from consilium_zk.curve import Commitment
-from consilium_zk.dealing import Dealing
 from consilium_zk.errors import Malformed, ShapeWrong
+from consilium_zk.key_exchange import BYTES_PER_KEY, public_key
+from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
 from consilium_client.errors import NodeError
@@ -116,7 +116,7 @@ class Masking:
         return state(masked, self._cohort(round_, cohort), dealings).to_wire()
 
     def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
-        """The first dispute statement, on an accused cohort's masks: `consilium_zk.blame.pair_points`, as bytes."""
+        """The first dispute statement, on an accused cohort's masks: `consilium_zk.disputes.pair_points`, as bytes."""
         return points_to_wire(self._points(accused, index, seed))
 
     def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:

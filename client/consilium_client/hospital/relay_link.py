@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.logs import emit
-from consilium_zk.blame import upload_digest
+from consilium_zk.disputes import upload_digest
 from eth_utils.address import to_checksum_address
 
 from consilium_client.errors import TransportKeyError

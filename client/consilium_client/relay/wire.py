@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.dealing import dealing_bytes
+from consilium_zk.secret_shares import dealing_bytes
 
 from consilium_client.errors import FrameError
 

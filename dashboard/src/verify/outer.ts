@@ -2,7 +2,7 @@
  * The outer step: from the state before a round and the mean of its accepted sums to the state after it. FedAvgM is by
  * Hsu et al. 2019, FedAdam by Reddi et al. 2021 (algorithm 2).
  *
- * It is the function of `client/consilium_client/outer.py`: vitest and pytest hold both to `tests/vectors/outer.json`.
+ * It is the function of `client/consilium_client/models/outer.py`: vitest and pytest hold both to `tests/vectors/outer.json`.
  * Each operation is rounded to float32, in the same order. A double has more than twice a float32's digits, so rounding
  * its sum, product, quotient or root again gives the float32 result.
  */

@@ -23,9 +23,9 @@ from consilium_chain.ledger.structs import (
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.transport_keys import TransportKey, transport_message
-from consilium_zk.agreement import public_key as sealing_key_of
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR, to_eip2537
+from consilium_zk.key_exchange import public_key as sealing_key_of
 from consilium_zk.kzg import Opening, Proof
 from consilium_zk.tickets import prove_possession, public_key, sign_ticket
 

@@ -12,9 +12,9 @@ from consilium_chain.ledger.structs import RoundState
 from consilium_chain.rounds.disputes import Shown, find_culprits, read_case
 from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
 from consilium_core.logs import emit
-from consilium_zk.blame import parse_statement, upload_digest
-from consilium_zk.dealing import Dealing
+from consilium_zk.disputes import parse_statement, upload_digest
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
+from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
 
 from consilium_server.aggregator.task import AggregatedTask

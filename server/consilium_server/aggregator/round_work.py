@@ -10,8 +10,8 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_core.logs import emit
-from consilium_zk.dealing import Dealing
 from consilium_zk.errors import SharesInvalid
+from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_server.aggregator.collection import Carrier, Collection

@@ -22,7 +22,7 @@ library Payouts {
     }
 
     /// @notice The payout curve: a hospital's claim, by its weight and its cohort's median score. To change the curve,
-    ///         change this line, and `gain` in `consilium_chain.payouts`.
+    ///         change this line, and `gain` in `consilium_chain.settlement.payouts`.
     function gain(uint256 weight, int64 median) internal pure returns (uint256) {
         return median > 0 ? weight * uint256(int256(median)) : 0;
     }

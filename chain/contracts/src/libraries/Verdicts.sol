@@ -12,7 +12,7 @@ import {Scores} from "./Scores.sol";
 /// @title The results of a round, account by account. Settling pays and slashes by them, and `explain` repeats them.
 /// @notice There are two steps. First, cohorts are judged, and the round keeps the results. Then each account's payout
 ///         follows from the round alone, for any page of settling and any later call.
-/// @dev It reads only state that no later round changes. The plain reference is `consilium_chain/settlement.py`.
+/// @dev It reads only state that no later round changes. The plain reference is `consilium_chain/settlement/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 

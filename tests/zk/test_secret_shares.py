@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 from consilium_zk import blobs
-from consilium_zk.agreement import public_key
+from consilium_zk.authenticated_encryption import seal
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.dealing import (
+from consilium_zk.errors import AgreementUnproven, ShapeWrong, SharesInvalid, SharesTooFew
+from consilium_zk.key_exchange import public_key
+from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
+from consilium_zk.secret_shares import (
     BYTES_PER_ENTRY,
     Dealing,
     Entry,
@@ -26,9 +29,6 @@ from consilium_zk.dealing import (
     recover_root,
     show_bad_entry,
 )
-from consilium_zk.errors import AgreementUnproven, ShapeWrong, SharesInvalid, SharesTooFew
-from consilium_zk.masks import between, mask, own_seed, pair_seeds, residue, without
-from consilium_zk.sealing import seal
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st

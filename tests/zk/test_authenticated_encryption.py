@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from consilium_zk.agreement import agreed_point, public_key
+from consilium_zk.authenticated_encryption import SEAL_OVERHEAD, seal, unseal, unseal_by
 from consilium_zk.errors import Malformed, SharesInvalid
-from consilium_zk.sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
+from consilium_zk.key_exchange import agreed_point, public_key
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from consilium_zk.agreement import (
+from consilium_zk.errors import AgreementUnproven, Malformed
+from consilium_zk.key_exchange import (
     BYTES_PER_SHOWN,
     agreed,
     agreed_point,
@@ -17,7 +18,6 @@ from consilium_zk.agreement import (
     show_agreed,
     shown_point,
 )
-from consilium_zk.errors import AgreementUnproven, Malformed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.bindings import crypto_core_ed25519_add, crypto_scalarmult_ed25519_base_noclamp

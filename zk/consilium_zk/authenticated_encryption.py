@@ -14,8 +14,8 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from .agreement import agreed_point, derived
 from .errors import SharesInvalid
+from .key_exchange import agreed_point, derived
 
 SEAL_OVERHEAD: Final = 16
 _TAG: Final = b"CONSILIUM-V1-SEAL"

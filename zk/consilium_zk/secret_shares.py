@@ -6,7 +6,7 @@ once whether it is the one that was shown; a share that is given back wrong name
 shown and do not give the root name the dealer.
 
 Shares are sealed with a key of this round alone. A recipient that finds its entry bad shows the point that this key and
-its own agree on, with a proof (`agreement`): anybody can open the entry then, and nothing else. For that the dealing
+its own agree on, with a proof (`key_exchange`): anybody can open the entry then, and nothing else. For that the dealing
 proves that the dealer knows the private keys to both of its keys (`is_proven`). Where it does not, nothing is shown of
 what is agreed with them, and the dealer is at fault in every dispute.
 """
@@ -20,7 +20,10 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .agreement import (
+from .authenticated_encryption import SEAL_OVERHEAD, seal, unseal, unseal_by
+from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
+from .errors import ShapeWrong, SharesInvalid
+from .key_exchange import (
     BYTES_PER_SHOWN,
     BYTES_PER_SIGNATURE,
     is_possessed,
@@ -30,10 +33,7 @@ from .agreement import (
     show_agreed,
     shown_point,
 )
-from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .errors import ShapeWrong, SharesInvalid
 from .masks import between, mask_key, mask_private
-from .sealing import SEAL_OVERHEAD, seal, unseal, unseal_by
 from .shamir import recover, split
 
 DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")

@@ -54,15 +54,15 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .agreement import BYTES_PER_SHOWN, show_agreed, shown_point
 from .blobs import combine, parse_blob
 from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
 from .curve import Commitment, parse_commitment, weighted_sum
-from .dealing import Dealing, is_proven, root_digest
 from .encoding import uint256
 from .errors import AgreementUnproven, AnswerMalformed, EvidenceMalformed, Malformed, ShapeWrong, SharesInvalid
+from .key_exchange import BYTES_PER_SHOWN, show_agreed, shown_point
 from .kzg import commit
 from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
+from .secret_shares import Dealing, is_proven, root_digest
 from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
 
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")

@@ -9,8 +9,10 @@ from functools import cache
 
 import pytest
 from consilium_zk import blobs, kzg
-from consilium_zk.agreement import public_key
-from consilium_zk.blame import (
+from consilium_zk.blobs import Blob
+from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import Commitment, weighted_sum
+from consilium_zk.disputes import (
     Case,
     Evidence,
     Reason,
@@ -28,12 +30,10 @@ from consilium_zk.blame import (
     state,
     withholders,
 )
-from consilium_zk.blobs import Blob
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import Commitment, weighted_sum
-from consilium_zk.dealing import Dealing, Kind, open_entry, recover_root
 from consilium_zk.errors import EvidenceMalformed, Malformed, ShapeWrong
+from consilium_zk.key_exchange import public_key
 from consilium_zk.masks import expand, mask, own_seed, residue, without
+from consilium_zk.secret_shares import Dealing, Kind, open_entry, recover_root
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context, threshold
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
