@@ -66,6 +66,7 @@ class PaperRecord:
             account=account,
             chain_id=31337,
             blocks=SimpleNamespace(now=lambda: self.clock, wait_after=self._next_block),
+            transactions=SimpleNamespace(),
         )
 
     def reader(self) -> PublicRecord:

@@ -89,7 +89,7 @@ class SponsoredTransactions(Transactions):
         except TransactionNotFound as error:
             raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction that is not there") from error
         if (sent.get("to"), bytes(sent["input"])) != (to, bytes(HexBytes(data))):
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names another transaction")
+            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction of something else")
         self.receipt(pending)
         if self._done() == batch.nonce:  # without the authorization, an account without code takes any call
             raise SponsorFailed(self._sponsor.url, batch.account, "it left out this account's authorization")
