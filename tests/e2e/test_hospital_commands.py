@@ -230,7 +230,12 @@ def test_a_join_that_is_cut_off_says_what_is_left_of_it_and_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(Transactions, "send", cut_off)
         refused(
-            world.join("--yes"), "cut off", f"`consilium hospital leave {world.task}`", "unstake", "allowance", code=130
+            world.join("--yes"),
+            "interrupted",
+            f"`consilium hospital leave {world.task}`",
+            "unstake",
+            "allowance",
+            code=130,
         )
     assert world.index() is None
     assert allowed.call() == 500 * TOKEN
