@@ -148,7 +148,7 @@ def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) ->
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     page.get_by_label("Amount").fill("12.5")
-    expect(page.get_by_text("Estimate")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     page.get_by_label(how).check()
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
