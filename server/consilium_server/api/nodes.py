@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,11 +139,10 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
 
 
 def list_nodes(
-    at: At, role: str | None, account: str | None, days: int, sort: str, asked: Asked
+    every: Sequence[schemas.NodeSummary], role: str | None, account: str | None, sort: str, asked: Asked
 ) -> schemas.Page[schemas.NodeSummary]:
-    """A page of nodes. Raises RequestRefused (CursorInvalid)."""
-    kept = at.service.nodes.at(at, days).nodes
-    rows = [row for row in kept if role in (None, row.role) and account in (None, row.node)]
+    """A page of `every` node. Raises RequestRefused (CursorInvalid)."""
+    rows = [row for row in every if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
     rows.sort(key=lambda row: _place(row, field), reverse=descending)
     start = asked.start()
@@ -161,9 +161,9 @@ def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
     return by[field], row.node, row.role
 
 
-def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
-    """A node with its latest slashes and tasks. Raises Problem if there is none."""
-    summary = next((row for row in at.service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
+def one_node(at: At, every: Sequence[schemas.NodeSummary], node: str, role: str) -> schemas.Node:
+    """A node of `every` one, with its latest slashes and tasks. Raises Problem if there is none."""
+    summary = next((row for row in every if (row.node, row.role) == (node, role)), None)
     if summary is None:
         raise Problem("not-found", f"{node} is no {role} in the index: see /v1/nodes for those that are")
     number = schemas.named(Role, role)
