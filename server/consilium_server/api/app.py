@@ -143,8 +143,9 @@ def run(settings: ApiSettings) -> None:
 
 
 def listening(settings: ApiSettings) -> list[socket.socket]:
-    """Sockets at all addresses of the host. What is left in the system's buffers for a client that takes nothing is
-    given up after `stalled_seconds`, where the system can (Linux), and its connection with it. Raises OSError.
+    """Sockets at all addresses of the host. Raises OSError.
+
+    On Linux the system closes the connection of a client that has read nothing for `stalled_seconds`.
     """
     found = []
     for family, kind, protocol, _, address in socket.getaddrinfo(

@@ -141,19 +141,19 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
 def list_nodes(
     every: Sequence[schemas.NodeSummary], role: str | None, account: str | None, sort: str, asked: Asked
 ) -> schemas.Page[schemas.NodeSummary]:
-    """A page of `every` node. Raises RequestRefused (CursorInvalid)."""
+    """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
     rows = [row for row in every if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
-    rows.sort(key=lambda row: _place(row, field), reverse=descending)
+    rows.sort(key=lambda row: _sort_key(row, field), reverse=descending)
     start = asked.start()
     if start is not None:
         after = (int(start[0]) if field != "node" else start[0], *start[1:])
-        rows = [row for row in rows if (_place(row, field) < after if descending else _place(row, field) > after)]
-    cut = asked.cut(rows[: asked.limit + 1], lambda row: [str(_place(row, field)[0]), *_place(row, field)[1:]])
+        rows = [row for row in rows if (_sort_key(row, field) < after if descending else _sort_key(row, field) > after)]
+    cut = asked.cut(rows[: asked.limit + 1], lambda row: [str(_sort_key(row, field)[0]), *_sort_key(row, field)[1:]])
     return schemas.Page(items=cut.rows, next=cut.next)
 
 
-def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
+def _sort_key(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
     by: dict[str, Any] = {
         "node": row.node, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
         "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds, "yield": row.realised_yield.net,
@@ -162,7 +162,7 @@ def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
 
 
 def one_node(at: At, every: Sequence[schemas.NodeSummary], node: str, role: str) -> schemas.Node:
-    """A node of `every` one, with its latest slashes and tasks. Raises Problem if there is none."""
+    """A node with its latest slashes and tasks. `every`: all nodes. Raises Problem if there is none."""
     summary = next((row for row in every if (row.node, row.role) == (node, role)), None)
     if summary is None:
         raise Problem("not-found", f"{node} is no {role} in the index: see /v1/nodes for those that are")
