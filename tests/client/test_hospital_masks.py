@@ -28,7 +28,6 @@ from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.kinds import of_kind
 from consilium_server.aggregator.node import Aggregator
-from consilium_server.aggregator.survivors import uploaders
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
 from consilium_server.errors import SumMismatch
@@ -318,7 +317,7 @@ def test_an_aggregator_asks_nobody_of_a_cohort_that_can_have_no_sum(
 ) -> None:
     round_, _ = isolated(make, monkeypatch)
     aggregator = aggregator_of(round_, tmp_path)
-    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0
+    assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0
 
 
 def test_an_aggregator_asks_for_uploads_of_those_who_mask(
@@ -329,7 +328,7 @@ def test_an_aggregator_asks_for_uploads_of_those_who_mask(
     monkeypatch.setattr(nodes[4].updates, "secret_shares", lambda *_: b"no dealing")
     round_.relay(*(round_.signed(node) for node in nodes))
     aggregator = aggregator_of(round_, tmp_path)
-    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0b01111
+    assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0b01111
 
 
 # Sealing keys at their worst
@@ -347,7 +346,7 @@ def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
     with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
         aggregator.rounds.of(0).store_dealing(3, round_.store.get_file(signed[3].dealing), [0b1111])
     round_.relay(*signed)
-    assert uploaders(aggregator.task, aggregator.rounds.of(0), round_.round_state) == 0b0111
+    assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0b0111
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
     with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
         round_.ask(nodes[3], Part.UPLOAD)

@@ -22,7 +22,7 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keysto
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import read_settings
 from consilium_server.config import ApiSettings, WorkerSettings
-from consilium_server.jobs.worker import make_app
+from consilium_server.jobs.broker import make_app
 from deploy_driver import CONTAINERFILE, DEPLOY, DIGEST, ROOT, Missing, as_command, compose, containers, words
 from eth_account import Account
 from pydantic import SecretStr

@@ -7,12 +7,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import consilium_server.aggregator.committer as committing
 import pytest
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
-from consilium_server.aggregator.committer import GATHER, Committer, due
+from consilium_server.aggregator import round_work
+from consilium_server.aggregator.round_work import GATHER, Committer, due
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +29,7 @@ def task(local_chain: LocalChain) -> TaskDriver:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for anybody."""
-    monkeypatch.setattr(committing, "GATHER", 0.0)
+    monkeypatch.setattr(round_work, "GATHER", 0.0)
 
 
 def committer(task: TaskDriver) -> Committer:

@@ -38,13 +38,12 @@ from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import table_of
 from consilium_server.jobs import pinning
-from consilium_server.jobs.broker import Sender
+from consilium_server.jobs.broker import Beat, Sender, make_app
 from consilium_server.jobs.pinning import artifacts, pin, unpinned
 from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import Job, Runner
 from consilium_server.jobs.store import Ended, all_jobs, end, state_of, take
 from consilium_server.jobs.ticking import OpenTask, is_overdue, move_on, open_tasks
-from consilium_server.jobs.worker import Beat, make_app
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st

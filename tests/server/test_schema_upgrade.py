@@ -23,7 +23,7 @@ from chain_driver import LocalChain
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import child_environment, free_port
-from consilium_server.api.reading import BLOCK_HEADER
+from consilium_server.api.routing import BLOCK_HEADER
 from consilium_server.database import engine as engines
 from consilium_server.database.engine import connect, open_database, reading, schema_of, writing
 from consilium_server.database.tables import Base, JobRow

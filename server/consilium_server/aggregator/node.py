@@ -42,7 +42,6 @@ from consilium_server.aggregator.decoys import disclose
 from consilium_server.aggregator.disputes import name_cheaters
 from consilium_server.aggregator.publication import Publication
 from consilium_server.aggregator.round_work import Rounds
-from consilium_server.aggregator.survivors import fix_survivors, uploaders
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
@@ -213,7 +212,7 @@ class Aggregator:
         cohorts = work.cohorts(round_state) if is_uploading else [0] * round_state.cohorts
         awaited = expected_uploads(round_state, cohorts) & ~(finished & ~arrived)
         if is_uploading:
-            awaited &= uploaders(self.task, work, round_state)
+            awaited &= work.uploaders(round_state)
         view = self._view(state, round_state)
         refused = work.refused in PURPOSE.get(state.phase, ())
         if state.phase is Phase.REVEALING and work.are_secrets_lost:
@@ -248,7 +247,7 @@ class Aggregator:
             work = self.rounds.ask(state.round)
             collection = work.connect(grid, nodes)
             uploads = state.phase is Phase.UPLOADING
-            asked = uploaders(self.task, work, round_state) if uploads else round_state.members
+            asked = work.uploaders(round_state) if uploads else round_state.members
             complete = collection.ask(asked, committed)
             self.task.sums.prepare(state.round)  # while hospitals train
             collection.receive()
@@ -303,7 +302,7 @@ class Aggregator:
             case Step.SETTLE:
                 self.ledger.phases.settle(self.number, state.round)
             case Step.FIX_SURVIVORS if round_state:
-                fix_survivors(self.task, self.rounds.of(state.round), round_state)
+                self.rounds.of(state.round).fix_survivors(round_state)
             case Step.PUBLISH if round_state:
                 work = self.rounds.of(state.round)
                 found = Publication(self.task, work, state, round_state, self.sum_to_publish)

@@ -1,10 +1,13 @@
-"""State of one round, as this process of the aggregator knows it. Each round has a new object."""
+"""State of one round, as this process of the aggregator knows it, and the commits that it relays."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from consilium_chain.errors import Refused
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, RoundState, TaskState, members
 from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
@@ -15,7 +18,6 @@ from consilium_zk.secret_shares import Dealing
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_server.aggregator.collection import Carrier, Collection
-from consilium_server.aggregator.committer import Committer
 from consilium_server.aggregator.disputes import Statements
 from consilium_server.aggregator.reply_store import ReplyStore
 from consilium_server.aggregator.task import AggregatedTask
@@ -23,6 +25,66 @@ from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Upload
 
 KEPT = 2  # the present round, and the next, which is asked ahead, or the last, which a reorganisation may bring back
+# Seconds that a signed update waits for others: long enough for hospitals of one kind to end their training, short
+# against any window to commit, after half of which a hospital pays for a transaction of its own.
+GATHER = 1.0
+
+
+def due(waiting: int, missing: int, waited: float) -> bool:
+    """True if it is time to commit: all who are missing on chain are here, or the first has waited long enough.
+
+    `waiting` is a bit map within `missing`; `waited` is in seconds.
+    """
+    return waiting != 0 and (waiting == missing or waited >= GATHER)
+
+
+class Committer:
+    """Brings one round's signed updates onto the chain. `addresses`: hospitals' accounts by index."""
+
+    def __init__(self, ledger: Ledger, task: int, round_: int, addresses: Sequence[str]) -> None:
+        self._ledger, self._task, self._round, self._addresses = ledger, task, round_, addresses
+        self._wrong = 0
+        self._since: float | None = None  # when the first of those that wait came
+        self._over = False
+
+    def commit_if_due(self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int) -> None:
+        """Commits the updates if it is time to. It waits for none of the `silent` (a bit map) who have not signed.
+
+        A commitment in a block that a reorganisation took back is sent again.
+        """
+        signed = sum(1 << index for index in updates)
+        missing = round_state.members & ~round_state.committed & ~self._wrong & (signed | ~silent)
+        waiting = missing & signed
+        now = time.monotonic()
+        self._since = (self._since or now) if waiting else None
+        if not self._over and due(waiting, missing, now - (self._since or now)):
+            self._commit(updates, waiting)
+            self._since = None
+
+    def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int) -> None:
+        """Tries the batch, which costs nothing, and leaves out the hospital that a refusal names."""
+        while waiting:
+            batch = [updates[index] for index in members(waiting)]
+            try:
+                receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
+            except Refused as error:
+                if error.values.get("hospital") not in self._addresses:
+                    # Somebody else completed the round, which a reorganisation may undo; or time ran out.
+                    if error.name != "WrongPhase":
+                        self._over = True
+                        emit("refused", call=error.call, error=error.name, round=self._round)
+                    return
+                wrong = self._addresses.index(error.values["hospital"])
+                emit("update-refused", round=self._round, hospital=wrong, error=error.name)
+                self._wrong |= 1 << wrong
+                now = self._ledger.tasks.round_state(self._task, self._round)  # after a batch before this one
+                waiting &= ~self._wrong & ~now.committed
+            else:
+                emit(
+                    "relayed", round=self._round, hospitals=waiting.bit_count(), transactions=len(receipts),
+                    gas=sum(receipt.gas_used for receipt in receipts),
+                )  # fmt: skip
+                return
 
 
 @dataclass
@@ -44,7 +106,7 @@ class Known:
 
 
 class RoundWork:
-    """Hospitals' parts of a round, what follows from them, and the steps that were taken.
+    """Hospitals' parts of a round, their consequences, and the steps taken. Each round has a new object.
 
     `survivors`: a bit map, if this process fixed them. `refused`: the step that the contract refused for good.
     `are_secrets_lost`: the secrets that disclose its decoys are not on disk.
@@ -121,10 +183,6 @@ class RoundWork:
             self.known.masked[cohort] = masked_cohort(self._task.ledger, self._task.number, self.number, cohort)
         return self.known.masked[cohort]
 
-    def least(self, cohort: int) -> int:
-        """Fewest survivors with which a masked cohort, by its members' bit map, has a sum."""
-        return max(self._task.params.min_cohort_size, self.masked_cohort(cohort).least)
-
     def masking(self, cohort: int, committed: int) -> dict[int, Dealing]:
         """Secret shares of those in a cohort, by its members' bit map, who committed with sound ones."""
         if self.known.maskings is None or self.known.maskings[0] != committed:
@@ -145,6 +203,52 @@ class RoundWork:
     def sound_statements(self, cohort: int, committed: int) -> set[int]:
         """Hospitals of a cohort, by its members' bit map, that uploaded with a sound statement."""
         return self.statements.sound(self.masked_cohort(cohort), self.masking(cohort, committed), self.uploads)
+
+    def uploaders(self, round_state: RoundState) -> int:
+        """Bit map of the hospitals that are asked to upload: all who committed.
+
+        In a masked task only those in a large enough masking: others upload nothing, and their cohort has no sum.
+        """
+        committed, known = round_state.committed, self.known
+        if not self._task.params.masked:
+            return committed
+        if known.uploaders is None or known.uploaders[0] != committed:
+            found = 0
+            for cohort in self._viable_cohorts(round_state):
+                masking = self.masking(cohort, committed)
+                if len(masking) >= self._least(cohort):
+                    found |= sum(1 << index for index in masking)
+            known.uploaders = committed, found
+        return known.uploaders[1]
+
+    def fix_survivors(self, round_state: RoundState) -> None:
+        """Fixes on chain whose updates the sums hold. Raises Refused.
+
+        If a reorganisation took back the block that had them, they stay: hospitals answer for no others.
+        """
+        survivors = self._sound_uploaders(round_state) if self.survivors is None else self.survivors
+        receipt = self._task.ledger.aggregator.fix_survivors(self._task.number, self.number, survivors)
+        self.survivors = survivors
+        emit("survivors-fixed", round=self.number, survivors=survivors.bit_count(), gas=receipt.gas_used)
+
+    def _sound_uploaders(self, round_state: RoundState) -> int:
+        """Bit map of those who uploaded soundly, in cohorts where enough did for a sum."""
+        survivors = 0
+        for cohort in self._viable_cohorts(round_state):
+            sound = self.sound_statements(cohort, round_state.committed)
+            uploaded = sum(1 << index for index in sound) & self.arrived & round_state.committed
+            if uploaded.bit_count() >= self._least(cohort):
+                survivors |= uploaded
+        return survivors
+
+    def _viable_cohorts(self, round_state: RoundState) -> list[int]:
+        """Bit maps of their members."""
+        tasks, viable = self._task.ledger.tasks, members(round_state.viable_cohorts)
+        return [tasks.cohort_members(self._task.number, self.number, cohort) for cohort in viable]
+
+    def _least(self, cohort: int) -> int:
+        """Fewest survivors with which a masked cohort, by its members' bit map, has a sum."""
+        return max(self._task.params.min_cohort_size, self.masked_cohort(cohort).least)
 
     def answers(self, round_state: RoundState) -> dict[int, CohortAnswers]:
         """Survivors' answers, by number of viable cohort."""

@@ -22,11 +22,11 @@ from starlette.middleware.cors import CORSMiddleware
 from consilium_server.api import models, problems, routes, server_routes
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
-from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
-from consilium_server.api.nodes import NodeTable
-from consilium_server.api.observed import Edge, Gate, Metrics
-from consilium_server.api.reading import BLOCK_HEADER, THREADS, Desk, open_engine
+from consilium_server.api.metrics import Metrics
+from consilium_server.api.observed import Edge, Gate
+from consilium_server.api.reading import THREADS, open_engine
+from consilium_server.api.routing import BLOCK_HEADER
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
 from consilium_server.config import ApiSettings
@@ -48,7 +48,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
     deployment = Deployment.read(settings.deployment)
     seal = Seal(ensure_secret(settings.home / "api.secret"))
     site = Site(settings.origin, deployment.chain_id)
-    service = Service(
+    return Service(
         settings=settings,
         deployment=deployment,
         engine=engine,
@@ -57,13 +57,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
         limits=Limits.of(settings, time.monotonic),
         metrics=Metrics(),
-        nodes=NodeTable(),
-        desk=None,  # type: ignore[arg-type]
-        broadcaster=None,  # type: ignore[arg-type]
     )
-    service.desk = Desk(service)
-    service.broadcaster = Broadcaster(service)
-    return service
 
 
 def document() -> dict[str, Any]:
@@ -79,13 +73,13 @@ def build(service: Service) -> FastAPI:
     if (folder := service.settings.dashboard) is not None:
         serve(app, folder, service.deployment, service.settings.public_chain_url)
     # The last one added is the outermost.
-    app.add_middleware(Gate, service=service)
+    app.add_middleware(Gate, state=service)
     app.add_middleware(
         CORSMiddleware, allow_origins=list(service.settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
         allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
         expose_headers=["ETag", BLOCK_HEADER, "X-Request-Id", "Retry-After"],
     )  # fmt: skip
-    app.add_middleware(Edge, service=service)
+    app.add_middleware(Edge, state=service)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -149,8 +143,9 @@ def run(settings: ApiSettings) -> None:
 
 
 def listening(settings: ApiSettings) -> list[socket.socket]:
-    """Sockets at all addresses of the host. What is left in the system's buffers for a client that takes nothing is
-    given up after `stalled_seconds`, where the system can (Linux), and its connection with it. Raises OSError.
+    """Sockets at all addresses of the host. Raises OSError.
+
+    On Linux the system closes the connection of a client that has read nothing for `stalled_seconds`.
     """
     found = []
     for family, kind, protocol, _, address in socket.getaddrinfo(

@@ -1,44 +1,28 @@
-"""State that all routes of one process share."""
+"""The service: shared state, and the parts that answer from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.tasks.estimate import ChainTerms
 from fastapi import Request
-from sqlalchemy import Engine
 
-from consilium_server.api.sessions import Seal, Sessions
-from consilium_server.config import ApiSettings
-
-if TYPE_CHECKING:
-    from consilium_server.api.events import Broadcaster
-    from consilium_server.api.limits import Limits
-    from consilium_server.api.nodes import NodeTable
-    from consilium_server.api.observed import Metrics
-    from consilium_server.api.reading import Desk
+from consilium_server.api.events import Broadcaster
+from consilium_server.api.nodes import NodeTable
+from consilium_server.api.reading import Desk
+from consilium_server.api.state import State
 
 
 @dataclass
-class Service:
-    """State of one process: settings, database, caches and limits."""
+class Service(State):
+    """State of one process, with its caches and its poller of events."""
 
-    settings: ApiSettings
-    deployment: Deployment
-    engine: Engine
-    store: ArtifactStore
-    seal: Seal
-    sessions: Sessions
-    limits: Limits
-    metrics: Metrics
-    broadcaster: Broadcaster
-    nodes: NodeTable
-    desk: Desk
-    chain_head: int | None = field(default=None)  # the latest block that the chain node told of
-    chain_terms: ChainTerms | None = field(default=None)  # as it told of them last
+    nodes: NodeTable = field(init=False)
+    desk: Desk = field(init=False)
+    broadcaster: Broadcaster = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes, self.desk, self.broadcaster = NodeTable(), Desk(self), Broadcaster(self)
 
 
 def service_of(request: Request) -> Service:

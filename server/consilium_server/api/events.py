@@ -17,9 +17,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from consilium_chain.errors import ChainError, name_of
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.rpc.connection import Connection
 from consilium_core.logs import emit
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,11 +31,9 @@ from starlette.concurrency import run_in_threadpool
 
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop
+from consilium_server.api.state import State
 from consilium_server.database.tables import Block, EventRow
 from consilium_server.jobs.retry_delay import RetryPolicy
-
-if TYPE_CHECKING:
-    from consilium_server.api.context import Service
 
 QUEUE = 1024  # events that a stream may lag behind: more than come at once
 REPLAYED = 200  # rows read at once
@@ -87,8 +87,8 @@ class Stream:
 class Broadcaster:
     """Polls the index, and sends what is new to all streams."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._streams: set[Stream] = set()
         self._place: Place = (0, -1)
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
@@ -105,8 +105,8 @@ class Broadcaster:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow())
-                if self._service.settings.chain_url is not None:
-                    group.create_task(self._watch_chain(self._service.settings.chain_url))
+                if self._state.settings.chain_url is not None:
+                    group.create_task(self._watch_chain(self._state.settings.chain_url))
         except Exception:  # a fault of this program's: streams would be silent, and the server must not look well
             self.has_failed = True
             logging.getLogger(__name__).exception("the poller of events ended")
@@ -125,7 +125,7 @@ class Broadcaster:
             if self.failure is not None:
                 emit("index-readable", failures=failures)
             failures, self.failure = 0, None
-            await asyncio.sleep(self._service.settings.poll_seconds)
+            await asyncio.sleep(self._state.settings.poll_seconds)
 
     def _note_failure(self, name: str) -> None:
         if name != self.failure:  # once, not at every look
@@ -140,11 +140,11 @@ class Broadcaster:
         lost, head, found = await self._read(self._changes)
         if lost is not None:
             self._tell_reorg(lost)
-        metrics = self._service.metrics
+        metrics = self._state.metrics
         if head.number is not None:
             metrics.index_head.set(head.number)
-            if self._service.chain_head is not None:
-                metrics.lag.set(max(0, self._service.chain_head - head.number))
+            if self._state.chain_head is not None:
+                metrics.lag.set(max(0, self._state.chain_head - head.number))
         for told, block_hash in found:
             self._place = told.place
             self._seen[told.place[0]] = block_hash
@@ -164,7 +164,7 @@ class Broadcaster:
         return of_this_loop([self._reading])
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
-        with Session(self._service.engine) as db, db.begin():
+        with Session(self._state.engine) as db, db.begin():
             latest = db.execute(
                 select(EventRow.block, EventRow.log_index)
                 .order_by(EventRow.block.desc(), EventRow.log_index.desc())
@@ -175,7 +175,7 @@ class Broadcaster:
 
     def _changes(self) -> tuple[int | None, Head, list[tuple[Told, bytes]]]:
         """The lowest sent block that is gone, the head, and the events after the last sent one that is still there."""
-        with Session(self._service.engine) as db, db.begin():
+        with Session(self._state.engine) as db, db.begin():
             head = head_of(db)
             if head == self._looked:
                 return None, head, []
@@ -189,7 +189,7 @@ class Broadcaster:
 
     def _tell_reorg(self, lost: int) -> None:
         emit("reorg", from_block=lost)
-        self._service.metrics.reorgs.inc()
+        self._state.metrics.reorgs.inc()
         for number in [number for number in self._seen if number >= lost]:
             del self._seen[number]
         self._place = min(self._place, (lost, -1))
@@ -211,16 +211,13 @@ class Broadcaster:
         while not stream.queue.empty():
             stream.queue.get_nowait()
         stream.queue.put_nowait(_reorg(0))  # wakes it
-        self._service.metrics.dropped.inc()
+        self._state.metrics.dropped.inc()
 
     def _leave(self, stream: Stream) -> None:
         self._streams.discard(stream)
-        self._service.metrics.subscribers.set(len(self._streams))
+        self._state.metrics.subscribers.set(len(self._streams))
 
     async def _watch_chain(self, url: str) -> None:
-        from consilium_chain.ledger.ledger import Ledger
-        from consilium_chain.rpc.connection import Connection
-
         connection: Connection | None = None
         terms_due = 0.0
         while True:
@@ -228,16 +225,16 @@ class Broadcaster:
                 if connection is None:
                     connection = await run_in_threadpool(Connection, url)
                 head = await run_in_threadpool(connection.blocks.number)
-                self._service.chain_head = head
+                self._state.chain_head = head
                 if time.monotonic() >= terms_due:
-                    ledger = Ledger(connection, self._service.deployment)
-                    self._service.chain_terms = await run_in_threadpool(ledger.chain_terms)
+                    ledger = Ledger(connection, self._state.deployment)
+                    self._state.chain_terms = await run_in_threadpool(ledger.chain_terms)
                     terms_due = time.monotonic() + TERMS_EVERY
-                self._service.metrics.chain_head.set(head)
+                self._state.metrics.chain_head.set(head)
             except ChainError as error:
-                if self._service.chain_head is not None:
+                if self._state.chain_head is not None:
                     emit("chain-unreachable", error=name_of(error))
-                self._service.chain_head, self._service.chain_terms, connection = None, None, None
+                self._state.chain_head, self._state.chain_terms, connection = None, None, None
             await asyncio.sleep(CHAIN_EVERY)
 
     # Streams
@@ -247,7 +244,7 @@ class Broadcaster:
         await self._is_ready.wait()
         stream = Stream(task)
         self._streams.add(stream)
-        self._service.metrics.subscribers.set(len(self._streams))
+        self._state.metrics.subscribers.set(len(self._streams))
         try:
             place = self._place
             if last_id is not None:
@@ -285,7 +282,7 @@ class Broadcaster:
             place = rows[-1].place if len(rows) == REPLAYED else end
 
     def _page(self, place: Place, end: Place, task: int | None) -> list[Told]:
-        with Session(self._service.engine) as db, db.begin():
+        with Session(self._state.engine) as db, db.begin():
             found = [_told(row) for row in db.execute(_after(place, task))]
         return [told for told in found if told.place <= end]
 
@@ -295,7 +292,7 @@ class Broadcaster:
         An id does not say how deep the fork was.
         """
         block, digits = last_id.place[0], last_id.digits
-        with Session(self._service.engine) as db, db.begin():
+        with Session(self._state.engine) as db, db.begin():
             there = db.scalar(select(Block.hash).where(Block.number == block))
         if digits is None or (there is not None and there.hex()[:HASH_DIGITS] == digits):
             return last_id.place, None

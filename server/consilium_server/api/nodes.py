@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,22 +139,21 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
 
 
 def list_nodes(
-    at: At, role: str | None, account: str | None, days: int, sort: str, asked: Asked
+    every: Sequence[schemas.NodeSummary], role: str | None, account: str | None, sort: str, asked: Asked
 ) -> schemas.Page[schemas.NodeSummary]:
-    """A page of nodes. Raises RequestRefused (CursorInvalid)."""
-    kept = at.service.nodes.at(at, days).nodes
-    rows = [row for row in kept if role in (None, row.role) and account in (None, row.node)]
+    """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
+    rows = [row for row in every if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
-    rows.sort(key=lambda row: _place(row, field), reverse=descending)
+    rows.sort(key=lambda row: _sort_key(row, field), reverse=descending)
     start = asked.start()
     if start is not None:
         after = (int(start[0]) if field != "node" else start[0], *start[1:])
-        rows = [row for row in rows if (_place(row, field) < after if descending else _place(row, field) > after)]
-    cut = asked.cut(rows[: asked.limit + 1], lambda row: [str(_place(row, field)[0]), *_place(row, field)[1:]])
+        rows = [row for row in rows if (_sort_key(row, field) < after if descending else _sort_key(row, field) > after)]
+    cut = asked.cut(rows[: asked.limit + 1], lambda row: [str(_sort_key(row, field)[0]), *_sort_key(row, field)[1:]])
     return schemas.Page(items=cut.rows, next=cut.next)
 
 
-def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
+def _sort_key(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
     by: dict[str, Any] = {
         "node": row.node, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
         "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds, "yield": row.realised_yield.net,
@@ -161,9 +161,9 @@ def _place(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
     return by[field], row.node, row.role
 
 
-def one_node(at: At, node: str, role: str, days: int) -> schemas.Node:
-    """A node with its latest slashes and tasks. Raises Problem if there is none."""
-    summary = next((row for row in at.service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
+def one_node(at: At, every: Sequence[schemas.NodeSummary], node: str, role: str) -> schemas.Node:
+    """A node with its latest slashes and tasks. `every`: all nodes. Raises Problem if there is none."""
+    summary = next((row for row in every if (row.node, row.role) == (node, role)), None)
     if summary is None:
         raise Problem("not-found", f"{node} is no {role} in the index: see /v1/nodes for those that are")
     number = schemas.named(Role, role)

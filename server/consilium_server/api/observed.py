@@ -6,22 +6,18 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from anyio import move_on_after
 from consilium_chain.errors import name_of
 from consilium_core.logs import emit
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from consilium_server.api.context import Service
 from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
-from consilium_server.database.tables import JobRow
+from consilium_server.api.state import State
 from consilium_server.errors import AnswerBroken
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
@@ -32,46 +28,12 @@ UNLIMITED = ("/health", "/ready", "/metrics")  # for who watches over the server
 PAGE_POLICY = "default-src 'self'; img-src 'self' data:; connect-src {connections}; object-src 'none'; "
 API_POLICY = "default-src 'none'; "
 FRAMES = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
-class Metrics:
-    """Metrics of this process, in the text format of Prometheus."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        count, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        self.requests = count("consilium_requests_total", "requests answered", ("route", "method", "status"))
-        self.seconds = Histogram(
-            "consilium_request_seconds", "until an answer begins", ("route",), buckets=_SECONDS, registry=self.registry
-        )
-        self.index_head = gauge("consilium_index_head_block", "block up to which all is indexed")
-        self.chain_head = gauge("consilium_chain_head_block", "latest block that the chain told of")
-        self.lag = gauge("consilium_index_lag_blocks", "blocks that the index lacks")
-        self.subscribers = gauge("consilium_event_subscribers", "streams of events that are open")
-        self.dropped = count("consilium_event_subscribers_dropped_total", "let go as slow")
-        self.reorgs = count("consilium_reorgs_total", "reorganisations noticed")
-        since, failures = "since a job of this name last succeeded", "in a row, of the job of this name that fails most"
-        self.job_seconds = gauge("consilium_job_seconds_since_success", since, ("job",))
-        self.job_failures = gauge("consilium_job_failures", failures, ("job",))
-
-    def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
-        """Takes in how the jobs last went; `now` in seconds since the epoch."""
-        for job in {row.job for row in rows}:
-            own = [row for row in rows if row.job == job]
-            self.job_failures.labels(job).set(max(row.failures for row in own))
-            if succeeded := [row.succeeded_at for row in own if row.succeeded_at is not None]:
-                self.job_seconds.labels(job).set(max(0.0, now - max(succeeded)))
-
-    def text(self) -> bytes:
-        """All metrics, for one scrape."""
-        return generate_latest(self.registry)
-
-
-def client(scope: Scope, service: Service) -> str:
+def client(scope: Scope, state: State) -> str:
     """The key of the limits that this request counts towards."""
     peer = scope["client"][0] if scope.get("client") else "local"
-    return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), service.settings.proxies)
+    return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), state.settings.proxies)
 
 
 class Edge:
@@ -81,10 +43,10 @@ class Edge:
     not read is broken off.
     """
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self._app, self._service = app, service
-        self._patience = service.settings.stalled_seconds
-        self._page_policy = PAGE_POLICY.format(connections=connections(service.settings.public_chain_url))
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app, self._state = app, state
+        self._patience = state.settings.stalled_seconds
+        self._page_policy = PAGE_POLICY.format(connections=connections(state.settings.public_chain_url))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -126,7 +88,7 @@ class Edge:
 
     def _note(self, scope: Scope, request_id: str, status: int, until_answer: float, seconds: float) -> None:
         route, method = route_of(scope), scope["method"] if scope["method"] in _METHODS else "other"
-        metrics = self._service.metrics
+        metrics = self._state.metrics
         metrics.requests.labels(route, method, str(status)).inc()
         metrics.seconds.labels(route).observe(until_answer)
         about = {k: v for k, v in scope.get("path_params", {}).items() if k in ("task", "round") and v.isdecimal()}
@@ -169,20 +131,20 @@ def _add_headers(headers: MutableHeaders, request_id: str, page_policy: str) -> 
 class Gate:
     """Checks rates and sizes of requests. It is inside CORS, so that pages of other sites can read a refusal."""
 
-    def __init__(self, app: ASGIApp, service: Service) -> None:
-        self._app, self._service = app, service
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app, self._state = app, state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in UNLIMITED:
             await self._app(scope, receive, send)
             return
-        wait = self._service.limits.requests.take(client(scope, self._service))
+        wait = self._state.limits.requests.take(client(scope, self._state))
         if wait:
             await answer("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})(
                 scope, receive, send
             )
             return
-        largest = self._service.settings.limits.largest_body
+        largest = self._state.settings.limits.largest_body
         declared = Headers(scope=scope).get("content-length", "0")
         if not declared.isdecimal() or int(declared) > largest:
             await too_large(largest)(scope, receive, send)

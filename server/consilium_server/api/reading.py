@@ -8,22 +8,19 @@ that reads it: many at once cost as much as one.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, Query, Request, Response
+from consilium_chain.deploying.address_book import Deployment
 from pydantic import BaseModel
 from sqlalchemy import Connection, Engine, and_, func, select
 from sqlalchemy.orm import Session
 
-from consilium_server.api import paging
-from consilium_server.api.context import Service, service_of
-from consilium_server.api.paging import LARGEST_PAGE
+from consilium_server.api.state import State
 from consilium_server.database.engine import open_database
 from consilium_server.database.tables import Block, Checkpoint, Spec
 
@@ -31,7 +28,6 @@ THREADS = 40  # that answer requests side by side, and so connections
 READING = 4  # of them read the index for answers: more only take turns at Python's interpreter
 EXPORTING = 2  # read pages of exports: many exports at once take turns, and leave everything else to others
 MOST_KEPT = 16 << 20  # bytes of answers
-BLOCK_HEADER = "X-Consilium-Block"
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class At:
 
     db: Session
     head: Head
-    service: Service
+    deployment: Deployment
 
 
 def open_engine(url: str) -> Engine:
@@ -97,10 +93,10 @@ def open_engine(url: str) -> Engine:
 
 
 @contextmanager
-def at_head(service: Service) -> Iterator[At]:
+def at_head(state: State) -> Iterator[At]:
     """Reads of one moment of the database."""
-    with Session(service.engine) as db, db.begin():
-        yield At(db, head_of(db), service)
+    with Session(state.engine) as db, db.begin():
+        yield At(db, head_of(db), state.deployment)
 
 
 def _latest_of(column: Any, number: Any) -> Any:
@@ -144,8 +140,8 @@ Found = TypeVar("Found")
 class Desk:
     """Joins the requests of one event loop, so that one read serves all who wait for it."""
 
-    def __init__(self, service: Service) -> None:
-        self._service, self._limit, self._exports = service, CapacityLimiter(READING), CapacityLimiter(EXPORTING)
+    def __init__(self, state: State) -> None:
+        self._state, self._limit, self._exports = state, CapacityLimiter(READING), CapacityLimiter(EXPORTING)
         self._answers = Answers()
         self._underway: dict[str, asyncio.Task[tuple[Head, bytes]]] = {}
         self._asking: asyncio.Task[Head] | None = None
@@ -167,7 +163,7 @@ class Desk:
         return await to_thread.run_sync(self._head)
 
     def _head(self) -> Head:
-        with self._service.engine.connect() as db, db.begin():
+        with self._state.engine.connect() as db, db.begin():
             return head_of(db)
 
     async def answer(self, tag: str, head: Head, read: Read) -> tuple[Head, bytes]:
@@ -191,7 +187,7 @@ class Desk:
         return await to_thread.run_sync(self._at_head, read, limiter=self._exports)
 
     def _at_head(self, read: Callable[[At], Found]) -> Found:
-        with at_head(self._service) as at:
+        with at_head(self._state) as at:
             return read(at)
 
     def underway(self) -> list[asyncio.Future[Any]]:
@@ -199,7 +195,7 @@ class Desk:
         return of_this_loop([*self._underway.values(), self._asking, self._next])
 
     def _said(self, read: Read) -> tuple[Head, bytes]:
-        with at_head(self._service) as at:
+        with at_head(self._state) as at:
             return at.head, read(at).model_dump_json().encode()
 
 
@@ -207,64 +203,3 @@ def of_this_loop(futures: Iterable[asyncio.Future[Any] | None]) -> list[asyncio.
     """Futures that are not done yet, and that the running loop will see done."""
     loop = asyncio.get_running_loop()
     return [future for future in futures if future is not None and not future.done() and future.get_loop() is loop]
-
-
-class Reader:
-    """Access of one request to the tables, and the headers of its answer."""
-
-    def __init__(self, request: Request) -> None:
-        self._request, self._service = request, service_of(request)
-
-    async def answer(self, read: Read, *, depends_on: Callable[[Head], str] = lambda head: "") -> Response:
-        """The answer of `read` at the head, or 304 if the client has it. `depends_on`: other inputs of the answer."""
-        desk = self._service.desk
-        head = await desk.head()
-        headers = self.headers(head, depends_on(head))
-        if self.is_known(headers):
-            return Response(status_code=304, headers=headers)
-        at, found = await desk.answer(headers["ETag"], head, read)
-        if at != head:
-            headers = self.headers(at, depends_on(at))
-        return Response(found, headers=headers, media_type="application/json")
-
-    def is_known(self, headers: dict[str, str]) -> bool:
-        """True if the client has the answer with these headers."""
-        return headers["ETag"] in _known(self._request)
-
-    def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
-        """Headers of an answer at a head: validator, caching and block."""
-        question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
-        tag = hashlib.sha256("\0".join((question, depends_on, head.state)).encode()).hexdigest()[:32]
-        told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
-        return told if head.number is None else told | {BLOCK_HEADER: str(head.number)}
-
-
-def _known(request: Request) -> list[str]:
-    """Validators that If-None-Match names; by the weak comparison that it calls for."""
-    given = ",".join(request.headers.getlist("if-none-match"))
-    return [one.strip().removeprefix("W/") for one in given.split(",")]
-
-
-def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
-    return "&".join(sorted(f"{k}={v}" for k, v in request.query_params.multi_items() if k not in without))
-
-
-async def reader(request: Request) -> Reader:
-    """The request's reader, as a dependency."""
-    return Reader(request)
-
-
-async def asked(
-    request: Request,
-    limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="most rows of a page")] = 50,
-    cursor: Annotated[
-        str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
-    ] = None,
-) -> paging.Asked:
-    """The requested page, as a dependency."""
-    scope = f"{request.url.path}?{_sorted_query(request, ('limit', 'cursor'))}"
-    return paging.Asked(scope, limit, cursor, service_of(request).seal)
-
-
-FromReader = Annotated[Reader, Depends(reader)]
-Paged = Annotated[paging.Asked, Depends(asked)]

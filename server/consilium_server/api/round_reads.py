@@ -284,7 +284,7 @@ def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
         raise Problem("not-found", f"nobody has committed to round {round_} of task {task} yet: wait")
     committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
     canaries, params, survivors = events.last("CanariesSet"), row[0].params, survivors_of(events)
-    deployment = at.service.deployment
+    deployment = at.deployment
     return task_schemas.Proof(
         chain_id=deployment.chain_id, contract=deployment.tasks, task=task, round=round_,
         spec_hash=schemas.hexed(row[0].spec_hash), digests=params["digests"],

@@ -23,8 +23,8 @@ from consilium_server.api.events import parse_event_id
 from consilium_server.api.money_reads import PaymentFilter
 from consilium_server.api.observed import client
 from consilium_server.api.problems import Problem, documented
-from consilium_server.api.reading import At, FromReader, Paged
-from consilium_server.api.routing import NOT_MODIFIED, READ, Shared, get, limited, media
+from consilium_server.api.reading import At
+from consilium_server.api.routing import NOT_MODIFIED, READ, FromReader, Paged, Shared, get, limited, media
 from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
 from consilium_server.database.tables import OutcomeRow
 
@@ -232,6 +232,7 @@ def _present(found: Estimate, chain: ChainTerms | None) -> task_schemas.Present 
 @get(nodes_router, "/nodes", schemas.Page[schemas.NodeSummary], "listNodes", "Nodes, by stake", LIST)
 async def list_nodes(
     reader: FromReader,
+    service: Shared,
     asked: Paged,
     role: RoleName | None = None,
     account: GivenAccount | None = None,
@@ -241,12 +242,16 @@ async def list_nodes(
         "-node", "-assets", "-active", "-commission", "-rewarded", "-burnt", "-rounds", "-yield",
     ] = "-assets",
 ) -> Response:  # fmt: skip
-    return await reader.answer(lambda at: nodes.list_nodes(at, role, account, days, sort, asked))
+    return await reader.answer(
+        lambda at: nodes.list_nodes(service.nodes.at(at, days).nodes, role, account, sort, asked)
+    )
 
 
 @get(nodes_router, "/nodes/{node}/{role}", schemas.Node, "getNode", "A node, its slashes and tasks", ONE)
-async def get_node(reader: FromReader, node: GivenAccount, role: RoleName, days: Days = 30) -> Response:
-    return await reader.answer(lambda at: nodes.one_node(at, node, role, days))
+async def get_node(
+    reader: FromReader, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30
+) -> Response:
+    return await reader.answer(lambda at: nodes.one_node(at, service.nodes.at(at, days).nodes, node, role))
 
 
 @get(

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 BUSY_TIMEOUT = 30  # seconds for another's transaction to end
-# Of PostgreSQL's advisory locks, which are numbers that an application chooses.
-WRITERS_LOCK = 0x436F6E73696C6975
+WRITERS_LOCK = 0x436F6E73696C6975  # a PostgreSQL advisory lock: a number that the application chooses
 MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 

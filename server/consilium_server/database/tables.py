@@ -130,7 +130,7 @@ class Fact(MappedAsDataclass, Base):
 
 
 class EventRow(Fact):
-    """Every log of the contracts. What of it is asked for often also has a column here, or a table of its own below.
+    """Every log of the contracts. Values that queries often need also have a column here or a table of their own.
 
     `contract`: tasks or staking. `account`: whom it is about, a node, a voter, a hospital, an operator; of a delegation
     the delegator is in `other`. `values`: by their Solidity names, numbers as decimal text and bytes as 0x-text.

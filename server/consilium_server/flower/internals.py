@@ -74,7 +74,7 @@ START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties 
 ACQUIRE_TIMEOUT = 60.0
 PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
 PATIENCE = 20.0  # with a SuperLink that lives and does not answer
-# Of a hospital's reply: twice the blobs of the largest update; and the objects that Flower cuts it into.
+# Limits of a hospital's reply: twice the blobs of the largest update, and the objects that Flower cuts it into.
 MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
 MOST_OBJECTS = 8 * MAX_BLOBS
 NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent

@@ -198,9 +198,11 @@ class Indexer:
         return Reading(events, blocks, params, end)
 
     def _params(self, events: Sequence[Event]) -> dict[int, TaskParams]:
-        """Terms never change, so they are read as of now: nodes forget what was. The pool alone can have grown, and is
-        the event's. Whether they are those of the task that was proposed then, its hash and a pool no smaller say, and
-        that the chain is still the same.
+        """Terms of the tasks that these events propose.
+
+        Terms never change, so they are read as of now: nodes forget earlier states. The pool alone can have grown, so
+        the event's is taken. A reorganisation may have replaced the task: its hash, a pool no smaller than the event's
+        and an unchanged chain show that it is the same.
         """
         found = {}
         for event in events:

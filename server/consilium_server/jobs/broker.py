@@ -1,4 +1,4 @@
-"""Sends jobs to the broker for any free worker, and runs them here if the broker does not take them.
+"""Celery for jobs: its settings, the beat, and a sender that runs the jobs here which the broker does not take.
 
 A message only says that a job is due, and leases decide who does it. So the sender may as well do it. A Redis that is
 full, read-only or away then costs the sharing of work, and nothing stands still.
@@ -9,23 +9,30 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 from celery import Celery
 from celery.worker.consumer import Consumer
 from celery.worker.state import maybe_shutdown
+from consilium_chain.errors import name_of
 from consilium_core.logs import emit
-from kombu import Connection
+from kombu import Connection, Exchange, Queue
 from kombu.exceptions import OperationalError
 from kombu.utils.functional import retry_over_time
 from redis import Redis
 from redis.exceptions import RedisError
 
-from consilium_server.config import WITHIN_THE_PROCESS
+from consilium_server.config import WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.errors import Unavailable, broker_unreachable
 from consilium_server.jobs.retry_delay import RetryPolicy
+from consilium_server.jobs.runner import traced
 
+THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
+VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
+POLL = 0.1  # seconds between looks into a queue within the process
 ASKING = RetryPolicy(1.0, 30.0)  # between messages for a broker that takes none
 LISTENING = 5.0  # seconds at most between looks whether one can be listened to: sooner than it is sent to
 PATIENCE = 10.0  # seconds for an answer
@@ -93,3 +100,64 @@ class PatientConsumer(Consumer):  # type: ignore[misc]
                     interval_start=1, interval_step=1, interval_max=LISTENING, callback=maybe_shutdown,
                 )  # fmt: skip
         return super().connect()
+
+
+class Beat(threading.Thread):
+    """Sends jobs periodically, by the monotonic clock.
+
+    Celery's own beat goes by the time of day: where that was an hour ahead for a moment, it sends nothing for an hour.
+    """
+
+    def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
+        super().__init__(name="beat", daemon=True)
+        self._sender, self._periods, self._stopped = sender, periods, threading.Event()
+
+    def run(self) -> None:
+        """Sends jobs until it is stopped."""
+        due = dict.fromkeys(self._periods, time.monotonic())
+        while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
+            job = min(due, key=due.__getitem__)
+            due[job] = time.monotonic() + self._periods[job]
+            self._send(job)
+
+    def stop(self) -> None:
+        """Ends the thread after its present send."""
+        self._stopped.set()
+
+    def _send(self, job: str) -> None:
+        """Sends a job and survives any error: without a beat nothing would happen any more."""
+        try:
+            self._sender.send(job, (), self._periods[job])
+        except Exception as error:  # unforeseen: what a broker does is the sender's
+            emit("beat-failed", error=name_of(error), trace=traced(error))
+
+
+def make_app(settings: WorkerSettings, queue: str) -> Celery:
+    """Celery, without jobs. Raises ServerError (BrokerUrlInvalid)."""
+    app = Celery("consilium", broker=settings.broker, set_as_current=False)
+    app.conf.update(
+        # Messages are a job's name and numbers. Nobody else's code or data is run from them.
+        task_serializer="json", accept_content=["json"], result_backend=None, task_ignore_result=True,
+        task_default_queue=queue, task_queues=[Queue(queue, Exchange("", type="direct"), routing_key=queue)],
+        task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1,
+        worker_pool="threads", worker_concurrency=THREADS,
+        worker_enable_remote_control=False, worker_send_task_events=False, worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False, worker_cancel_long_running_tasks_on_connection_loss=False,
+        broker_connection_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
+        broker_transport_options=_transport_options(settings.broker),
+        task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
+        broker_channel_error_retry=True,  # what Redis refuses ends no worker
+        worker_consumer="consilium_server.jobs.broker:PatientConsumer",
+    )  # fmt: skip
+    return app
+
+
+def _transport_options(broker: str) -> dict[str, Any]:
+    if broker == WITHIN_THE_PROCESS:
+        return {"polling_interval": POLL}
+    return {
+        "visibility_timeout": VISIBILITY,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+    }

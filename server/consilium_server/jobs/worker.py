@@ -1,4 +1,4 @@
-"""`consilium server worker`: Celery's worker and a beat in one process, and the work of each job.
+"""`consilium server worker`: the work of each job, in one process with Celery's worker and a beat.
 
 The queue holds no state. Each job looks at chain, database, store and folders of aggregators, and does the missing
 work; done twice it does nothing. So beat sends jobs again and again, messages may be lost or come twice, there may be
@@ -11,38 +11,31 @@ import logging
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from celery import Celery
 from celery.worker import state as celery_state
-from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.transactions import RECEIPT_TIMEOUT
 from consilium_core.logs import emit
-from kombu import Exchange, Queue
 from sqlalchemy import Engine, select
 
-from consilium_server.config import WITHIN_THE_PROCESS, WorkerSettings
+from consilium_server.config import WorkerSettings
 from consilium_server.database.engine import open_database, reading, shown
 from consilium_server.database.tables import JobRow, PhaseStart
 from consilium_server.index.indexer import Indexer
-from consilium_server.jobs.broker import Sender
+from consilium_server.jobs.broker import THREADS, Beat, Sender, make_app
 from consilium_server.jobs.pinning import PIN, artifacts, pin, unpinned
 from consilium_server.jobs.retry_delay import RetryPolicy
-from consilium_server.jobs.runner import Job, Runner, traced
+from consilium_server.jobs.runner import Job, Runner
 from consilium_server.jobs.store import Ended
 from consilium_server.jobs.supervisor import Supervisor
 from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
 
-THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
-VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
-POLL = 0.1  # seconds between looks into a queue within the process
 SILENCE = 60.0  # seconds in which what libraries log is told once
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
 
@@ -136,37 +129,6 @@ class Jobs:
             return connection.execute(ended).first() is not None
 
 
-def make_app(settings: WorkerSettings, queue: str) -> Celery:
-    """Celery, without jobs. Raises ServerError (BrokerUrlInvalid)."""
-    app = Celery("consilium", broker=settings.broker, set_as_current=False)
-    app.conf.update(
-        # Messages are a job's name and numbers. Nobody else's code or data is run from them.
-        task_serializer="json", accept_content=["json"], result_backend=None, task_ignore_result=True,
-        task_default_queue=queue, task_queues=[Queue(queue, Exchange("", type="direct"), routing_key=queue)],
-        task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1,
-        worker_pool="threads", worker_concurrency=THREADS,
-        worker_enable_remote_control=False, worker_send_task_events=False, worker_hijack_root_logger=False,
-        worker_redirect_stdouts=False, worker_cancel_long_running_tasks_on_connection_loss=False,
-        broker_connection_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
-        broker_transport_options=_transport_options(settings.broker),
-        task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
-        broker_channel_error_retry=True,  # what Redis refuses ends no worker
-        worker_consumer="consilium_server.jobs.broker:PatientConsumer",
-    )  # fmt: skip
-    return app
-
-
-def _transport_options(broker: str) -> dict[str, Any]:
-    if broker == WITHIN_THE_PROCESS:
-        return {"polling_interval": POLL}
-    return {
-        "visibility_timeout": VISIBILITY,
-        "socket_timeout": 10,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-    }
-
-
 def add_jobs(app: Celery, jobs: Jobs) -> None:
     """Adds the jobs to the application."""
     for job, work in (
@@ -205,36 +167,6 @@ class JournalHandler(logging.Handler):
         self._silent_until[said] = now + SILENCE
         error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
         emit("log", logger=record.name, level=record.levelname.lower(), said=said[:500], error=error)
-
-
-class Beat(threading.Thread):
-    """Sends jobs periodically, by the monotonic clock.
-
-    Celery's own beat goes by the time of day: where that was an hour ahead for a moment, it sends nothing for an hour.
-    """
-
-    def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
-        super().__init__(name="beat", daemon=True)
-        self._sender, self._periods, self._stopped = sender, periods, threading.Event()
-
-    def run(self) -> None:
-        """Sends jobs until it is stopped."""
-        due = dict.fromkeys(self._periods, time.monotonic())
-        while not self._stopped.wait(max(0.0, min(due.values()) - time.monotonic())):
-            job = min(due, key=due.__getitem__)
-            due[job] = time.monotonic() + self._periods[job]
-            self._send(job)
-
-    def stop(self) -> None:
-        """Ends the thread after its present send."""
-        self._stopped.set()
-
-    def _send(self, job: str) -> None:
-        """Sends a job and survives any error: without a beat nothing would happen any more."""
-        try:
-            self._sender.send(job, (), self._periods[job])
-        except Exception as error:  # unforeseen: what a broker does is the sender's
-            emit("beat-failed", error=name_of(error), trace=traced(error))
 
 
 def work(settings: WorkerSettings) -> None:

@@ -1,0 +1,45 @@
+"""Metrics of the API's process, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from consilium_server.database.tables import JobRow
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """Metrics of this process, in the text format of Prometheus."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        count, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        self.requests = count("consilium_requests_total", "requests answered", ("route", "method", "status"))
+        self.seconds = Histogram(
+            "consilium_request_seconds", "until an answer begins", ("route",), buckets=_SECONDS, registry=self.registry
+        )
+        self.index_head = gauge("consilium_index_head_block", "block up to which all is indexed")
+        self.chain_head = gauge("consilium_chain_head_block", "latest block that the chain told of")
+        self.lag = gauge("consilium_index_lag_blocks", "blocks that the index lacks")
+        self.subscribers = gauge("consilium_event_subscribers", "streams of events that are open")
+        self.dropped = count("consilium_event_subscribers_dropped_total", "let go as slow")
+        self.reorgs = count("consilium_reorgs_total", "reorganisations noticed")
+        since, failures = "since a job of this name last succeeded", "in a row, of the job of this name that fails most"
+        self.job_seconds = gauge("consilium_job_seconds_since_success", since, ("job",))
+        self.job_failures = gauge("consilium_job_failures", failures, ("job",))
+
+    def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
+        """Takes in how the jobs last went; `now` in seconds since the epoch."""
+        for job in {row.job for row in rows}:
+            own = [row for row in rows if row.job == job]
+            self.job_failures.labels(job).set(max(row.failures for row in own))
+            if succeeded := [row.succeeded_at for row in own if row.succeeded_at is not None]:
+                self.job_seconds.labels(job).set(max(0.0, now - max(succeeded)))
+
+    def text(self) -> bytes:
+        """All metrics, for one scrape."""
+        return generate_latest(self.registry)
