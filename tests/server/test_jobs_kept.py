@@ -556,5 +556,5 @@ def test_the_command_shows_a_table_to_who_looks_and_lines_else(database_url: str
     shown = said(**on_screen)
     assert "failed" in shown
     assert "ChainUnreachable: no [chain] node" in shown
-    assert "of 1 rounds all artifacts were copied" in shown
+    assert "all artifacts of 1 rounds were copied" in shown
     assert "done" in said("--all", **on_screen)
