@@ -16,8 +16,7 @@ from consilium_chain.rounds.machine import last_round
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
 from consilium_chain.tasks.estimate import Estimate
-from consilium_chain.tasks.funding import room_in_pool, round_pay
-from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
 from consilium_core.units import ether, tokens

@@ -25,9 +25,8 @@ from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
 from consilium_chain.deploying.node import DeployNode, Signed
 from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
-from consilium_chain.deploying.precompiles import PRECOMPILES, require_precompiles
 from consilium_chain.deploying.run import Deploying, created_address
-from consilium_chain.deploying.verify import same_but
+from consilium_chain.deploying.verify import PRECOMPILES, require_precompiles, same_but
 from consilium_chain.errors import (
     BlobsUnavailable,
     ChainUnreachable,

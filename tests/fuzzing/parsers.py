@@ -265,32 +265,32 @@ def tickets() -> list[bytes]:
 
 POINTS = (GENERATOR, negate(GENERATOR), b"\xc0" + bytes(47))
 ZK = {
-    "commitment": Parser(lambda: POINTS, lambda raw, _: same(parse_commitment(raw), raw), (Malformed,)),
+    "commitment": Parser(lambda: POINTS, only("PointMalformed", lambda raw, _: same(parse_commitment(raw), raw)), (Malformed,)),
     "commitment as the chain has it": Parser(
         lambda: [to_eip2537(Commitment(point)) for point in POINTS],
-        lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw),
+        only("PointMalformed", lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw)),
         (Malformed,),
     ),
     "opening of a commitment": Parser(
         lambda: [(5).to_bytes(32, "big") + GENERATOR],
-        lambda raw, _: parse_opening(raw[:-48], raw[-48:]),
+        only(("OpeningInvalid", "PointMalformed"), lambda raw, _: parse_opening(raw[:-48], raw[-48:])),
         (Malformed,),
     ),
-    "blob": Parser(lambda: [blob()], lambda raw, _: same(parse_blob(raw), raw), (Malformed,)),
-    "published sum": Parser(lambda: [blob()], read_sum, (Malformed, LaneOutOfRange)),
+    "blob": Parser(lambda: [blob()], only("BlobMalformed", lambda raw, _: same(parse_blob(raw), raw)), (Malformed,)),
+    "published sum": Parser(lambda: [blob()], only("BlobMalformed", read_sum), (Malformed, LaneOutOfRange)),
     "voter's key": Parser(
         lambda: [public_key(generate_secret_key(bytes([n]) * 32)) for n in (1, 2)],
-        lambda raw, _: same(parse_public_key(raw), raw),
+        only("KeyMalformed", lambda raw, _: same(parse_public_key(raw), raw)),
         (Malformed,),
     ),
     "beacon's key": Parser(
         lambda: [bytes.fromhex(json.loads((VECTORS / "drand_quicknet.json").read_text())["public_key"][2:])],
-        lambda raw, _: decompress_public_key(raw),
+        only("KeyMalformed", lambda raw, _: decompress_public_key(raw)),
         (Malformed,),
     ),
-    "ticket": Parser(tickets, lambda raw, _: same(parse_ticket(raw), raw), (Malformed,)),
-    "drand signature": Parser(drand_signatures, lambda raw, _: QUICKNET.parse_signature(42, raw), (Malformed,)),
-    "dealing": Parser(lambda: [dealings()[1]], read_dealing, (SharesInvalid,)),
+    "ticket": Parser(tickets, only("PointMalformed", lambda raw, _: same(parse_ticket(raw), raw)), (Malformed,)),
+    "drand signature": Parser(drand_signatures, only(("PointMalformed", "RoundUnsigned"), lambda raw, _: QUICKNET.parse_signature(42, raw)), (Malformed,)),
+    "dealing": Parser(lambda: [dealings()[1]], only("DealingInvalid", read_dealing), (SharesInvalid,)),
     "answer of a survivor": Parser(
         lambda: [masking()[2].answer({i: COHORT.parse(i, raw) for i, raw in dealings().items()}, [0, 2, 3])[0]],
         read_answer,
