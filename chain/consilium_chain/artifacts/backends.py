@@ -184,7 +184,7 @@ def _by_gateway(url: MirrorUrl) -> MirrorUrl:
 
 
 class Mirror:
-    """The store that a URL names. Reads of several artifacts go side by side, in the event loop that fsspec has for all."""
+    """A store that a URL names. It reads artifacts side by side, in the event loop that fsspec has for all."""
 
     at_once: int | None = AT_ONCE
 

@@ -243,7 +243,7 @@ class ArtifactStore:
             self.not_kept = error
 
     def _tell(self, sort: _Sort, faults: Mapping[bytes, Mapping[Folder | Mirror, Fault]]) -> None:
-        """Tells which backends failed where another had it. A reader's own folder that lacks something is no failure."""
+        """Tells which backends failed where another had it. A reader's own folder may lack something."""
         told: dict[tuple[Folder | Mirror, str], list[bytes]] = {}
         for digest, by_place in faults.items():
             for place, fault in by_place.items():

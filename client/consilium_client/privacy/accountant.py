@@ -216,7 +216,8 @@ class PrivateRounds:
             cost = self._accountant.charge(self._charge(round_), self._privacy.epsilon, self._own)
         except BudgetError as error:
             self.spent = True
-            emit("over-budget", round=round_, **{one: error.values[one] for one in ("spent", "would_be", "allowed")})
+            of = error.values
+            emit("over-budget", round=round_, spent=of["spent"], would_be=of["would_be"], allowed=of["allowed"])
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
         return train_privately(self._spec, self._privacy, self._mechanism, base, inputs, labels, progress, device)
