@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import BlobsUnavailable, KeystoreError, Refused, SpecInvalid
+from consilium_chain.errors import KeystoreError, NotPossible, Refused, SpecInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, TaskParams
@@ -98,7 +98,7 @@ def propose(
         raise OperatorError("AggregatorMissing")
     params = task_params(spec, spec_hash(raw), aggregator)
     if not ledger.deployment.blobs and not params.digests:
-        raise BlobsUnavailable(ledger.deployment.chain_id)
+        raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)
     _show_account(ledger, params, found, dialogue)
     is_agreed = _same_again(ledger, params, agreed, dialogue) or agreed.yes
     _require_funds(ledger, params.pool, GAS_LIMIT)

@@ -61,9 +61,8 @@ from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     AuditError,
     BallotError,
+    ClientError,
     DataError,
-    EvaluationError,
-    ExactStatisticsError,
     FingerprintError,
     FrameError,
     NodeError,
@@ -913,8 +912,8 @@ CLIENT = {
     ),
     "opened evaluation": Parser(
         lambda: [opening()],
-        json_file("opening.json", Opening.read),
-        (EvaluationError,),
+        only("OpeningMalformed", json_file("opening.json", Opening.read)),
+        (ClientError,),
         "json",
         lambda: DEEP_JSON,
     ),
@@ -942,7 +941,7 @@ CLIENT = {
         only(
             "StatisticsLedgerInvalid", json_file("statistics.jsonl", lambda path: ExactStatisticsRecord(path).tasks())
         ),
-        (ExactStatisticsError,),
+        (ClientError,),
     ),
     "pending update": Parser(lambda: [pending()], only("PendingUpdateLost", read_pending), (NodeError,)),
     "fingerprint": Parser(

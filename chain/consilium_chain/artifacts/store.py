@@ -21,7 +21,7 @@ from consilium_zk.kzg import Commitment, commits_to, parse_commitment, versioned
 from eth_utils.crypto import keccak
 
 from consilium_chain.artifacts.backends import Fault, Folder, Kind, Mirror, Place, open_place
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ArtifactTooLong, StoreMissing, StoreUnwritable
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, NotPossible, StoreMissing, StoreUnwritable
 
 CHECK_BITS = 128  # of a random factor in the check of many blobs at once
 BYTES_PER_STORED_BLOB = BYTES_PER_BLOB + 48  # and its commitment
@@ -110,7 +110,7 @@ class ArtifactStore:
         """Stores a file; returns its keccak256 (32 bytes). Raises ArtifactTooLong, StoreUnwritable."""
         digest = keccak(raw)
         if len(raw) > MOST_FILE_BYTES:
-            raise ArtifactTooLong(digest.hex(), len(raw), MOST_FILE_BYTES)
+            raise NotPossible("ArtifactTooLong", digest=digest.hex(), size=len(raw), limit=MOST_FILE_BYTES)
         self._put(_FILES.name(digest), raw)
         return digest
 

@@ -44,7 +44,9 @@ class Privacy:
         return self.rounds is not None and self.rounds.spent
 
     def require_affordable(self) -> None:
-        """Raises BudgetExceeded; ExactStatisticsError where no exact statistics of these rows may leave."""
+        """Raises BudgetExceeded; ClientError (StatisticsOverlap and others) if no exact
+        statistics of these rows may leave.
+        """
         if self.rounds:
             self.rounds.require_affordable()
         self._require_givable()
@@ -56,7 +58,7 @@ class Privacy:
             self._statistics.give(self._context.name, self._examples, self._context.task.spec.data)
 
     def _require_givable(self) -> None:
-        """Raises ExactStatisticsError, DeploymentInvalid."""
+        """Raises ClientError (StatisticsOverlap and others), DeploymentInvalid."""
         if self._statistics is None:
             return
         for ledger in self._ledgers():
