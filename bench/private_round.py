@@ -150,8 +150,8 @@ def hospitals(plan: Plan, connections: Sequence[Connection]) -> None:
 
 def hospital(home: str, connection: Connection, index: int) -> None:
     """A hospital's node, which joins when it is told to and then answers until the server hangs up."""
-    from consilium_client.hospital.ipc_server import Listener
     from consilium_client.hospital.node import HospitalNode
+    from consilium_client.hospital.relay_link import Listener
     from consilium_client.relay import app
 
     if connection.recv_bytes() != JOIN:

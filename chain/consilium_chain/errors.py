@@ -2,14 +2,13 @@
 
 ChainError
 ├── ChainUnreachable        no node answers at the URL
-├── ContractsNotBuilt       the contracts' ABI and bytecode are missing from this installation
+├── NotPossible             this installation, chain or file is not fit for what was asked
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
 ├── TransactionRejected     the chain node took no transaction: most often for want of ether
 │   ├── EtherMissing            the account has less ether than the transaction may cost
 │   └── SponsorFailed           the sponsor of this account did not carry its transaction out
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
 ├── DeployFailed            contracts were not, or not all, deployed
-├── CellProverEnded         a process that proves blobs' cells ended
 ├── RelayFailed             one drand relay gave no proof of a round
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
 ├── LocalNodeError          the local node did not start, or has ended, or its port is taken
@@ -19,9 +18,7 @@ ChainError
 ├── MirrorUnsupported       the package that reaches such a store is not installed
 ├── ArtifactMissing         no artifact of that hash in any part of the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
-├── ArtifactTooLong         a file is longer than artifacts are
 ├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
-├── BlobsUnavailable        a task wants blobs on a chain without
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
 ├── TransportKeyMalformed   a node key is not one of P-256
@@ -63,9 +60,20 @@ class ChainUnreachable(ChainError):
         )
 
 
-class ContractsNotBuilt(ChainError):
-    def __init__(self, path: str) -> None:
-        super().__init__(f"contract artifacts are missing at {path}; run `make contracts`")
+class NotPossible(FaultError, ChainError):
+    """This installation, chain or file is not fit for what was asked, and nothing else can be tried instead."""
+
+    MESSAGES: ClassVar = {
+        "ContractsNotBuilt": "contract artifacts are missing at {path}; run `make contracts`",
+        "CellProverEnded": (
+            "process {pid}, which proves blobs' cells, ended: start this node anew; see that memory is left"
+        ),
+        "BlobsUnavailable": (
+            "chain {chain_id} takes no blob transactions (EIP-4844), and this task publishes its sums as blobs: write"
+            ' publication = "digests" under [update] in its file'
+        ),
+        "ArtifactTooLong": "file {digest} has {size:,} bytes, and artifacts at most {limit:,}: make it shorter",
+    }
 
 
 class Refused(ChainError):
@@ -158,22 +166,6 @@ class DeployFailed(FaultError, ChainError):
     }
 
 
-class BlobsUnavailable(ChainError):
-    def __init__(self, chain_id: int) -> None:
-        self.chain_id = chain_id
-        super().__init__(
-            f"chain {chain_id} takes no blob transactions (EIP-4844), and this task publishes its sums as blobs:"
-            ' write publication = "digests" under [update] in its file'
-        )
-
-
-class CellProverEnded(ChainError):
-    def __init__(self, pid: int) -> None:
-        super().__init__(
-            f"process {pid}, which proves blobs' cells, ended: start this node anew; see that memory is left"
-        )
-
-
 class RelayFailed(FaultError, ChainError):
     """A drand relay gave no proof of the round in its URL; the others may."""
 
@@ -243,12 +235,6 @@ class ArtifactCorrupt(ChainError):
         super().__init__(
             f"the bytes stored as {digest} in {where} hash to something else; delete the file and fetch it again"
         )
-
-
-class ArtifactTooLong(ChainError):
-    def __init__(self, digest: str, size: int, limit: int) -> None:
-        self.size, self.limit = size, limit
-        super().__init__(f"file {digest} has {size:,} bytes, and artifacts at most {limit:,}: make it shorter")
 
 
 class RecordIncomplete(ChainError):

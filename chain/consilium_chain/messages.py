@@ -33,5 +33,5 @@ class ReplyCode(IntEnum):
 
 
 def signed_update_bytes(blobs: int) -> int:
-    """Of one on its way: signature (64), value (32), proof (48), digest of the dealing (32), points (48 a blob)."""
+    """Length on its way: signature (64), value (32), proof (48), digest of secret shares (32), points (48 a blob)."""
     return 64 + 32 + 48 + 32 + 48 * blobs

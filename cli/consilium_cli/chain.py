@@ -61,8 +61,7 @@ def deploy_contracts(
     from consilium_chain.deploying.journal import locked
     from consilium_chain.deploying.networks import pick_network, read_networks
     from consilium_chain.deploying.node import DeployNode
-    from consilium_chain.deploying.run import Deploying
-    from consilium_chain.deploying.sources import write_sources
+    from consilium_chain.deploying.run import Deploying, write_sources
 
     terms = pick_network(read_networks(networks), network)
     book = address_book or Path(".consilium") / f"{network}.json"

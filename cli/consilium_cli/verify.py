@@ -201,7 +201,7 @@ def verify_evaluation_command(
 ) -> None:
     """Checks, with a voter's rows in hand, that it evaluated them for its ballot. Ends with 1 if a check fails."""
     from consilium_chain.errors import DeploymentInvalid
-    from consilium_client.data.examples import read_examples
+    from consilium_client.data.kinds import read_examples
     from consilium_client.replay import PublicRecord
     from consilium_client.task import load_task
     from consilium_client.voter.disclosure import Opening

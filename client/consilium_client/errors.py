@@ -1,6 +1,6 @@
 """Errors of the client room: one class for each decision of a caller, one fault for each message.
 
-ClientError
+ClientError                 a fault that no caller tells apart: exact sums must not leave, a file is malformed
 ├── OwnersRefusal           the node's owner has not allowed this: a later start is refused, too
 ├── DataError               examples, or their mapping, do not fit the task's schema
 │   ├── CellError           one cell of a table
@@ -16,9 +16,6 @@ ClientError
 ├── AuditError              an audit log, or an export of one, does not hold
 ├── PrivacyError            a bound on what a row may cost, or the record of the costs
 │   └── BudgetError         the bound would be exceeded; also an OwnersRefusal
-├── ExactStatisticsError    exact sums over these rows must not leave
-├── StatisticsError         the summed statistics of round 0 cannot be used
-├── EvaluationError         a file is not an opened evaluation
 └── ModelError              parameters or arrays do not fit the task's model
     └── FingerprintError    bytes are not a fingerprint of this batch
 
@@ -45,9 +42,31 @@ def _each(start: str, faults: Mapping[str, str]) -> dict[str, str]:
 
 
 class ClientError(FaultError):
-    """Root of this room's errors. `exit_code`: of a command that it ends."""
+    """Root of this room's errors, and the class of those that no caller tells apart.
+
+    `exit_code`: of a command that it ends.
+    """
 
     exit_code: ClassVar[int] = FAILED
+    MESSAGES: ClassVar[Mapping[str, str]] = {
+        "StatisticsOverlap": "exact statistics were given in {task} for {shared:,} of these rows, and {apart}: the"
+        ' difference of both sums would show the rows that differ. Join tasks with statistics = "schema", or bring the'
+        " same rows again, as they were",
+        "StatisticsUncomparable": "exact statistics were given in {task} under another schema, so that nothing shows"
+        ' whether these are other rows. Join tasks with statistics = "schema"; if the rows are other patients\', make a'
+        " home for them",
+        "StatisticsUnknown": "this account gave exact statistics in {task}, and {path} does not have their rows:"
+        ' restore the file and its key from the latest backup, or join tasks with statistics = "schema"',
+        "StatisticsKeyLost": "{key} is gone, without which nothing in {path} can be compared: restore it from a backup",
+        "StatisticsLedgerInvalid": "{path}, line {line}, is no set of rows: restore the file from the latest backup;"
+        " without it nothing shows for which rows exact statistics were given",
+        "StatisticsOutOfRange": "the statistics of task {task} hold a value out of range: leave the task, it has no"
+        " model",
+        "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the round 0 that was"
+        " published",
+        "OpeningMalformed": "{path}: {why}; pass a file as `consilium voter open-evaluation` wrote it, or ask the voter"
+        " for another",
+    }
 
 
 class OwnersRefusal(ClientError):
@@ -309,42 +328,6 @@ class BudgetError(PrivacyError, OwnersRefusal):
         " as it is counted here: the operator has to raise epsilon, or delta",
         "BudgetExceeded": "{whose} allows epsilon {allowed:g} at delta {delta:g}; {spent:.4g} is spent, and this would"
         " make it {would_be:.4g}: sit out",
-    }
-
-
-class ExactStatisticsError(ClientError):
-    """Exact sums over these rows must not leave, or nothing shows that they may."""
-
-    MESSAGES: ClassVar = {
-        "StatisticsOverlap": "exact statistics were given in {task} for {shared:,} of these rows, and {apart}: the"
-        ' difference of both sums would show the rows that differ. Join tasks with statistics = "schema", or bring the'
-        " same rows again, as they were",
-        "StatisticsUncomparable": "exact statistics were given in {task} under another schema, so that nothing shows"
-        ' whether these are other rows. Join tasks with statistics = "schema"; if the rows are other patients\', make a'
-        " home for them",
-        "StatisticsUnknown": "this account gave exact statistics in {task}, and {path} does not have their rows:"
-        ' restore the file and its key from the latest backup, or join tasks with statistics = "schema"',
-        "StatisticsKeyLost": "{key} is gone, without which nothing in {path} can be compared: restore it from a backup",
-        "StatisticsLedgerInvalid": "{path}, line {line}, is no set of rows: restore the file from the latest backup;"
-        " without it nothing shows for which rows exact statistics were given",
-    }
-
-
-class StatisticsError(ClientError):
-    MESSAGES: ClassVar = {
-        "StatisticsOutOfRange": "the statistics of task {task} hold a value out of range: leave the task, it has no"
-        " model",
-        "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the round 0 that was"
-        " published",
-    }
-
-
-class EvaluationError(ClientError):
-    """`why` names the field, and never its value."""
-
-    MESSAGES: ClassVar = {
-        "OpeningMalformed": "{path}: {why}; pass a file as `consilium voter open-evaluation` wrote it, or ask the voter"
-        " for another"
     }
 
 

@@ -17,7 +17,7 @@ from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
 from consilium_client.data.standardise import public_sums
-from consilium_client.errors import MismatchError, StatisticsError
+from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, model_of
 from consilium_client.models.outer import MeanUpdate, State, outer_of
 from consilium_client.task import JoinedTask
@@ -53,7 +53,7 @@ class PublicRecord:
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")
         found = self.sums.cohort_sum(STATISTICS_ROUND, 0, state)
         if found is None:
-            raise StatisticsError("StatisticsOutOfRange", task=self._task.number)
+            raise ClientError("StatisticsOutOfRange", task=self._task.number)
         return Quantiser(STATISTICS_BITS, STATISTICS_RANGE).dequantise_sum(found.lanes, found.weight)
 
     def base(self, round_: int) -> Vector:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_client.data.examples import Examples, Row, kind_of
+from consilium_client.data.examples import Examples, Row
+from consilium_client.data.kinds import kind_of
 from consilium_client.models import model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json

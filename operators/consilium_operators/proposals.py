@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import BlobsUnavailable, KeystoreError, Refused, SpecInvalid
+from consilium_chain.errors import KeystoreError, NotPossible, Refused, SpecInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, TaskParams
@@ -16,8 +16,7 @@ from consilium_chain.rounds.machine import last_round
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
 from consilium_chain.tasks.estimate import Estimate
-from consilium_chain.tasks.funding import room_in_pool, round_pay
-from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
 from consilium_core.units import ether, tokens
@@ -99,7 +98,7 @@ def propose(
         raise OperatorError("AggregatorMissing")
     params = task_params(spec, spec_hash(raw), aggregator)
     if not ledger.deployment.blobs and not params.digests:
-        raise BlobsUnavailable(ledger.deployment.chain_id)
+        raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)
     _show_account(ledger, params, found, dialogue)
     is_agreed = _same_again(ledger, params, agreed, dialogue) or agreed.yes
     _require_funds(ledger, params.pool, GAS_LIMIT)

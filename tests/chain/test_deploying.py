@@ -25,15 +25,13 @@ from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
 from consilium_chain.deploying.node import DeployNode, Signed
 from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
-from consilium_chain.deploying.precompiles import PRECOMPILES, require_precompiles
 from consilium_chain.deploying.run import Deploying, created_address
-from consilium_chain.deploying.verify import same_but
+from consilium_chain.deploying.verify import PRECOMPILES, require_precompiles, same_but
 from consilium_chain.errors import (
-    BlobsUnavailable,
     ChainUnreachable,
     ConfigInvalid,
-    ContractsNotBuilt,
     DeployFailed,
+    NotPossible,
 )
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc import abi, local_node, transactions
@@ -163,7 +161,7 @@ def test_chain_without_blobs_takes_tasks_that_publish_by_digest(site: Site) -> N
     site.deploy()
     ledger = Ledger(site.node(), Deployment.read(site.book))
     terms = task_params(ledger.address)
-    with pytest.raises(BlobsUnavailable, match=r'chain 31337 .* publication = "digests"'):
+    with raises_fault(NotPossible, "BlobsUnavailable", match=r'chain 31337 .* publication = "digests"'):
         ledger.operator.propose(terms)
     assert ledger.tasks.params(ledger.operator.propose(replace(terms, digests=True))).digests
 
@@ -546,7 +544,7 @@ def whole_run(site: Site, node: DeployNode) -> None:
 
 def test_artifacts_of_an_older_export_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "_exported", lambda _: '{"abi": [], "bytecode": "0x"}')
-    with pytest.raises(ContractsNotBuilt, match="of another version; run `make contracts`"):
+    with raises_fault(NotPossible, "ContractsNotBuilt", match="of another version; run `make contracts`"):
         contract_artifact.__wrapped__("Tasks")
 
 

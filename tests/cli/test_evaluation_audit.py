@@ -18,7 +18,7 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_cli.main import app
 from consilium_client.data.table.reader import read_table
-from consilium_client.errors import BallotError, EvaluationError, NodeError
+from consilium_client.errors import BallotError, ClientError, NodeError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
@@ -255,7 +255,7 @@ def test_a_restarted_voter_commits_to_the_same_rows_once(voted: Voted) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with raises_fault(EvaluationError, "OpeningMalformed", match="cannot be read"):
+    with raises_fault(ClientError, "OpeningMalformed", match="cannot be read"):
         Opening.read(tmp_path / "none")
 
 
@@ -273,7 +273,7 @@ def test_a_changed_file_is_refused_by_name_or_found(voted: Voted, data: st.DataO
         assert Opening.read(file) == voted.opening(HONEST)
     else:
         assert "FAILS" in ran.output or is_named(ran.exception), ran.exception
-    if isinstance(ran.exception, EvaluationError):
+    if isinstance(ran.exception, ClientError) and ran.exception.name == "OpeningMalformed":
         assert len(str(ran.exception)) < 400 + len(str(file))  # says where, and quotes nothing of the file
 
 
@@ -283,7 +283,7 @@ def test_a_changed_file_is_refused_by_name_or_found(voted: Voted, data: st.DataO
 def test_what_is_no_opening_is_refused_by_name(raw: bytes, tmp_path: Path) -> None:
     file = tmp_path / "opening.json"
     file.write_bytes(raw)
-    with raises_fault(EvaluationError, "OpeningMalformed"):
+    with raises_fault(ClientError, "OpeningMalformed"):
         Opening.read(file)
 
 

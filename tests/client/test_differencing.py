@@ -22,7 +22,7 @@ from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, T
 from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import read_table
-from consilium_client.errors import ExactStatisticsError, OwnersRefusal
+from consilium_client.errors import ClientError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import Frame, deal_wdbc, write_csv
@@ -123,10 +123,10 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     # With one patient more the node stakes nothing, and it signs nothing where it joined before the rows were counted.
     again, _ = consortium.propose("exact")
     grown = consortium.node(0, again, with_patient(DATA.hospitals)[0])
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap") as caught:
         grown.join()
     assert (caught.value.values["shared"], caught.value.values["differing"]) == (len(DATA.hospitals[0]), 1)
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
+    with raises_fault(ClientError, "StatisticsOverlap"):
         grown.training.packed(0, grown.local_update)
     assert consortium.chain.treasury.tasks.hospitals(again) == []
 
@@ -135,7 +135,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
 
     # A home that lost its list is told by the chain. Had it given the sums, they would show the patient's row.
     consortium.homes[0] = consortium.homes[0].model_copy(update={"statistics_ledger": tmp_path / "empty.jsonl"})
-    with raises_fault(ExactStatisticsError, "StatisticsUnknown", match="does not have their rows"):
+    with raises_fault(ClientError, "StatisticsUnknown", match="does not have their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
     (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
     own = sums_of(grown.training.examples, spec.data)

@@ -13,7 +13,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
-from consilium_client.errors import ExactStatisticsError
+from consilium_client.errors import ClientError
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from numpy.typing import NDArray
 from raised_faults import raises_fault
@@ -60,12 +60,10 @@ def test_a_row_more_or_less_is_refused_and_counted_and_nothing_is_written(
     ExactStatisticsRecord(path).give("one", but(1, examples), of)
     before = path.read_bytes()
     for other, shared, differing in ((examples, ROWS - 1, 1), (but(4, examples), ROWS - 4, 3)):
-        with raises_fault(
-            ExactStatisticsError, "StatisticsOverlap", match=r'in one .* statistics = "schema"'
-        ) as caught:
+        with raises_fault(ClientError, "StatisticsOverlap", match=r'in one .* statistics = "schema"') as caught:
             ExactStatisticsRecord(path).give("two", other, of)
         assert (caught.value.values["shared"], caught.value.values["differing"]) == (shared, differing)
-        with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
+        with raises_fault(ClientError, "StatisticsOverlap"):
             ExactStatisticsRecord(path).require_givable("two", other, of)
     assert path.read_bytes() == before
 
@@ -77,7 +75,7 @@ def test_the_same_rows_are_given_again_in_any_order_and_under_any_label(path: Pa
         ExactStatisticsRecord(path).require_givable(task, again, SCHEMA)
         ExactStatisticsRecord(path).give(task, again, SCHEMA)
     assert len(path.read_bytes().splitlines()) == 2  # a line a task
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match=r"in one "):
+    with raises_fault(ClientError, "StatisticsOverlap", match=r"in one "):
         ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 
@@ -85,7 +83,7 @@ def test_other_rows_are_given_and_then_both_are_compared(path: Path) -> None:
     ledger = ExactStatisticsRecord(path)
     ledger.give("one", TABLE.chosen(np.arange(ROWS) < 20), SCHEMA)
     ledger.give("two", TABLE.chosen(np.arange(ROWS) >= 20), SCHEMA)
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match=r"in two ") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap", match=r"in two ") as caught:
         ledger.give("three", TABLE.chosen(np.arange(ROWS) >= 21), SCHEMA)
     assert caught.value.values["differing"] == 1
 
@@ -98,20 +96,20 @@ def test_rows_of_slightly_other_values_are_no_other_rows(path: Path, moved: floa
     inside = np.clip(np.round(TABLE.features * 4096) / 4096, 0.01, 0.99)  # far from where a step ends
     fresh = ExactStatisticsRecord(path.with_name("other.jsonl"))
     fresh.give("one", table_of(inside), SCHEMA)
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match="slightly other values") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap", match="slightly other values") as caught:
         fresh.give("two", table_of(inside + moved), SCHEMA)
     assert caught.value.values["differing"] == 0
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
+    with raises_fault(ClientError, "StatisticsOverlap"):
         ledger.give("two", table_of(TABLE.features + moved), SCHEMA)
 
 
 def test_another_range_is_not_compared_and_refused_and_another_typical_value_changes_nothing(path: Path) -> None:
     ledger = ExactStatisticsRecord(path)
     ledger.give("one", but(1), SCHEMA)
-    with raises_fault(ExactStatisticsError, "StatisticsUncomparable", match="another schema"):
+    with raises_fault(ClientError, "StatisticsUncomparable", match="another schema"):
         ledger.give("two", table_of(TABLE.features / [1.01, 1, 1, 1, 1]), schema(max=1.01))
     ledger.give("two", but(1), schema(mean=0.3))
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap"):
+    with raises_fault(ClientError, "StatisticsOverlap"):
         ledger.give("three", TABLE, schema(mean=0.3))
 
 
@@ -119,7 +117,7 @@ def test_a_repeated_row_is_a_row_more(path: Path) -> None:
     ledger = ExactStatisticsRecord(path)
     ledger.give("one", TABLE, SCHEMA)
     twice = Table(np.vstack([TABLE.features, TABLE.features[:1]]), np.append(TABLE.labels, 0))
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap") as caught:
         ledger.give("two", twice, SCHEMA)
     assert (caught.value.values["shared"], caught.value.values["differing"]) == (ROWS, 1)
 
@@ -139,7 +137,7 @@ def test_a_list_without_its_key_or_with_a_damaged_line_gives_nothing(path: Path)
     ledger.give("one", TABLE, SCHEMA)
     kept = key.read_bytes()
     key.unlink()
-    with raises_fault(ExactStatisticsError, "StatisticsKeyLost", match="restore it"):
+    with raises_fault(ClientError, "StatisticsKeyLost", match="restore it"):
         ledger.give("two", TABLE, SCHEMA)
     key.write_bytes(b"0" * 63)
     key.chmod(0o600)
@@ -147,7 +145,7 @@ def test_a_list_without_its_key_or_with_a_damaged_line_gives_nothing(path: Path)
         ledger.give("two", TABLE, SCHEMA)
     key.write_bytes(kept)
     path.write_bytes(b"{}\n" + path.read_bytes())
-    with raises_fault(ExactStatisticsError, "StatisticsLedgerInvalid", match="line 1"):
+    with raises_fault(ClientError, "StatisticsLedgerInvalid", match="line 1"):
         ledger.give("two", TABLE, SCHEMA)
 
 
@@ -156,7 +154,7 @@ def test_what_a_crash_left_of_a_line_was_never_given(path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-7])
     ExactStatisticsRecord(path).give("two", TABLE, SCHEMA)  # its sums never left
-    with raises_fault(ExactStatisticsError, "StatisticsOverlap", match="in two "):
+    with raises_fault(ClientError, "StatisticsOverlap", match="in two "):
         ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 
@@ -168,7 +166,7 @@ def test_of_processes_with_nearly_the_same_rows_one_gives_its_sums(path: Path) -
         if child == 0:
             try:
                 ExactStatisticsRecord(path).give(str(number), TABLE.chosen(np.arange(ROWS) > number + 1), SCHEMA)
-            except ExactStatisticsError as error:
+            except ClientError as error:
                 os._exit(1 if error.name == "StatisticsOverlap" else 2)
             os._exit(0)
         children.append(child)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.image.reader import (
     MOST_BYTES,
-    MOST_PIXELS,
     ImageSet,
     most_images,
     read_images,

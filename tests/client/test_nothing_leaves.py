@@ -46,8 +46,8 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import AuditError, FrameError
 from consilium_client.hospital.audit_log import AUDIT_FILE, Entry, export, parse_log
-from consilium_client.hospital.ipc_server import Listener
 from consilium_client.hospital.node import HospitalNode
+from consilium_client.hospital.relay_link import Listener
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_client.models import Vector
 from consilium_client.relay.processes import RelayProcesses

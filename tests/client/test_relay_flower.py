@@ -21,7 +21,7 @@ from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.signed_updates import sign_update
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.errors import CellError
-from consilium_client.hospital.ipc_server import Listener
+from consilium_client.hospital.relay_link import Listener
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest

@@ -11,9 +11,9 @@ import pytest
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.split import held_out, split
 from consilium_client.data.table.reader import MISSING, Table, read_table, row_codes
 from consilium_client.data.text.reader import TextSet
+from consilium_client.hospital.training import held_out, split
 from consilium_core.kinds import of_kind
 from consilium_zk.errors import ArgumentInvalid
 from hypothesis import given

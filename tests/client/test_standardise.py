@@ -10,7 +10,7 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, 
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.data.standardise import Standardiser, public_sums, round_0_values, sums_of
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import DataError, ModelError, StatisticsError
+from consilium_client.errors import ClientError, DataError, ModelError
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def test_from_sums_survives_any_finite_sums(sums: np.ndarray) -> None:
 def test_from_sums_refuses_wrong_shape_and_not_finite() -> None:
     with raises_fault(ModelError, "ShapeMismatch"):
         Standardiser.from_sums(np.zeros(8))
-    with raises_fault(StatisticsError, "StatisticsInvalid"):
+    with raises_fault(ClientError, "StatisticsInvalid"):
         Standardiser.from_sums(np.array([1.0] * 8 + [np.inf]))
 
 

@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from consilium_chain.tasks.data_schemas import TextSchema
-from consilium_client.data.examples import read_examples
+from consilium_client.data.kinds import read_examples
 from consilium_client.data.mapping import Mapping, parse_mapping
 from consilium_client.data.table.csv_rows import MOST_OF_CELL
 from consilium_client.data.table.reader import MOST_ROWS

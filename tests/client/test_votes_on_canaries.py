@@ -16,7 +16,7 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import Metric
 from consilium_client.data.standardise import Standardiser, sums_of
 from consilium_client.data.table.reader import Table, read_table
-from consilium_client.errors import MismatchError, StatisticsError
+from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
 from consilium_client.models.metrics import WORTH, log_loss
@@ -381,7 +381,7 @@ def test_voter_accuses_nobody_of_statistics_that_a_hospital_spoilt(
     record.hashes[0, 0] = []
     record._put(0, [pack(lanes, record.spec.statistics_layout, total_weight=2)])
     record.publish(1, drawn(record, 1))
-    with raises_fault(StatisticsError, "StatisticsOutOfRange"):
+    with raises_fault(ClientError, "StatisticsOutOfRange"):
         judged(record, node, 1)
 
 

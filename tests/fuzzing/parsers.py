@@ -61,9 +61,8 @@ from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     AuditError,
     BallotError,
+    ClientError,
     DataError,
-    EvaluationError,
-    ExactStatisticsError,
     FingerprintError,
     FrameError,
     NodeError,
@@ -162,12 +161,13 @@ class Parser:
 
 def only(names: str | tuple[str, ...], read: Callable[[bytes, Path], object]) -> Callable[[bytes, Path], object]:
     """Raises no other fault than these."""
+    allowed = {names} if isinstance(names, str) else set(names)
 
     def strict(raw: bytes, folder: Path) -> object:
         try:
             return read(raw, folder)
         except FaultError as error:
-            if error.name in names:
+            if error.name in allowed:
                 raise
             raise AssertionError(f"{error.name}: {error}") from error
 
@@ -265,32 +265,38 @@ def tickets() -> list[bytes]:
 
 POINTS = (GENERATOR, negate(GENERATOR), b"\xc0" + bytes(47))
 ZK = {
-    "commitment": Parser(lambda: POINTS, lambda raw, _: same(parse_commitment(raw), raw), (Malformed,)),
+    "commitment": Parser(
+        lambda: POINTS, only("PointMalformed", lambda raw, _: same(parse_commitment(raw), raw)), (Malformed,)
+    ),
     "commitment as the chain has it": Parser(
         lambda: [to_eip2537(Commitment(point)) for point in POINTS],
-        lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw),
+        only("PointMalformed", lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw)),
         (Malformed,),
     ),
     "opening of a commitment": Parser(
         lambda: [(5).to_bytes(32, "big") + GENERATOR],
-        lambda raw, _: parse_opening(raw[:-48], raw[-48:]),
+        only(("OpeningInvalid", "PointMalformed"), lambda raw, _: parse_opening(raw[:-48], raw[-48:])),
         (Malformed,),
     ),
-    "blob": Parser(lambda: [blob()], lambda raw, _: same(parse_blob(raw), raw), (Malformed,)),
-    "published sum": Parser(lambda: [blob()], read_sum, (Malformed, LaneOutOfRange)),
+    "blob": Parser(lambda: [blob()], only("BlobMalformed", lambda raw, _: same(parse_blob(raw), raw)), (Malformed,)),
+    "published sum": Parser(lambda: [blob()], only("BlobMalformed", read_sum), (Malformed, LaneOutOfRange)),
     "voter's key": Parser(
         lambda: [public_key(generate_secret_key(bytes([n]) * 32)) for n in (1, 2)],
-        lambda raw, _: same(parse_public_key(raw), raw),
+        only("KeyMalformed", lambda raw, _: same(parse_public_key(raw), raw)),
         (Malformed,),
     ),
     "beacon's key": Parser(
         lambda: [bytes.fromhex(json.loads((VECTORS / "drand_quicknet.json").read_text())["public_key"][2:])],
-        lambda raw, _: decompress_public_key(raw),
+        only("KeyMalformed", lambda raw, _: decompress_public_key(raw)),
         (Malformed,),
     ),
-    "ticket": Parser(tickets, lambda raw, _: same(parse_ticket(raw), raw), (Malformed,)),
-    "drand signature": Parser(drand_signatures, lambda raw, _: QUICKNET.parse_signature(42, raw), (Malformed,)),
-    "dealing": Parser(lambda: [dealings()[1]], read_dealing, (SharesInvalid,)),
+    "ticket": Parser(tickets, only("PointMalformed", lambda raw, _: same(parse_ticket(raw), raw)), (Malformed,)),
+    "drand signature": Parser(
+        drand_signatures,
+        only(("PointMalformed", "RoundUnsigned"), lambda raw, _: QUICKNET.parse_signature(42, raw)),
+        (Malformed,),
+    ),
+    "dealing": Parser(lambda: [dealings()[1]], only("DealingInvalid", read_dealing), (SharesInvalid,)),
     "answer of a survivor": Parser(
         lambda: [masking()[2].answer({i: COHORT.parse(i, raw) for i, raw in dealings().items()}, [0, 2, 3])[0]],
         read_answer,
@@ -298,7 +304,9 @@ ZK = {
     ),
     "upload's statement": Parser(lambda: [bytes(64)], lambda raw, _: parse_statement(raw), (ShapeWrong,)),
     "points of a testimony": Parser(
-        lambda: [GENERATOR * 3], lambda raw, _: parse_points(raw, [0, 2, 3]), (ShapeWrong, Malformed)
+        lambda: [GENERATOR * 3],
+        only("PointMalformed", lambda raw, _: parse_points(raw, [0, 2, 3])),
+        (ShapeWrong, Malformed),
     ),
     "agreements of a testimony": Parser(lambda: [bytes(196)], lambda raw, _: parse_agreements(raw), (ShapeWrong,)),
     "agreement that is shown": Parser(
@@ -308,12 +316,15 @@ ZK = {
     ),
     "path of a Merkle tree": Parser(
         lambda: [(3).to_bytes(8, "big") + (6).to_bytes(8, "big") + bytes(96)],
-        read_path,
+        only("PathMalformed", read_path),
         (ArgumentInvalid, Malformed),
     ),
     "sealed share": Parser(
         lambda: [seal(bytes(64), (SECRETS[0], sealing_key(SECRETS[0])), sealing_key(SECRETS[1]), b"here")],
-        lambda raw, _: unseal(raw, (SECRETS[1], sealing_key(SECRETS[1])), sealing_key(SECRETS[0]), b"here"),
+        only(
+            "SealInvalid",
+            lambda raw, _: unseal(raw, (SECRETS[1], sealing_key(SECRETS[1])), sealing_key(SECRETS[0]), b"here"),
+        ),
         (SharesInvalid,),
     ),
 }
@@ -543,12 +554,18 @@ CHAIN = {
         lambda: DEEP_JSON,
     ),
     "networks file": Parser(
-        lambda: [(Path(relays.__file__).parent / "deploying" / SHIPPED).read_bytes()],
+        lambda: [(Path(relays.__file__).parents[1] / "deploying" / SHIPPED).read_bytes()],
         lambda raw, folder: read_networks(put(folder, "networks.toml", raw)),
         (ConfigInvalid,),
         "toml",
     ),
-    "deployment journal": Parser(lambda: [deploy_journal()], read_journal, (DeployFailed,), "json", lambda: DEEP_JSON),
+    "deployment journal": Parser(
+        lambda: [deploy_journal()],
+        only(("JournalInvalid", "JournalStale"), read_journal),
+        (DeployFailed,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
     "key file": Parser(key_files, read_key_file, (KeystoreError,), "json", costly_key_files, 300),
     "key file's address": Parser(
         lambda: [key_file()],
@@ -895,8 +912,8 @@ CLIENT = {
     ),
     "opened evaluation": Parser(
         lambda: [opening()],
-        json_file("opening.json", Opening.read),
-        (EvaluationError,),
+        only("OpeningMalformed", json_file("opening.json", Opening.read)),
+        (ClientError,),
         "json",
         lambda: DEEP_JSON,
     ),
@@ -924,7 +941,7 @@ CLIENT = {
         only(
             "StatisticsLedgerInvalid", json_file("statistics.jsonl", lambda path: ExactStatisticsRecord(path).tasks())
         ),
-        (ExactStatisticsError,),
+        (ClientError,),
     ),
     "pending update": Parser(lambda: [pending()], only("PendingUpdateLost", read_pending), (NodeError,)),
     "fingerprint": Parser(
@@ -1013,14 +1030,16 @@ SERVER = {
         lambda: [signed_update()], lambda raw, _: parse_signed(raw, HOSPITAL.address, 2), (SignedUpdateMalformed,)
     ),
     "kept upload": Parser(
-        lambda: [kept_upload()], lambda raw, _: reply_store._parse_upload(raw, 1), (ReplyRefused, ZkError)
+        lambda: [kept_upload()],
+        only(("UploadInvalid", *Malformed.MESSAGES), lambda raw, _: reply_store._parse_upload(raw, 1)),
+        (ReplyRefused, ZkError),
     ),
     "kept secrets of canaries": Parser(
         lambda: [canary_secrets()], read_canaries, (CanariesLost,), "json", lambda: DEEP_JSON
     ),
     "message to sign in": Parser(
         sign_ins,
-        lambda raw, _: parse_message(raw.decode("utf-8", "surrogateescape")),
+        only("SignInMalformed", lambda raw, _: parse_message(raw.decode("utf-8", "surrogateescape"))),
         (RequestRefused,),
         bombs=lambda: [
             b"a" * 4_096,
@@ -1030,7 +1049,7 @@ SERVER = {
     ),
     "cursor": Parser(
         lambda: [asked().end([1, "0x5"]).encode()],
-        lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start(),
+        only("CursorInvalid", lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start()),
         (RequestRefused,),
     ),
     "event id": Parser(
@@ -1040,14 +1059,14 @@ SERVER = {
     ),
     "model.json": Parser(
         lambda: [(model_folder() / "model.json").read_bytes()],
-        read_index,
+        only("ModelFolderInvalid", read_index),
         (OperatorError,),
         "json",
         lambda: DEEP_JSON,
     ),
     "model.safetensors": Parser(
         tensors,
-        lambda raw, folder: _parameters(folder / "model.safetensors", raw, SPEC),
+        only("ModelFolderInvalid", lambda raw, folder: _parameters(folder / "model.safetensors", raw, SPEC)),
         (OperatorError,),
     ),
     "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),

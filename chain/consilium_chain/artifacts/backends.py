@@ -1,4 +1,4 @@
-"""Where artifacts are kept: a folder, or what fsspec reaches by a URL. No place is trusted with anything.
+"""Backends that keep artifacts: a folder, or a store that fsspec reaches by a URL. None is trusted with anything.
 
 A place is asked for names, and gives bytes or says why not. Whatever it does, it costs a bounded number of bytes and
 seconds: a mirror may send for ever, drip, hang, or send whoever asks it elsewhere.
@@ -57,7 +57,7 @@ class Fault:
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether the place has said that the artifact is not to be had of it."""
+        """True if the backend has said that it does not have the artifact."""
         return self.kind in (Kind.LACKS, Kind.WRONG)
 
 
@@ -121,7 +121,7 @@ def parse_places(texts: Sequence[str | Path]) -> tuple[Place, ...]:
 
 
 def show_place(place: Place) -> str:
-    """Of a URL no more than its host: a path may hold a key, too."""
+    """A URL without more than its host: a path may hold a key, too."""
     return str(place) if isinstance(place, Path) else without_secrets(place)
 
 
@@ -184,7 +184,7 @@ def _by_gateway(url: MirrorUrl) -> MirrorUrl:
 
 
 class Mirror:
-    """What a URL names. Reads of several artifacts go side by side, in the event loop that fsspec has for all."""
+    """A store that a URL names. It reads artifacts side by side, in the event loop that fsspec has for all."""
 
     at_once: int | None = AT_ONCE
 

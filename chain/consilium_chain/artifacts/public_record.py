@@ -1,4 +1,4 @@
-"""Which artifacts the chain names of a task, so that whoever wants to can keep a copy of all of them."""
+"""The artifacts of a task that the chain names, so that anybody can keep a copy of all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Named:
 
 
 def artifacts_of(ledger: Ledger, task: int) -> Named:
-    """Of all rounds so far. Raises Refused (TaskUnknown)."""
+    """The artifacts of all rounds so far. Raises Refused (TaskUnknown)."""
     params = ledger.tasks.params(task)
     files, evidence, blobs = [params.spec_hash], [], []
     for round_ in range(STATISTICS_ROUND, ledger.tasks.state(task).round + 1):
@@ -41,7 +41,7 @@ def artifacts_of(ledger: Ledger, task: int) -> Named:
 
 
 def shown_uploads(evidence: bytes) -> tuple[bytes, ...]:
-    """What an accuser's file names: uploads blob by blob, as files. Nothing where it is none, which proves nothing."""
+    """The uploads that an evidence file names, blob by blob, as files; empty if it is malformed and proves nothing."""
     try:
         return _once(digest for upload in parse_shown(evidence).uploads.values() for digest in upload)
     except EvidenceMalformed:

@@ -21,7 +21,7 @@ from consilium_zk.kzg import Commitment, commits_to, parse_commitment, versioned
 from eth_utils.crypto import keccak
 
 from consilium_chain.artifacts.backends import Fault, Folder, Kind, Mirror, Place, open_place
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ArtifactTooLong, StoreMissing, StoreUnwritable
+from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, NotPossible, StoreMissing, StoreUnwritable
 
 CHECK_BITS = 128  # of a random factor in the check of many blobs at once
 BYTES_PER_STORED_BLOB = BYTES_PER_BLOB + 48  # and its commitment
@@ -39,7 +39,7 @@ _Parts = tuple[bytes, bytes]  # what an artifact is: a file and nothing, or a bl
 
 @dataclass(frozen=True)
 class _Sort:
-    """Of artifacts: how they are named, how long they can be, and which of several are what their names say.
+    """Rules of one kind of artifacts: their names, their longest size, and a check that bytes are what a name says.
 
     `parse` sees what one of them alone shows, or gives None; `sound` what takes less for many together.
     """
@@ -110,7 +110,7 @@ class ArtifactStore:
         """Stores a file; returns its keccak256 (32 bytes). Raises ArtifactTooLong, StoreUnwritable."""
         digest = keccak(raw)
         if len(raw) > MOST_FILE_BYTES:
-            raise ArtifactTooLong(digest.hex(), len(raw), MOST_FILE_BYTES)
+            raise NotPossible("ArtifactTooLong", digest=digest.hex(), size=len(raw), limit=MOST_FILE_BYTES)
         self._put(_FILES.name(digest), raw)
         return digest
 
@@ -161,11 +161,11 @@ class ArtifactStore:
 
     @property
     def has_writable_mirrors(self) -> bool:
-        """Whether `pin` has anywhere to write to."""
+        """True if `pin` has a backend to write to."""
         return any(place.is_writable for place in self._places[1:])
 
     def unreachable(self) -> list[str | None]:
-        """Of each place in order why it gives no answer, or None. Asks it for what nobody has."""
+        """For each backend the reason why it gives no answer, or None. Asks it for an artifact that nobody has."""
         nothing = [_FILES.name(_NOWHERE)]
         answers = [next(iter(place.read(nothing, MOST_FILE_BYTES))) for place in self._places]
         return [answer.why if isinstance(answer, Fault) and not answer.is_conclusive else None for answer in answers]
@@ -203,7 +203,7 @@ class ArtifactStore:
         return found
 
     def _is_far(self, place: Folder | Mirror) -> bool:
-        """Whether what it gives is worth a copy: of a folder of this machine another one would be twice the disk."""
+        """True if its artifacts are worth a copy: a copy of a folder on this machine would take the disk twice."""
         return self._passing is None or not isinstance(place, Folder)
 
     def _in_order(self) -> list[Folder | Mirror]:
@@ -213,7 +213,7 @@ class ArtifactStore:
     def _ask(
         self, place: Folder | Mirror, sort: _Sort, digests: Sequence[bytes]
     ) -> tuple[dict[bytes, _Parts], dict[bytes, Fault]]:
-        """What of these a place gives, and why not the rest."""
+        """Those of these that a backend gives, and the reason why it does not give the rest."""
         given: dict[bytes, _Parts] = {}
         faulty: dict[bytes, Fault] = {}
         answers = place.read([sort.name(digest) for digest in digests], sort.limit)
@@ -243,7 +243,7 @@ class ArtifactStore:
             self.not_kept = error
 
     def _tell(self, sort: _Sort, faults: Mapping[bytes, Mapping[Folder | Mirror, Fault]]) -> None:
-        """Which places failed where another had it; that a reader's own folder lacks something is no failure."""
+        """Tells which backends failed where another had it. A reader's own folder may lack something."""
         told: dict[tuple[Folder | Mirror, str], list[bytes]] = {}
         for digest, by_place in faults.items():
             for place, fault in by_place.items():
@@ -255,7 +255,7 @@ class ArtifactStore:
 
 
 def _unfound(name: str, faults: Mapping[Folder | Mirror, Fault]) -> ArtifactMissing | ArtifactCorrupt | StoreMissing:
-    """Where any place might have it that gave no answer, nothing is known: not that it is missing, nor corrupt."""
+    """Nothing is known while a backend that gave no answer might have it: neither that it is missing, nor corrupt."""
     if unknown := {place: fault for place, fault in faults.items() if not fault.is_conclusive}:
         return StoreMissing(", ".join(f"{place.shown} ({fault.why})" for place, fault in unknown.items()))
     if wrong := [place.shown for place, fault in faults.items() if fault.kind is Kind.WRONG]:

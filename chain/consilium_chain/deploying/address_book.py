@@ -28,7 +28,7 @@ BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where the contracts are, from which block on their events are to be read, and whether the chain takes blobs.
+    """The contracts' addresses, the first block of their events, and whether the chain takes blobs.
 
     `sponsored_account` is code that accounts without ether may point to; it has no state and answers to no contract.
     """

@@ -63,7 +63,7 @@ class DeployNode(Connection):
         return bytes(HexBytes(self.contract(name, address).encode_abi(function, arguments)))
 
     def read(self, name: ContractName, address: str, function: str) -> Any:
-        """What a function without arguments answers. Raises DeploymentInvalid where no such contract is."""
+        """The answer of a function without arguments. Raises DeploymentInvalid where no such contract is."""
         return self.call(self.contract(name, address).get_function_by_name(function)())
 
     def balance(self) -> int:
@@ -71,7 +71,7 @@ class DeployNode(Connection):
             return int(self.web3.eth.get_balance(self.address))
 
     def nonce(self, with_pending: bool) -> int:
-        """How many transactions of the account are on the chain, and with `with_pending` on their way, too."""
+        """The number of the account's transactions on the chain; with `with_pending`, of those on their way, too."""
         with self._asking("the account's nonce"):
             return int(self.web3.eth.get_transaction_count(self.address, "pending" if with_pending else "latest"))
 
@@ -122,7 +122,7 @@ class DeployNode(Connection):
             self.web3.eth.send_raw_transaction(signed.raw)
 
     def knows(self, digest: str) -> bool:
-        """Whether a transaction is on the chain or on its way."""
+        """True if a transaction is on the chain or on its way."""
         with self._asking("a transaction"):
             try:
                 self.web3.eth.get_transaction(HexStr(digest))

@@ -1,4 +1,4 @@
-"""Which contracts a network gets, with which arguments, and what they will cost."""
+"""The contracts that a network gets, their arguments, and their cost."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Survey:
 
     @property
     def gas(self) -> int:
-        """Of what is not there yet."""
+        """The gas for all that is not there yet."""
         return sum(c.gas for c in self.contracts if c.address is None) + (0 if self.wired else WIRING_GAS)
 
     @property
@@ -86,7 +86,7 @@ class Survey:
 
     @property
     def most(self) -> int:
-        """What the account must hold: its transactions offer more than they pay."""
+        """The ether that the account must hold: its transactions offer more than they pay."""
         return self.gas * self.fees.most
 
     def check(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -16,12 +17,12 @@ from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint
 from consilium_chain.deploying.networks import Network
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
-from consilium_chain.deploying.precompiles import require_precompiles
-from consilium_chain.deploying.verify import verify_code, verify_wiring
+from consilium_chain.deploying.verify import require_precompiles, verify_code, verify_wiring
 from consilium_chain.errors import ConfigInvalid, DeployFailed, DeploymentInvalid
-from consilium_chain.rpc.abi import ContractName
+from consilium_chain.rpc.abi import ContractName, compiler_input, contract_artifact
 
 DECIMALS = 18
+INDEX = "contracts.json"  # of the sources' files
 
 
 def created_address(creator: str, nonce: int) -> str:
@@ -82,7 +83,7 @@ class Deploying:
 
     @property
     def wired(self) -> bool:
-        """Whether the last step is done."""
+        """True if the last step is done."""
         if "Tasks" not in self.addresses:
             return False
         return str(self.node.read("Staking", self.addresses["Staking"], "tasks")) != ZERO_ADDRESS
@@ -186,3 +187,36 @@ def _check_token(node: DeployNode, network: Network) -> None:
         raise ConfigInvalid(
             f"the token at {address} has {decimals} decimals, and tasks count in {DECIMALS}: name another"
         )
+
+
+def write_sources(folder: Path, deploying: Deploying) -> None:
+    """Writes the files by which block explorers verify sources (standard JSON input, compiler, constructor arguments).
+
+    There is NAME.input.json for each contract that was deployed, and an index with the rest.
+    The index's fields bear the names of Sourcify's API (v2, POST /v2/verify/{chainId}/{address}); Etherscan's
+    `contractname` is `contractIdentifier`, and its `compilerversion` has a "v" in front.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = deploying.journal.record.steps
+    index: list[Mapping[str, object]] = []
+    for name, creation in deploying.creations.items():
+        (folder / f"{name}.input.json").write_text(json.dumps(compiler_input(name), indent=1) + "\n")
+        artifact = contract_artifact(name)
+        index.append(
+            {
+                "name": name,
+                "chainId": deploying.node.chain_id,
+                "address": deploying.addresses[name],
+                "contractIdentifier": artifact.source,
+                "compilerVersion": artifact.compiler,
+                "constructorArguments": constructor_arguments_of(name, creation).hex(),
+                "creationTransactionHash": steps[name].transaction,
+                "stdJsonInput": f"{name}.input.json",
+            }
+        )
+    (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n")
+
+
+def constructor_arguments_of(name: ContractName, creation: bytes) -> bytes:
+    """ABI-encoded: the bytes after the compiled init code."""
+    return creation[len(contract_artifact(name).bytecode) // 2 - 1 :]

@@ -1,15 +1,80 @@
-"""Checks that the code on the chain is the compiled one, and that the contracts name one another."""
+"""Checks a chain's precompiles, that the code on it is the compiled one, and that the contracts name one another."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1, FIELD_ELEMENTS_PER_BLOB
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.abi import ContractName, contract_artifact
+
+
+@dataclass(frozen=True)
+class Precompile:
+    """`answers`: inputs, each with what the precompile answers to it."""
+
+    name: str
+    rule: str
+    address: int
+    answers: tuple[tuple[bytes, bytes], ...]
+
+
+ONE = (1).to_bytes(32, "big")
+# Of the polynomial 0: commitment and proof are the point at infinity, and the value at 0 is 0.
+INFINITY = bytes([0xC0]) + bytes(47)
+ZERO_OPENING = b"\x01" + hashlib.sha256(INFINITY).digest()[1:] + bytes(64) + 2 * INFINITY
+OPENED = FIELD_ELEMENTS_PER_BLOB.to_bytes(32, "big") + BLS_MODULUS.to_bytes(32, "big")
+IDENTITY = bytes(BYTES_PER_EIP2537_G1)
+GENERATOR = bytes.fromhex(
+    "0000000000000000000000000000000017f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb"
+    "0000000000000000000000000000000008b3f481e3aaa0f1a09e30ed741d8ae4fcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1"
+)
+# The first of EIP-2537's own vectors for this map.
+FIELD_ELEMENT = bytes.fromhex(
+    "0000000000000000000000000000000014406e5bfb9209256a3820879a29ac2f62d6aca82324bf3ae2aa7d3c54792043bd8c791fccdb080c1a52dc68b8b69350"
+)
+MAPPED = bytes.fromhex(
+    "000000000000000000000000000000000d7721bcdb7ce1047557776eb2659a444166dc6dd55c7ca6e240e21ae9aa18f529f04ac31d861b54faf3307692545db7"
+    "00000000000000000000000000000000108286acbdf4384f67659a8abe89e712a504cb3ce1cba07a716869025d60d499a00d1da8cdc92958918c222ea93d87f0"
+)
+# The first of EIP-7951's own vectors: hash, r, s, x, y. A signature that does not hold is answered by nothing.
+SIGNED = bytes.fromhex(
+    "4cee90eb86eaa050036147a12d49004b6b9c72bd725d39d4785011fe190f0b4d"
+    "a73bd4903f0ce3b639bbbf6e8e80d16931ff4bcf5993d58468e8fb19086e8cac"
+    "36dbcd03009df8c59286b162af3bd7fcc0450c9aa81be5d10d312af6c66b1d60"
+    "4aebd3099c618202fcfe16ae7770b0c49ab5eadf74b754204a3bb6060e44eff3"
+    "7618b065f9832de4ca6ca971a7a1adc826d0f7c00181a5fb2ddf79ae00b4e10e"
+)
+NOT_SIGNED = bytes(32) + SIGNED[32:]
+
+PRECOMPILES = (
+    Precompile("point evaluation", "EIP-4844", 0x0A, ((ZERO_OPENING, OPENED),)),
+    Precompile("BLS12_G1ADD", "EIP-2537", 0x0B, ((GENERATOR + IDENTITY, GENERATOR),)),
+    Precompile("BLS12_G1MSM", "EIP-2537", 0x0C, ((GENERATOR + ONE, GENERATOR),)),
+    Precompile("BLS12_PAIRING_CHECK", "EIP-2537", 0x0F, ((bytes(3 * BYTES_PER_EIP2537_G1), ONE),)),
+    Precompile("BLS12_MAP_FP_TO_G1", "EIP-2537", 0x10, ((FIELD_ELEMENT, MAPPED),)),
+    Precompile("P256VERIFY", "EIP-7951", 0x100, ((SIGNED, ONE), (NOT_SIGNED, b""))),
+)
+
+
+def require_precompiles(node: DeployNode) -> None:
+    """Asks each precompile that the contracts call for an answer that is known. Without a precompile, a call succeeds
+    and answers nothing, and a task would stop there. Raises DeployFailed (PrecompileMissing), ChainUnreachable.
+    """
+    for one in PRECOMPILES:
+        for given, answer in one.answers:
+            if node.ask_precompile(one.address, given) != answer:
+                raise DeployFailed(
+                    "PrecompileMissing", chain_id=node.chain_id, url=node.shown_url, precompile=one.name,
+                    rule=one.rule, address=one.address,
+                )  # fmt: skip
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:

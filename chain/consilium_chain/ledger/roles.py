@@ -10,7 +10,7 @@ from consilium_zk.kzg import Opening
 from consilium_zk.tickets import SecretKey, public_key
 from eth_utils.crypto import keccak
 
-from consilium_chain.errors import BlobsUnavailable, DeploymentInvalid, Refused
+from consilium_chain.errors import DeploymentInvalid, NotPossible, Refused
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.messages import Messages
 from consilium_chain.ledger.staking import Staking
@@ -50,7 +50,7 @@ class OperatorCalls:
         """Proposes a task and pays its pool; returns its id. Raises BlobsUnavailable before it spends anything."""
         deployment = self._contracts.deployment
         if not deployment.blobs and not params.digests:
-            raise BlobsUnavailable(deployment.chain_id)
+            raise NotPossible("BlobsUnavailable", chain_id=deployment.chain_id)
         self._contracts.token.send("approve", deployment.tasks, params.pool)
         receipt = self._tasks.send("propose", params.to_chain())
         for event in self._contracts.connection.logs.events(self._tasks.contract, receipt.block, receipt.block):

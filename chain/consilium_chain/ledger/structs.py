@@ -253,7 +253,7 @@ class Payout(_FromChain):
 
 @dataclass(frozen=True)
 class Stake(_FromChain):
-    """Of a node: `active` and `unbonding` are all of it, `free` is what new bonds can lock."""
+    """A node's stake: `active` and `unbonding` are all of it, `free` is what new bonds can lock."""
 
     active: int
     free: int

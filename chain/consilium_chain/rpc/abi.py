@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal, get_args
 
-from consilium_chain.errors import ContractsNotBuilt
+from consilium_chain.errors import NotPossible
 
 ContractName = Literal[
     "ConsiliumToken",
@@ -41,7 +41,7 @@ def contract_artifact(name: ContractName) -> ContractArtifact:
     """Raises ContractsNotBuilt if this checkout has not compiled the contracts, or an older version of it has."""
     raw = json.loads(_exported(f"{name}.json"))
     if raw.keys() != {field.name for field in fields(ContractArtifact)}:
-        raise ContractsNotBuilt(f"{name}.json, which is of another version")
+        raise NotPossible("ContractsNotBuilt", path=f"{name}.json, which is of another version")
     return ContractArtifact(**raw | {"immutables": tuple((start, length) for start, length in raw["immutables"])})
 
 
@@ -56,4 +56,4 @@ def _exported(file_name: str) -> str:
     try:
         return file.read_text()
     except FileNotFoundError as error:
-        raise ContractsNotBuilt(str(file)) from error
+        raise NotPossible("ContractsNotBuilt", path=file) from error

@@ -19,7 +19,7 @@ from consilium_zk.blobs import Blob
 from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.kzg import Commitment, commit, setup
 
-from consilium_chain.errors import CellProverEnded
+from consilium_chain.errors import NotPossible
 from consilium_chain.rpc.local_node import child_environment
 
 CELLS_PER_BLOB = 128
@@ -68,16 +68,16 @@ class CellProver:
         try:
             source, sink = child.stdout, child.stdin
             if source is None or sink is None:
-                raise CellProverEnded(child.pid)
+                raise NotPossible("CellProverEnded", pid=child.pid)
             sink.write(blob)
             sink.flush()
             proofs = source.read(_PROOFS_BYTES)
         except OSError as error:
-            raise CellProverEnded(child.pid) from error
+            raise NotPossible("CellProverEnded", pid=child.pid) from error
         finally:
             self._idle.put(child)
         if len(proofs) != _PROOFS_BYTES:
-            raise CellProverEnded(child.pid)
+            raise NotPossible("CellProverEnded", pid=child.pid)
         return _split(proofs)
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class _Shape:
 
 
 class LogDecoder:
-    """Of one contract. Its events have no indexed fields of dynamic length, of which logs hold but a hash."""
+    """Decodes logs of one contract. Its events have no indexed fields of dynamic length: logs hold but their hash."""
 
     def __init__(self, abi: Sequence[Mapping[str, Any]], address: str) -> None:
         self.address = address

@@ -1,11 +1,13 @@
-"""From a task file to the terms that the contract enforces."""
+"""From a task file to the terms that the contract enforces, and what they make of the pool: a round's pay, the largest
+pool."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from consilium_chain.ledger.structs import TaskParams
-from consilium_chain.tasks.task_spec import MICRO, TOKEN, TaskSpec
+from consilium_chain.settlement.payouts import BASIS_POINTS, portion, round_part
+from consilium_chain.tasks.task_spec import MICRO, SLASH_PER_FEE, TOKEN, TaskSpec
 
 
 def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams:
@@ -67,3 +69,30 @@ def keeps(on_chain: TaskParams, of_file: TaskParams) -> bool:
 def with_pool_of(on_chain: TaskParams, of_file: TaskParams) -> TaskParams:
     """A file's terms as they stand on chain where they are kept."""
     return replace(of_file, pool=max(of_file.pool, on_chain.pool))
+
+
+@dataclass(frozen=True)
+class RoundPay:
+    """The most that one round pays, by role, in the token's smallest unit."""
+
+    hospitals: int
+    voters: int
+    aggregator: int
+
+
+def round_pay(params: TaskParams, pool: int) -> RoundPay:
+    """The pay of a round in a task of these terms with this pool."""
+    payable = round_part(pool, params.rounds, pool)
+    shares = params.hospital_share_bps, params.voter_share_bps, params.aggregator_share_bps
+    return RoundPay(*(portion(payable, share) for share in shares))
+
+
+def room_in_pool(params: TaskParams) -> int | None:
+    """The most that `fund` may add: with more, what the aggregator loses for letting a round go by would not be twice
+    the fee of one any more (`TaskRules.sol`). None without a limit, where rounds pay the aggregator nothing.
+    """
+    if params.aggregator_share_bps == 0:
+        return None
+    fee = portion(params.aggregator_bond, params.not_published_slash_bps) // SLASH_PER_FEE
+    payable = ((fee + 1) * BASIS_POINTS - 1) // params.aggregator_share_bps  # the most whose portion is that fee
+    return payable * params.rounds + params.rounds - 1 - params.pool

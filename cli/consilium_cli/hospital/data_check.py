@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from consilium_chain.tasks.data_schemas import CategoryFeature
-from consilium_client.data.examples import kind_of
 from consilium_client.data.image.profile import ImageProfile
+from consilium_client.data.kinds import kind_of
 from consilium_client.data.preview import Finding, Preview, Profile
 from consilium_client.data.table.profile import ColumnProfile, TableProfile
 from consilium_client.data.text.profile import TextProfile

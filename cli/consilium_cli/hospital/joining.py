@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
-from consilium_client.data.examples import read_examples
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog

@@ -11,7 +11,7 @@ from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
 from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
-from consilium_client.data.examples import read_examples
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError
 from consilium_client.home import HospitalHome, is_running
 from consilium_client.privacy.membership import in_words

@@ -8,7 +8,7 @@ from typing import Self
 
 import typer
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskState
-from consilium_client.data.examples import read_examples
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError, ModelError
 from consilium_client.home import OwnTable, VoterHome, is_running
 from consilium_client.models import model_of

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import WHITE, ImageSet
 from consilium_client.data.table.reader import Table
-from consilium_client.errors import DataError, ModelError, StatisticsError
+from consilium_client.errors import ClientError, DataError, ModelError
 
 # Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that moves a
 # variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
@@ -69,7 +69,7 @@ class Standardiser:
         if sums.ndim != 1 or sums.size == 0 or sums.size % 3:
             raise ModelError("ShapeMismatch", what="summed statistics", expected=("3 · columns",), found=sums.shape)
         if not np.isfinite(sums).all():
-            raise StatisticsError("StatisticsInvalid", index=int(np.flatnonzero(~np.isfinite(sums))[0]))
+            raise ClientError("StatisticsInvalid", index=int(np.flatnonzero(~np.isfinite(sums))[0]))
         counts, totals, squares = np.split(sums.astype(np.float64), 3)
         counts = np.rint(counts)  # whole by nature; rounding removes what quantising left
         known = counts >= 1

@@ -14,7 +14,7 @@ from consilium_client.hospital.context import Context
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 
 if TYPE_CHECKING:
-    from consilium_client.privacy.private_rounds import PrivateRounds
+    from consilium_client.privacy.accountant import PrivateRounds
 
 
 class Privacy:
@@ -31,8 +31,7 @@ class Privacy:
         spec, context = self._context.task.spec, self._context
         if spec.privacy is None:
             return None
-        from consilium_client.privacy.accountant import Budget
-        from consilium_client.privacy.private_rounds import PrivateRounds  # Opacus takes seconds to import, and 120 MB
+        from consilium_client.privacy.accountant import Budget, PrivateRounds  # Opacus: seconds to import, and 120 MB
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
         found = PrivateRounds(context.settings.privacy_file, own, context.name, spec, spec.privacy, self._examples.rows)
@@ -45,7 +44,9 @@ class Privacy:
         return self.rounds is not None and self.rounds.spent
 
     def require_affordable(self) -> None:
-        """Raises BudgetExceeded; ExactStatisticsError where no exact statistics of these rows may leave."""
+        """Raises BudgetExceeded; ClientError (StatisticsOverlap and others) if no exact
+        statistics of these rows may leave.
+        """
         if self.rounds:
             self.rounds.require_affordable()
         self._require_givable()
@@ -57,7 +58,7 @@ class Privacy:
             self._statistics.give(self._context.name, self._examples, self._context.task.spec.data)
 
     def _require_givable(self) -> None:
-        """Raises ExactStatisticsError, DeploymentInvalid."""
+        """Raises ClientError (StatisticsOverlap and others), DeploymentInvalid."""
         if self._statistics is None:
             return
         for ledger in self._ledgers():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+import numpy as np
 from consilium_chain.errors import Refused, TransactionRejected
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
@@ -17,17 +19,28 @@ from consilium_core.logs import emit
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.masks import BYTES_PER_SEED
+from numpy.typing import NDArray
 
 from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Masking
 from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
 from consilium_client.hospital.training import Training
+from consilium_client.models import Vector
 from consilium_client.polling import tell_failed
 from consilium_client.relay.wire import RoundReply
 
-if TYPE_CHECKING:
-    from consilium_client.hospital.hooks import Hooks
+
+class Decisions(Protocol):
+    """The hospital's own decisions about an update; `Hooks` says what each one does."""
+
+    def sits_out(self) -> str | None: ...
+
+    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]: ...
+
+    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate: ...
+
+    def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]: ...
 
 
 @dataclass
@@ -53,8 +66,8 @@ class RoundWork:
 class RoundUpdates:
     """`work`: on the latest round that was taken up. A request and the node's own loop may both take it up."""
 
-    def __init__(self, context: Context, training: Training, hooks: Hooks) -> None:
-        self._context, self._training, self._hooks = context, training, hooks
+    def __init__(self, context: Context, training: Training, decisions: Decisions) -> None:
+        self._context, self._training, self._decisions = context, training, decisions
         self._ledger, self._task = context.ledger, context.task.number
         self.pending = PendingUpdates(context.settings.home / "pending" / context.name, self._ledger.address)
         self.masking: Masking | None = None
@@ -91,7 +104,7 @@ class RoundUpdates:
             if update is None and view.round.committed >> self._index & 1:
                 raise NodeError("PendingUpdateLost", round=round_)
             if update is None and Step.TRAIN in next_steps(view, AsHospital(self._index)):  # else it cannot commit
-                if why := self._hooks.sits_out():
+                if why := self._decisions.sits_out():
                     emit("sits-out", round=round_, why=why)
                     return None
                 update = self._make(self.work, cohort)
@@ -105,12 +118,12 @@ class RoundUpdates:
         """For the cohort as it was before training: another one may follow, in which this update is unsound."""
         started = time.monotonic()
         emit("training", round=work.number)
-        blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._hooks.local_update)]
+        blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
         work.trained_at = time.monotonic()
         work.train_s = work.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
         shares = self.secret_shares(work.number, seed, cohort)
-        committed = replace(self._hooks.committed(work.number, blobs), dealing=shares)
+        committed = replace(self._decisions.committed(work.number, blobs), dealing=shares)
         update = PendingUpdate(self._ledger.hospital.sign_update(self._task, work.number, committed), blobs, seed)
         self.pending.write(work.number, update)
         return update
@@ -169,7 +182,7 @@ class RoundUpdates:
         if self.masking is None:
             return RoundReply(ReplyCode.OK, weighted)
         of = round_, self._context.cohort(round_), self._index
-        masked = self._hooks.uploaded(round_, list(self.masking.masked(*of, update.seed, weighted)))
+        masked = self._decisions.uploaded(round_, list(self.masking.masked(*of, update.seed, weighted)))
         signed = self._ledger.hospital.sign_statement(self._task, round_, self.masking.statement(*of, masked))
         return RoundReply(ReplyCode.OK, masked, signed.to_wire())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -14,6 +15,7 @@ from consilium_chain.rounds.machine import View
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_core.logs import emit, hint
 from consilium_zk.blobs import Blob
+from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import pack, packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
@@ -21,7 +23,6 @@ from numpy.typing import NDArray
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
-from consilium_client.data.split import LEAST_SALT, split
 from consilium_client.data.standardise import round_0_values
 from consilium_client.errors import DataError
 from consilium_client.home import SALT_FILE
@@ -34,7 +35,31 @@ from consilium_client.polling import ROUND_ERRORS
 from consilium_client.replay import PublicRecord
 
 SEED_BITS = 128  # of the operating system's randomness
+LEAST_SALT, MOST_SALT = 16, hashlib.blake2b.MAX_KEY_SIZE  # bytes
 LocalUpdate = Callable[[int, Vector], NDArray[np.float64]]
+
+
+def split(examples: Examples, share: float, salt: bytes) -> tuple[Examples, Examples]:
+    """(kept, held out), each in the examples' order; either may be empty. Raises ArgumentInvalid."""
+    out = held_out(examples, share, salt)
+    return examples.chosen(~out), examples.chosen(out)
+
+
+def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]:
+    """Marks rows that are held out, bool (n,): each with probability `share` in [0, 1], drawn by a hash under `salt`.
+
+    The same patients are held out again after the next export, in any order of rows and columns and any form of file.
+    The label does not count: a corrected diagnosis moves nobody, and rows that look alike to the model stay together.
+    Rows of a smaller share are among those of a larger one. `salt`: 16 to 64 random bytes, which the hospital keeps:
+    who has them, and a patient's row, knows on which side it is. Raises ArgumentInvalid.
+    """
+    if not 0 <= share <= 1:
+        raise ArgumentInvalid("share", share, "in [0, 1]")
+    if not LEAST_SALT <= len(salt) <= MOST_SALT:
+        raise ArgumentInvalid("the salt's length", len(salt), f"in [{LEAST_SALT}, {MOST_SALT}]")
+    below = int(share * 2**64)
+    digests = (hashlib.blake2b(what, key=salt, digest_size=8).digest() for what in examples.contents())
+    return np.array([int.from_bytes(digest) < below for digest in digests], dtype=np.bool_)
 
 
 def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, Examples | None]:

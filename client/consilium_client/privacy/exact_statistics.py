@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
-from consilium_client.errors import ExactStatisticsError
+from consilium_client.errors import ClientError
 
 KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: of `row_bytes`, which sums do not hold
 
@@ -52,11 +52,11 @@ class Given(BaseModel):
 
 
 class ExactStatisticsRecord:
-    """All methods raise OSError; and ExactStatisticsError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError
+    """All methods raise OSError; and ClientError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError
     where the files are not as they were left."""
 
     def __init__(self, path: Path) -> None:
-        self._file = AppendOnly(path, Given, ExactStatisticsError, "StatisticsLedgerInvalid")
+        self._file = AppendOnly(path, Given, ClientError, "StatisticsLedgerInvalid")
         self._key_file = path.with_suffix(".key")
 
     def tasks(self) -> set[str]:
@@ -89,13 +89,13 @@ class ExactStatisticsRecord:
         for task, round_ in ledger.record.rounds_committed(ledger.address):
             place = ledger.folder_name(task)
             if round_ == STATISTICS_ROUND and place not in known and _may_be_exact(ledger, store, task):
-                raise ExactStatisticsError("StatisticsUnknown", path=self._file.path, task=place)
+                raise ClientError("StatisticsUnknown", path=self._file.path, task=place)
 
     def _key(self, opened: OpenLines[Given]) -> bytes:
         """Made with the first use of the list."""
         if not self._key_file.exists():
             if opened.lines:
-                raise ExactStatisticsError("StatisticsKeyLost", key=self._key_file, path=opened.path)
+                raise ClientError("StatisticsKeyLost", key=self._key_file, path=opened.path)
             write_private_file(self._key_file, secrets.token_hex(KEY_BYTES))
         try:
             key = bytes.fromhex(read_private_file(self._key_file))
@@ -126,14 +126,12 @@ def _require_new(earlier: Sequence[Given], new: Given) -> bool:
         return True
     for one in earlier:
         if one.encoding != new.encoding:
-            raise ExactStatisticsError("StatisticsUncomparable", task=one.task)
+            raise ClientError("StatisticsUncomparable", task=one.task)
         shared = (Counter(one.rows) & Counter(new.rows)).total()
         if shared:
             differing = len(one.rows) + len(new.rows) - 2 * shared
             apart = f"{differing:,} row(s) are in one set alone" if differing else "some have slightly other values"
-            raise ExactStatisticsError(
-                "StatisticsOverlap", task=one.task, shared=shared, differing=differing, apart=apart
-            )
+            raise ClientError("StatisticsOverlap", task=one.task, shared=shared, differing=differing, apart=apart)
     return False
 
 

@@ -42,7 +42,7 @@ class RelayProcesses:
         self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
 
     def keep_running(self) -> dict[str, int]:
-        """Which had ended by itself, and with what status, where both are started again; else nothing."""
+        """Starts both again if one ended by itself. Returns the status of each that did, by name; else nothing."""
         ended = {name: status for name, child in self._children.items() if (status := child.poll()) is not None}
         if self._children and not ended:
             return {}

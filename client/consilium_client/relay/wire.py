@@ -53,7 +53,7 @@ class RoundRequest:
 
 @dataclass(frozen=True)
 class RoundReply:
-    """What a hospital answers: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
+    """A hospital's answer: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
     (`body`), and with OK its weighted blobs, where they are masked with its signed statement on them.
     """
 

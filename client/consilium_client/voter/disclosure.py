@@ -15,7 +15,7 @@ from consilium_zk.merkle import path_of
 from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from consilium_client.errors import EvaluationError, NodeError
+from consilium_client.errors import ClientError, NodeError
 from consilium_client.voter.ballots import Ballot
 
 MOST_BYTES = 1 << 28  # of a file: more than 22 batches of any ballot have
@@ -71,18 +71,18 @@ class Opening(_Part):
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
-            raise EvaluationError(
+            raise ClientError(
                 "OpeningMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
             ) from error
         if len(raw) > MOST_BYTES:
-            raise EvaluationError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
+            raise ClientError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
             first = error.errors(include_input=False, include_context=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             # Unchained: the error could quote what the file holds.
-            raise EvaluationError("OpeningMalformed", path=path, why=f"{where}: {first['msg']}") from None
+            raise ClientError("OpeningMalformed", path=path, why=f"{where}: {first['msg']}") from None
 
 
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:

@@ -40,7 +40,8 @@ from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
-from consilium_client.data.examples import Examples, read_examples
+from consilium_client.data.examples import Examples
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
 from consilium_client.membership import Membership

@@ -1,5 +1,5 @@
 /** The pay of a task's rounds from its pool, and the pool's limit. Amounts are in the smallest unit. Divisions round down,
- * as in the contract and in `chain/consilium_chain/tasks/funding.py`.
+ * as in the contract and in `chain/consilium_chain/tasks/proposal.py`.
  */
 
 const BASIS_POINTS = 10_000n

@@ -23,7 +23,8 @@ from consilium_chain.tasks.data_schemas import (
     TableSchema,
     TextSchema,
 )
-from consilium_client.data.examples import Examples, read_examples
+from consilium_client.data.examples import Examples
+from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray
 
 from consilium_lab.errors import LabError

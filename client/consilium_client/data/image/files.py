@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
-from consilium_client.data.image.reader import MOST_PIXELS
+from consilium_client.data.image import MOST_PIXELS
 from consilium_client.errors import ExampleError
 
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF")  # Pillow tries these decoders, and no other

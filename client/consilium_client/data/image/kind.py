@@ -11,9 +11,10 @@ from pathlib import Path
 from consilium_chain.tasks.data_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
-from consilium_client.data.examples import REQUEST, Kind, Refusal, Row, unlabelled
+from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.image.profile import ImageProfile, profile_images
 from consilium_client.data.image.reader import ImageSet, RawImages, read_raw_images, room
+from consilium_client.data.kinds import Kind
 
 IMAGE = "image"  # the column of a request
 

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, require_classes
 from consilium_client.data.folders import labelled_files
+from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.table.reader import MOST_ROWS
 from consilium_client.errors import CellError, DataError, ExampleError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
 MOST_BYTES = 1 << 32  # of all images together, as they are kept
-MOST_PIXELS = 1 << 26  # of one image, before it is brought to size
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
 WHITE = 255.0

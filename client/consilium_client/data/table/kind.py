@@ -10,7 +10,8 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
-from consilium_client.data.examples import REQUEST, Kind, Refusal, Row, unlabelled
+from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
+from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.profile import TableProfile, profile

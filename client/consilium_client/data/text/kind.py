@@ -8,7 +8,8 @@ from pathlib import Path
 from consilium_chain.tasks.data_schemas import TextSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
-from consilium_client.data.examples import REQUEST, Kind, Refusal, Row, unlabelled
+from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
+from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.text.profile import TextProfile, profile_texts
 from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, text_of

@@ -1,0 +1,63 @@
+"""The kinds of examples: tables, texts and images.
+
+A new kind is a folder beside this module, with a `Kind` in its `kind` module, and an entry in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import TaskSpec
+
+from consilium_client.data.examples import Examples, Refusal, Row, require_classes
+from consilium_client.data.preview import Profile
+
+KINDS = {"table": "table", "text": "text", "images": "image"}  # a schema's kind: its folder here, imported when needed
+
+Raw = TypeVar("Raw")
+Schema = TypeVar("Schema")
+
+
+class Kind(ABC, Generic[Raw, Schema]):
+    """One kind of examples: what its files become. `Raw`: what a file held, before it is checked and encoded."""
+
+    @abstractmethod
+    def read(self, path: Path, schema: Schema, mapping: Path | None) -> Raw:
+        """Raises DataError."""
+
+    @abstractmethod
+    def examples(self, raw: Raw, schema: Schema) -> Examples:
+        """Raises DataError."""
+
+    @abstractmethod
+    def profile(self, raw: Raw, spec: TaskSpec) -> Profile:
+        """For the hospital's own screen."""
+
+    @abstractmethod
+    def requested(self, rows: Sequence[Row], schema: Schema, refusal: Refusal) -> Examples:
+        """Rows from JSON to predict for, labelled 0. Raises DataError, or `refusal` of a value of another type."""
+
+
+def kind_of(schema: DataSchema) -> Kind[Any, Any]:
+    kind: Kind[Any, Any] = import_module(f"consilium_client.data.{KINDS[schema.kind]}.kind").KIND
+    return kind
+
+
+def read_examples(
+    path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True
+) -> Examples:
+    """The examples in `path` (a file or a folder) by this schema; held-out data may not be of one class alone.
+
+    `mapping`: a file that says how the data's columns become the schema's; not looked at where there are no columns, as
+    in a folder. Raises DataError that names file, line and column, never what they hold.
+    """
+    kind = kind_of(schema)
+    examples = kind.examples(kind.read(path, schema, mapping), schema)
+    if not allow_one_class:
+        require_classes(examples, path, schema)
+    return examples
