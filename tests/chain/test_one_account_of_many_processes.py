@@ -18,7 +18,7 @@ connection = Connection(url, Account.from_key(sys.stdin.readline().strip()))
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[3])):
-    connection.send_ether(recipient, 1)
+    connection.transactions.send_ether(recipient, 1)
 """
 
 
