@@ -95,7 +95,7 @@ def read_secrets(folder: Path, round_: int) -> RoundSecrets:
         if len(seed) != SEED_BYTES:
             raise ValueError("seed")
         return RoundSecrets(seed, pairs, int(raw["survivors"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         # Unchained: the error could quote the secrets.
         raise CanariesLost("CanariesLost", path=str(_path(folder, round_))) from None
 
