@@ -237,7 +237,9 @@ def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_th
     trained = task.running[0].local_update(1, base)
     task.start(0)
     assert task.made(0) == first
-    assert not np.array_equal(task.running[0].local_update(1, base), trained)
+    # Two seeds may well give so small a model the same bits; five do not.
+    again = [task.running[0].local_update(1, base) for _ in range(5)]
+    assert any(not np.array_equal(one, trained) for one in again)
     task.play_round()
     assert task.operator.tasks.round_state(task.task, 1).outcome is Outcome.SETTLED
 

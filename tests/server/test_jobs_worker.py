@@ -149,8 +149,9 @@ def test_two_workers_go_on_by_themselves_whatever_becomes_of_redis(
         until(indexed(first, traffic.chain, around))  # by the other one
         said = first.said
     assert same_as_anew(first, traffic.chain, around) > 150
-    assert "Connection to broker lost" in said
-    assert PASSWORD not in said + (tmp_path / "b" / "said").read_text()
+    said += (tmp_path / "b" / "said").read_text()
+    assert "Connection to broker lost" in said  # by one of them at least: on a busy machine the other may sleep over it
+    assert PASSWORD not in said
 
 
 def row_of(worker: Worker, around: Around, job: str, subject: str) -> JobRow:
