@@ -131,7 +131,7 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
 
     page.get_by_label("Task file (TOML)").press("Control+End")
     page.get_by_label("Task file (TOML)").press("Enter")
-    expect(page.get_by_text("The file has changed")).to_be_visible()
+    expect(page.get_by_text("The file has changed. It must")).to_be_visible()
     expect(told).to_be_visible()
     expect(pay).to_be_disabled()
 
