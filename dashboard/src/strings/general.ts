@@ -88,6 +88,6 @@ export const general = {
     failed_canary: 'scored a sign-flipped sum as a true one',
     not_published: 'did not publish the sums',
     not_opened: 'did not disclose which sums were sign-flipped',
-    mismatched: 'its scores do not match its commitment',
+    mismatched: 'most voters say that its publication, or the hospitals that it named, are wrong',
   },
 }
