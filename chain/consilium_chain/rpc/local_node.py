@@ -22,8 +22,8 @@ CHAIN_ID = 31_337
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 60.0  # seconds; a busy machine takes some to load it
 ANSWER_TIMEOUT = 30.0
-# States of past blocks on disk, beside the latest ones in memory. With `--prune-history` instead, anvil 1.7.1 writes none
-# and grows by a third of a megabyte a block, without end.
+# States of past blocks on disk, beside the latest ones in memory. With `--prune-history` instead, anvil 1.7.1 writes
+# none and grows by a third of a megabyte a block, without end.
 KEPT_STATES = 128
 
 
