@@ -19,6 +19,18 @@ from sqlalchemy import Engine
 settings.register_profile("untimed", deadline=None)  # no test hangs on how fast an example is
 settings.load_profile("untimed")
 
+# Files that last the longest, first: one that started last would keep the other processes waiting.
+LONGEST = (
+    "test_blame_rounds.py", "test_voter_runs.py", "test_hospital_testimony.py", "test_canary_rounds.py",
+    "test_verify.py", "test_jobs_worker.py", "test_indexing.py", "test_voter_commands.py", "test_deploy_command.py",
+    "test_operator_commands.py", "test_hospital_commits.py", "test_commits_relayed.py", "test_phases_end.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))
+
 
 @pytest.fixture(scope="session")
 def local_chain() -> Iterator[LocalChain]:
