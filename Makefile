@@ -165,7 +165,7 @@ test-deep: dev contracts services coverage
 	$(BIN)/pytest $(WHOLE_NETWORKS)
 
 bench: dev contracts
-	$(BIN)/python bench/run.py $(ARGS)
+	$(BIN)/python -m bench $(ARGS)
 
 $(AUDIT)/.installed: audit/pip-audit.txt
 	@echo "installing pip-audit into $(AUDIT)"

@@ -14,21 +14,23 @@ from types import TracebackType
 from consilium_chain.rpc.local_node import child_environment
 
 GRACE = 10.0
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Child:
-    """A Python program in a session of its own; leaving the context ends it and whatever it started."""
+    """A module with its arguments, in a session of its own; leaving the context ends it and whatever it started."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self._log = log
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
-                [sys.executable, *arguments],
+                [sys.executable, "-m", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
                 env=child_environment() | {"OMP_NUM_THREADS": "1"},
                 start_new_session=True,
+                cwd=ROOT,
             )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,11 @@ from consilium_lab.result_files import LONGEST_LINE, columns_of, laid_out, rows_
 from hypothesis import given
 from hypothesis import strategies as st
 
-BENCH = Path(__file__).parents[2] / "bench"
-sys.path.append(str(BENCH))
+from bench import results_store
+from bench.__main__ import PARTS
+from bench.e2e import round as round_bench
 
-import results_store  # noqa: E402  (programs, no package)
-import round as round_bench  # noqa: E402
+BENCH = Path(__file__).parents[2] / "bench"
 
 RESULTS = sorted((BENCH / "results").glob("*.json"))
 MOST_LINES, MOST_BYTES = 300, 45_000
@@ -44,7 +43,7 @@ def test_committed_results_are_short_enough_to_read(path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["canaries", "learning", "load", "round", "soak"])
 def test_pictures_can_be_drawn_from_committed_results(part: str, tmp_path: Path) -> None:
-    module, result = import_module(part), json.loads((BENCH / "results" / f"{part}.json").read_text())
+    module, result = import_module(PARTS[part]), json.loads((BENCH / "results" / f"{part}.json").read_text())
     module.plot(result, tmp_path)
     assert (tmp_path / f"{part}.svg").stat().st_size > 10_000
     assert module.table(result)
@@ -90,7 +89,7 @@ def test_a_result_is_written_with_its_words_in_lines(tmp_path: Path) -> None:
 
 
 def test_rounds_measured_before_stay_beside_new_ones() -> None:
-    """Committed rows are brief, new ones are not: `bench/round.py` writes them into one file."""
+    """Committed rows are brief, new ones are not: `bench/e2e/round.py` writes them into one file."""
     parts = {f"part {number}": number / 10 for number in range(20)}
     new = {"name": "private", "stages": {"upload": {"server_s": 2.0, "up_mb": 1.0, "server_parts_s": parts}}}
     once = round_bench.brief({"rows": [new]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from consilium_client.data.examples import joined
 from consilium_client.data.standardise import public_sums
 from consilium_lab.demo.datasets import deal_wdbc, examples_of
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "bench"))
+from bench.client import learning_rounds as rounds
 
-import learning_rounds as rounds  # noqa: E402  (a program's, no package)
+ROOT = Path(__file__).parents[2]
 
 EXAMPLE = ROOT / "dashboard/src/propose/example.toml"
 

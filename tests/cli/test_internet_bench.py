@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,7 @@ from typing import Any
 import pytest
 from internet.faults import Cell, Played, TaskPlan, plan, plan_rounds
 
-sys.path.append(str(Path(__file__).parents[2] / "bench"))
-
-import faults
-import soak
+from bench.e2e import faults, soak
 
 CELLS = [Cell("api", "committing", "kill"), Cell("redis", "uploading", "stop")]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,11 @@ from flwr.supercore.task_identity import TaskIdentity
 from hypothesis import given
 from hypothesis import strategies as st
 
-BENCH = Path(__file__).parents[2] / "bench"
-sys.path.append(str(BENCH))
+from bench.e2e import network, network_drawing
+from bench.e2e.network_parts import AT_ONCE, Waves
+from bench.e2e.network_setting import Size
 
-import network  # noqa: E402  (programs, no package)
-import network_drawing  # noqa: E402
-from network_parts import AT_ONCE, Waves  # noqa: E402
-from network_setting import Size  # noqa: E402
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 class Engine:

@@ -1,18 +1,16 @@
-"""The chances that `docs/protocol.md` gives for prevrandao are those that `bench/prevrandao.py` computes."""
+"""The chances that `docs/protocol.md` gives for prevrandao are those that `bench/chain/prevrandao.py` computes."""
 
 from __future__ import annotations
 
 import random
-import sys
 from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
-sys.path.append(str(BENCH))
+from bench.chain import prevrandao
 
-import prevrandao  # noqa: E402  (a program, no package)
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 def test_table_in_the_docs_is_the_computed_one() -> None:

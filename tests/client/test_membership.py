@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,9 @@ from consilium_client.privacy.membership import (
 )
 from task_files import DATA
 
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "bench"))
+from bench.client import membership as bench
 
-import membership as bench  # noqa: E402  (a program, no package)
+ROOT = Path(__file__).parents[2]
 
 RESULTS = json.loads((ROOT / "bench/results/membership.json").read_text())
 PRIVATE = "[privacy]\nepsilon = {}\nmax_grad_norm = 1.0\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,13 @@ from consilium_chain.deploying.networks import read_networks
 from rehearsal.play import plan
 from rehearsal.settings import testnet as live
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
-import testnet as bench
+from bench.chain import testnet as bench
 
 ROUNDS = 1
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
-    """Whoever changes settings, prices or results writes the page anew: `python bench/testnet.py --page`."""
+    """Whoever changes settings, prices or results writes the page anew: `python -m bench.chain.testnet --page`."""
     page = bench.PAGE.read_text()
     for name, lines in bench.tables(bench.read()).items():
         assert "\n".join([bench.MARK.format(name), *lines, bench.END]) in page, name
@@ -40,7 +37,7 @@ def assert_sound(told: dict[str, Any]) -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(1_800)
 def test_a_task_outlasts_blocks_taken_back_in_every_phase(tmp_path: Path) -> None:
-    """As `bench/testnet.py`, with blocks every two seconds and one round."""
+    """As `bench/chain/testnet.py`, with blocks every two seconds and one round."""
     told = bench.measure(tmp_path / "net", ROUNDS, block_seconds=2)
     assert_sound(told)
     planned = {(one.round, one.phase.name.lower()) for one in plan(ROUNDS, bench.DEPTHS)}

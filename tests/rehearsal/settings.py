@@ -1,4 +1,4 @@
-"""What bench/testnet.toml says of the network, typed."""
+"""What bench/chain/testnet.toml says of the network, typed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-FILE = Path(__file__).parents[2] / "bench" / "testnet.toml"
+FILE = Path(__file__).parents[2] / "bench" / "chain" / "testnet.toml"
 
 
 class _Table(BaseModel):

@@ -1,7 +1,7 @@
 """Membership inference on a task's published sums: the measured figures nearest to a task.
 
-`bench/membership.py` measured them. The nearest setting has the same noise as the task or less, and as many rows and
-hospitals or fewer.
+`bench/client/membership.py` measured them. The nearest setting has the same noise as the task or less, and as
+many rows and hospitals or fewer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-/** The success of membership inference from a task's published sums, as `bench/membership.py` measured it. */
+/** The success of membership inference from a task's published sums, as `bench/client/membership.py` measured it. */
 import measured from '../../../client/consilium_client/privacy/membership.json'
 
 type Measured = (typeof measured.rows)[number]

@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-# Few rounds, large batches, long steps (`bench/learning.py`). Noise moves scores: thresholds are wide.
+# Few rounds, large batches, long steps (`bench/client/learning.py`). Noise moves scores: thresholds are wide.
 PRIVATE: Mapping[str, Mapping[str, Any]] = {
     "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
     "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},

@@ -1,0 +1,105 @@
+"""`make bench`: measures, and writes bench/results/NAME.json and NAME.svg; `--draw` draws again what was measured.
+
+A part may measure more than the figures of its page and picture: all of it goes into bench/results/raw, which git
+ignores.
+
+commit    parameters committed to in a second, and against other ways; what opening and masks cost
+streaming memory of a hospital and of the aggregator, up to 100M parameters
+gas       gas of every transaction of a task on a local chain
+round     a private round against plain Flower and against SecAgg+; an hour
+demo      the whole demo, by the clock
+canaries  how well canaries hide, and from whom
+indexing  events of the chain that the server's index takes in a second
+network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
+thousand  a round of a thousand hospitals in four tasks, likewise
+load      200 readers of the HTTP API with live events, while rounds are played
+learning  what four hospitals learn: together, alone, federated and privately
+membership membership inference on published sums by two attackers, with and without noise
+soak      two hours of rounds on the small internet: memory, handles, disks; as root
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing, nullcontext
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.results_store import Skipped, header, write_result
+
+# Each part's module, and the folder of the room or the subject that it measures.
+PARTS = {
+    "commit": "bench.zk.commit",
+    "streaming": "bench.zk.streaming",
+    "gas": "bench.chain.gas",
+    "round": "bench.e2e.round",
+    "demo": "bench.e2e.demo",
+    "canaries": "bench.decoys.hiding",
+    "learning": "bench.client.learning",
+    "membership": "bench.client.membership",
+    "indexing": "bench.server.indexing",
+    "load": "bench.server.load",
+    "network": "bench.e2e.network",
+    "thousand": "bench.e2e.thousand",
+    "soak": "bench.e2e.soak",
+}
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="tiny runs: shows that it works, measures nothing")
+    parser.add_argument("--draw", action="store_true", help="measure nothing, draw the pictures of the results")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    if given.draw:
+        for part in given.parts or PARTS:
+            if (path := given.results / f"{part}.json").exists():
+                import_module(PARTS[part]).plot(json.loads(path.read_text()), given.results)
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    console = Console()
+    broke = False
+    summary = Table("measurement", "result", box=None, pad_edge=False)
+    for part in given.parts or PARTS:
+        started = time.monotonic()
+        console.print(f"[bold]{part}[/bold]")
+        module = import_module(PARTS[part])
+        brief = getattr(module, "brief", None)  # of those that measure more than they show
+        before = header(f"python -m bench {part}{' --quick' if given.quick else ''}")
+        try:
+            measured = module.measure(given.quick)
+            with closing(measured) if isinstance(measured, Generator) else nullcontext([measured]) as several:
+                for found in several:  # so far, so far, and at the end
+                    result = {**before, **found}
+                    if brief is not None:
+                        write_result(given.results / "raw", part, result)
+                        result = brief(result)
+                    write_result(given.results, part, result)
+        except Skipped as why:
+            console.print(f"  skipped: {why}")
+            continue
+        broke = broke or bool(result.get("broke"))
+        module.plot(result, given.results)
+        for name, text in module.table(result):
+            summary.add_row(name, text)
+        console.print(f"  {time.monotonic() - started:.0f} s")
+    console.print()
+    console.print(summary)
+    if broke:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
