@@ -168,8 +168,8 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
 @pytest.mark.parametrize(
     ("change", "about"),
     [
-        ({"weights": (1,)}, "1 weights for 7"),
-        ({"scores": (None,)}, "scores of 1 voters"),
+        ({"weights": (1,)}, "1 weights of hospitals, but 7 bonds"),
+        ({"scores": (None,)}, "ballots of 1 voters"),
         ({"seated": 0b0001}, "voters [1, 2] revealed without a seat"),
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
         ({"viable": 0}, "no cohort has a sum"),
@@ -192,11 +192,11 @@ def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: 
         (
             {},
             {"scores": ((1, 2), *RECORD.scores[1:])},
-            "voter 0 gave 2 scores, where 4 cohorts without canaries take 4",
+            "voter 0 gave 2 scores instead of 4 for 4 cohorts without canaries",
         ),
-        ({"canaries": True}, {}, "voter 0 gave 4 scores, where 4 cohorts with canaries take 8"),
+        ({"canaries": True}, {}, "voter 0 gave 4 scores instead of 8 for 4 cohorts with canaries"),
         ({}, {"turned": 0}, "without canaries"),
-        ({"max_hospitals": 6}, {}, "7 hospitals in a task of at most 6"),
+        ({"max_hospitals": 6}, {}, "7 hospitals, but the task allows 6"),
     ],
 )
 def test_settle_refuses_what_no_task_with_these_terms_could_hold(

@@ -21,18 +21,13 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from address_books import made_up_book
-from consilium_chain.artifacts.backends import parse_place
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import Record, Step, open_journal
 from consilium_chain.deploying.networks import SHIPPED, read_networks
 from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ConfigInvalid,
     DeployFailed,
     DeploymentInvalid,
-    KeystoreError,
     RelayFailed,
     SignedUpdateMalformed,
     SpecInvalid,
@@ -78,6 +73,8 @@ from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
 from consilium_client.voter.fingerprints import deviation, fingerprint
+from consilium_core.artifacts.backends import parse_place
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _parameters, read_model

@@ -31,15 +31,17 @@ def parse_public_key(raw: bytes) -> PublicKey:
 def decompress_public_key(raw: bytes) -> PublicKey:
     """The key of 96 compressed bytes (ZCash format). Raises KeyMalformed."""
     if len(raw) != BYTES_PER_COMPRESSED_G2:
-        raise Malformed("KeyMalformed", reason=f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G2}")
+        raise Malformed("KeyMalformed", reason=f"it has {len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G2}")
     try:
         point = G2Point.from_compressed_bytes(raw)
     except ValueError as error:
-        raise Malformed("KeyMalformed", reason="not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed(
+            "KeyMalformed", reason="it is not on the curve, outside the subgroup, or badly encoded"
+        ) from error
     if bytes(point.to_compressed_bytes()) != raw:  # the library takes any flags and bytes behind the infinity bit
-        raise Malformed("KeyMalformed", reason="not the canonical encoding")
+        raise Malformed("KeyMalformed", reason="its encoding is not canonical")
     if point == G2Point.identity():
-        raise Malformed("KeyMalformed", reason="the identity, for which anybody can sign")
+        raise Malformed("KeyMalformed", reason="it is the identity, for which anybody can sign")
     return key_to_eip2537(point)
 
 
@@ -63,19 +65,21 @@ def signature_point(raw: bytes) -> G1Point:
     """The point of a signature's 128 bytes. Raises PointMalformed, also for the identity."""
     point = point_from_eip2537(raw, "signature")
     if raw == bytes(BYTES_PER_EIP2537_G1):
-        raise Malformed("PointMalformed", what="signature", reason="the identity")
+        raise Malformed("PointMalformed", what="signature", reason="it is the identity")
     return point
 
 
 def _key_point(raw: bytes) -> G2Point:
     if len(raw) != BYTES_PER_EIP2537_G2:
-        raise Malformed("KeyMalformed", reason=f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
+        raise Malformed("KeyMalformed", reason=f"it has {len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
     if raw == bytes(BYTES_PER_EIP2537_G2):
-        raise Malformed("KeyMalformed", reason="the identity, for which anybody can sign")
+        raise Malformed("KeyMalformed", reason="it is the identity, for which anybody can sign")
     coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
     if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
         raise Malformed("KeyMalformed", reason="a coordinate's padding is not zero")
     try:
         return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
     except ValueError as error:
-        raise Malformed("KeyMalformed", reason="not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed(
+            "KeyMalformed", reason="it is not on the curve, outside the subgroup, or badly encoded"
+        ) from error

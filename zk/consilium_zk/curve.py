@@ -45,7 +45,7 @@ def decompress(raw: bytes, what: str) -> G1Point:
         point = _decompressed(bytes(raw))
     except ValueError as error:
         raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
-    # The library takes any flags and bytes behind the infinity bit.
+    # The library ignores flags and bytes after the infinity bit.
     if compressed(point) != raw:
         raise Malformed("PointMalformed", what=what, reason="not the canonical encoding")
     return point

@@ -76,13 +76,13 @@ _ZERO: Final = weighted_sum([], [])
 class Reason(StrEnum):
     """Why a hospital is named."""
 
-    UPLOAD_MALFORMED = "its upload is not as many blobs as it committed to"
-    NO_POINTS = "it gave no commitment to each mask that it shares with another survivor"
-    CONTRADICTION = "its upload is not what it committed to and the masks that it says it added"
-    FALSE_POINT = "its commitment to a mask is not what the two keys agree on"
-    NO_PROOF = "its commitment to a mask is not the other end's, and neither end proves what their keys agree on"
-    FALSE_DEALING = "its dealing does not prove its keys, or its shares do not open, or do not give the root it shows"
-    FALSE_ANSWER = "it answered with something else than the share that it was dealt"
+    UPLOAD_MALFORMED = "its upload does not have the number of blobs that it committed to"
+    NO_POINTS = "it did not commit to each mask that it shares with another survivor"
+    CONTRADICTION = "its upload is not the sum of its committed update and of its stated masks"
+    FALSE_POINT = "its commitment to a mask does not match the two keys"
+    NO_PROOF = "its commitment to a mask differs from the other hospital's, and neither proves its own"
+    FALSE_DEALING = "its secret shares do not prove its keys, do not decrypt, or do not give its root"
+    FALSE_ANSWER = "it did not answer with the share that it was dealt"
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[in
     keys = {index: dealing.key for index, dealing in case.dealings.items()}
     for index, root in key_roots.items():
         if not 0 <= root < BLS_MODULUS or mask_key(root) != keys[index]:
-            raise EvidenceMalformed(f"the key root of hospital {index} is not the one that it shows")
+            raise EvidenceMalformed(f"the key root of hospital {index} does not match its public key")
     return {index: pair_seeds(index, root, keys, case.cohort.context) for index, root in key_roots.items()}
 
 
@@ -242,16 +242,16 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     nothing is missing: the accuser was wrong.
     """
     if len(answers) < case.cohort.threshold:
-        raise EvidenceMalformed(f"{len(answers)} answers are shown, and {case.cohort.threshold} are needed")
+        raise EvidenceMalformed(f"it has {len(answers)} answers of {case.cohort.threshold} needed ones")
     unmasking = Unmasking(case.cohort, case.dealings, case.survivors)
     for index, answer in answers.items():
         try:
             unmasking.take(index, answer)
         except AnswerMalformed as error:
-            raise EvidenceMalformed(f"hospital {index} has not answered so: {error}") from error
+            raise EvidenceMalformed(f"the answer of hospital {index} is not its own: {error}") from error
     found = unmasking.at_fault()
     if not found:
-        raise EvidenceMalformed("these answers give the sum")
+        raise EvidenceMalformed("its answers are enough for the sum")
     return {
         index: Reason.FALSE_DEALING if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
         for index in sorted(found)
@@ -267,7 +267,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     named: dict[int, Reason] = {}
     _require_complete(case, evidence)
     if accusation != case.accusation(evidence.statements):
-        raise EvidenceMalformed("the statements are not those of the accusation")
+        raise EvidenceMalformed("its statements do not match the accusation")
     masking = masking_digest(case.cohort, case.dealings)
     statements = {index: _parsed(index, raw) for index, raw in evidence.statements.items()}
     if other := [index for index, statement in statements.items() if statement.masking != masking]:
@@ -278,7 +278,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     for index, statement in statements.items():
         upload = evidence.uploads[index]
         if upload_digest(upload) != statement.upload:
-            raise EvidenceMalformed(f"the upload of hospital {index} is not what it stated")
+            raise EvidenceMalformed(f"the upload of hospital {index} does not match its statement")
         try:
             masks = own_seed(evidence.own_roots[index], case.cohort.context), {d: gone[d][index] for d in gone}
             left[index] = _left(case, index, upload, masks, accusation)
@@ -314,11 +314,11 @@ def _require_complete(case: Case, evidence: Evidence) -> None:
         ("agreements", {end for pair in evidence.agreements for end in pair}, set[int](), survivors),
     ):
         if wrong := (least - held) | (held - most):
-            raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or do not belong here")
+            raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or superfluous")
     for index, root in evidence.own_roots.items():
         sound = 0 <= root < BLS_MODULUS
         if not sound or root_digest(root, case.cohort.context) != case.dealings[index].own_digest:
-            raise EvidenceMalformed(f"the own root of hospital {index} is not the one that it shows")
+            raise EvidenceMalformed(f"the own root of hospital {index} does not match its digest")
 
 
 def _disputes(
@@ -363,7 +363,7 @@ def _parsed(index: int, raw: bytes) -> Statement:
     try:
         return parse_statement(raw)
     except ShapeWrong as error:
-        raise EvidenceMalformed(f"the statement of hospital {index} is none") from error
+        raise EvidenceMalformed(f"the statement of hospital {index} is malformed") from error
 
 
 def _left(
@@ -375,7 +375,7 @@ def _left(
     """
     commitments = case.commitments[index]
     if len(upload) != len(commitments):
-        raise Malformed("BlobMalformed", reason=f"{len(upload)} of them instead of {len(commitments)}")
+        raise Malformed("BlobMalformed", reason=f"the upload has {len(upload)} blobs instead of {len(commitments)}")
     bare = (without(parse_blob(raw), mask(index, *masks, number)) for number, raw in enumerate(upload))
     combined = commit(combine(bare, _factors(accusation)))
     weights = [-case.weights[index] * factor for factor in islice(_factors(accusation), len(commitments))]

@@ -55,11 +55,11 @@ def is_usable(public: bytes) -> bool:
 def agreed_point(private: bytes, other: bytes) -> bytes:
     """The 32 bytes that the holders of both private keys derive alike. Raises KeyMalformed, as for `is_usable`."""
     if len(other) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the public key has {len(other)} bytes instead of {BYTES_PER_KEY}")
     try:
         return crypto_scalarmult_ed25519_noclamp(_expanded(private)[0], other)
     except CryptoError as error:
-        raise Malformed("KeyMalformed", reason="a public key that is no point of the prime-order group") from error
+        raise Malformed("KeyMalformed", reason="the public key is not a point of the prime-order group") from error
 
 
 def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -> bytes:
@@ -121,7 +121,7 @@ def shown_point(public: bytes, other: bytes, shown: bytes, context: bytes) -> by
         raise AgreementUnproven(f"{len(shown)} bytes instead of {BYTES_PER_SHOWN}")
     point, challenge, response = (shown[start : start + _BYTES_PER_SCALAR] for start in range(0, BYTES_PER_SHOWN, 32))
     if crypto_core_ed25519_scalar_reduce(response + bytes(_BYTES_PER_SCALAR)) != response:
-        raise AgreementUnproven("its response is no canonical scalar")
+        raise AgreementUnproven("the response is not a canonical scalar")
     try:
         first = crypto_core_ed25519_sub(
             crypto_scalarmult_ed25519_base_noclamp(response), crypto_scalarmult_ed25519_noclamp(challenge, public)
@@ -130,9 +130,9 @@ def shown_point(public: bytes, other: bytes, shown: bytes, context: bytes) -> by
             crypto_scalarmult_ed25519_noclamp(response, other), crypto_scalarmult_ed25519_noclamp(challenge, point)
         )
     except CryptoError as error:  # a point outside the group, or a scalar that makes it the identity
-        raise AgreementUnproven("not of the prime-order group") from error
+        raise AgreementUnproven("a point is not in the prime-order group") from error
     if _challenge(public, other, point, (first, second), context) != challenge:
-        raise AgreementUnproven("not what these two keys agree on, or of another context")
+        raise AgreementUnproven("the point is not that of these two keys, or the context is another")
     return point
 
 
@@ -148,7 +148,7 @@ def _reduced(*words: bytes) -> bytes:
 def _expanded(private: bytes) -> tuple[bytes, bytes]:
     """The scalar of a private key, as RFC 8032 has it, and what else is secret of it."""
     if len(private) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the private key has {len(private)} bytes instead of {BYTES_PER_KEY}")
     digest = hashlib.sha512(private).digest()
     scalar = int.from_bytes(digest[:_BYTES_PER_SCALAR], "little") & (1 << 254) - 8 | 1 << 254
     return scalar.to_bytes(_BYTES_PER_SCALAR, "little"), digest[_BYTES_PER_SCALAR:]
@@ -156,5 +156,5 @@ def _expanded(private: bytes) -> tuple[bytes, bytes]:
 
 def _private_key(private: bytes) -> Ed25519PrivateKey:
     if len(private) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the private key has {len(private)} bytes instead of {BYTES_PER_KEY}")
     return Ed25519PrivateKey.from_private_bytes(private)

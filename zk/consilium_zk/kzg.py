@@ -54,8 +54,8 @@ Proof = NewType("Proof", bytes)
 VersionedHash = NewType("VersionedHash", bytes)
 """0x01 followed by the last 31 bytes of the commitment's SHA-256: what BLOBHASH returns."""
 
-# Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. A setup of somebody else's making
-# would let its maker open any commitment to anything.
+# Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. The maker of another setup could open any
+# commitment to any value.
 _SETUP_SHA256 = "d39b9f2d047cc9dca2de58f264b6a09448ccd34db967881a6713eacacf0f26b7"
 _POINTS = FIELD_ELEMENTS_PER_BLOB
 _SETUP_FILE = Path("typed_transactions", "blob_transactions", "kzg_trusted_setup.txt")
@@ -73,7 +73,7 @@ def setup_path() -> Path:
     """The path of the ceremony's setup, inside the installed eth-account. Raises SetupMalformed."""
     spec = find_spec("eth_account")  # finds without importing
     if spec is None or spec.origin is None:
-        raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="eth-account is not installed")
+        raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="is missing: eth-account is not installed")
     return Path(spec.origin).parent / _SETUP_FILE
 
 
@@ -100,12 +100,12 @@ def setup() -> Any:
 def commit(blob: Blob, near: int = 0) -> Commitment:
     """The commitment to a blob. Hides it only if a scalar of it is random. Raises BlobMalformed.
 
-    near: any integer; the commitment is the same. It is taken from every scalar, and what it commits to is added again.
-    Libraries add up scalars by signed digits of some ten bits and skip those that are zero: where most lanes are as in
-    `LaneLayout.near`, most digits are, and it takes a quarter of the time. Who times it learns about how many.
+    near: any integer, which does not change the commitment. It is subtracted from every scalar, and its commitment is
+    added again. Libraries skip zero digits of scalars: if most lanes are as in `LaneLayout.near`, this takes a quarter
+    of the time, and the time tells about how many are.
 
-    A process that opens nothing, a voter's say, never loads ckzg's setup, 1.5 s: it adds up the Lagrange points, 0.1 s
-    to load and then half as fast again.
+    A process without openings never loads ckzg's setup (1.5 s). It adds up the Lagrange points instead: 0.1 s to load,
+    and half as fast afterwards.
     """
     if near:
         everywhere = Blob(_scalar_bytes(near % BLS_MODULUS) * FIELD_ELEMENTS_PER_BLOB)

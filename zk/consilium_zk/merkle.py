@@ -58,7 +58,7 @@ def root_above(leaf: bytes, index: int, size: int, path: Sequence[bytes], hash_:
     _require_index(index, size)
     if size == 1:
         if path:
-            raise Malformed("PathMalformed", reason=f"{len(path)} hashes more than a path at this place has")
+            raise Malformed("PathMalformed", reason=f"it has {len(path)} hashes too many")
         return leaf
     if not path or len(path[-1]) != WORD:
         raise Malformed("PathMalformed", reason=f"a hash of {WORD} bytes is missing")

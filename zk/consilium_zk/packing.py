@@ -87,7 +87,7 @@ class LaneLayout:
         Raises ArgumentInvalid for a weight outside [1, total_weight].
         """
         if not 1 <= weight <= self.total_weight:
-            raise ArgumentInvalid("weight", weight, f"in [1, {self.total_weight}], which the lanes are made for")
+            raise ArgumentInvalid("weight", weight, f"in [1, {self.total_weight}], the range of the lanes")
         return weight * ((1 << self.bits) - 2)
 
 

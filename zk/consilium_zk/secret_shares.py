@@ -157,7 +157,7 @@ def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
     proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
     possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
     if not (is_usable(key) and is_usable(seal_key)):
-        raise SharesInvalid("DealingInvalid", reason="a key of it is no point of the prime-order group")
+        raise SharesInvalid("DealingInvalid", reason="one of its keys is not a point of the prime-order group")
     return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
 
 
@@ -227,7 +227,7 @@ def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:
-            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is not the one that it shows")
+            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share does not match its digest")
         if int.from_bytes(share, "big") >= BLS_MODULUS:
             raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is outside the field")
     return {kind: int.from_bytes(share, "big") for kind, share in shares.items()}
@@ -251,9 +251,7 @@ def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], thresh
     root = recover({_place(index): shares[index] for index in chosen}, threshold)
     shown = mask_key(root) == dealing.key if kind is Kind.KEY else root_digest(root, context) == dealing.own_digest
     if not shown:
-        raise SharesInvalid(
-            "DealingInvalid", reason=f"its shares do not give the {kind.name.lower()} root that it shows"
-        )
+        raise SharesInvalid("DealingInvalid", reason=f"its shares do not give its {kind.name.lower()} root")
     return root
 
 

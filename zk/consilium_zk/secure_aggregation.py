@@ -114,7 +114,7 @@ class MaskedCohort:
         self.require_enough(dealings)
         if index not in dealings:
             raise SharesInvalid(
-                "DealingInvalid", reason=f"hospital {index} dealt nothing sound, and has no part in the masking"
+                "DealingInvalid", reason=f"hospital {index} sent no sound secret shares, and has no part in the masking"
             )
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
@@ -124,7 +124,7 @@ class MaskedCohort:
     def parse(self, dealer: int, raw: bytes) -> Dealing:
         """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
         if dealer not in self.usable:
-            raise SharesInvalid("DealingInvalid", reason="its sealing key is no point of the prime-order group")
+            raise SharesInvalid("DealingInvalid", reason="its encryption key is not a point of the prime-order group")
         return parse_dealing(raw, self.recipients(dealer))
 
 
@@ -223,11 +223,11 @@ class Unmasking:
         Raises AnswerMalformed.
         """
         if hospital not in self._survivors or hospital not in self._dealings:
-            raise AnswerMalformed(f"hospital {hospital} is no survivor")
+            raise AnswerMalformed(f"hospital {hospital} is not a survivor")
         answer, signature = answer[:-BYTES_PER_SIGNATURE], answer[-BYTES_PER_SIGNATURE:]
         signed = _answered(hospital, self._masking, self._survivors, answer)
         if not has_signed(self._dealings[hospital].seal_key, signature, signed):
-            raise AnswerMalformed("it is not signed by this hospital for these survivors")
+            raise AnswerMalformed("this hospital did not sign it for these survivors")
         faults: dict[int, ZkError] = {}
         for index, (word, shown) in self._words(answer).items():
             try:
@@ -263,7 +263,7 @@ class Unmasking:
         without = words.count(_NO_SHARE)
         wanted = size * len(indices) + BYTES_PER_SHOWN * without
         if len(answer) != wanted:
-            raise AnswerMalformed(f"{len(answer)} bytes instead of {wanted}")
+            raise AnswerMalformed(f"it has {len(answer)} bytes instead of {wanted}")
         behind = iter(range(size * len(indices), wanted, BYTES_PER_SHOWN))
         starts = [next(behind) if word == _NO_SHARE else wanted for word in words]
         shown = [answer[start : start + BYTES_PER_SHOWN] for start in starts]
@@ -274,21 +274,21 @@ class Unmasking:
         dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
         if index == hospital:
             if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
-                raise SharesInvalid("DealingInvalid", reason="its own root is not the one that it shows")
+                raise SharesInvalid("DealingInvalid", reason="its own root does not match its digest")
             self._own[index] = value
         elif is_share(dealing, hospital, self._kind(index), value):
             self._shares[index][hospital] = value
         elif word != _NO_SHARE:
-            raise AnswerMalformed("not the share that the dealer shows")
+            raise AnswerMalformed("a share does not match the dealer's digest")
         else:
             try:
                 bad = is_bad_entry(dealing, shown, index, hospital, self._cohort.sealing_keys[hospital], context)
             except AgreementUnproven as error:
-                raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
+                raise AnswerMalformed("it has neither a share nor a proof that none was dealt") from error
             if not bad:
-                raise AnswerMalformed("what it was dealt can be opened")
+                raise AnswerMalformed("the share that it calls bad can be decrypted")
             raise SharesInvalid(
-                "DealingInvalid", reason=f"what it sealed for hospital {hospital} is not the shares that it shows"
+                "DealingInvalid", reason=f"its encrypted shares for hospital {hospital} do not match their digests"
             )
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:

@@ -34,7 +34,7 @@ _KEYGEN_OUTPUT: Final = 48
 
 @final
 class SecretKey:
-    """A BLS secret key: an integer in [1, BLS_MODULUS). Shows itself to nobody by accident. Raises KeyMalformed."""
+    """A BLS secret key: an integer in [1, BLS_MODULUS). Its `repr` hides it. Raises KeyMalformed."""
 
     __slots__ = ("_scalar",)
 
@@ -47,7 +47,7 @@ class SecretKey:
         return "SecretKey(hidden)"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a SecretKey does not pickle; store it through an encrypted keystore")
+        raise TypeError("a SecretKey cannot be pickled; store it in an encrypted key file")
 
     def reveal(self) -> int:
         """The integer itself, for a keystore to encrypt."""

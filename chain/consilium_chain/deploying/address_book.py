@@ -14,10 +14,10 @@ from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.rpc.connection import Connection
 
 SUPPLY = 1_000_000_000 * 10**18
-# Blocks between a request and the block whose randomness answers it, on a local chain: a public one takes 128 or more.
+# Blocks from a request to the block with its random value, on a local chain; on a public one 128 or more.
 BEACON_LOOKAHEAD = 2
-# Seconds between a request and its drand round: two slots of Ethereum, in which their proposers may hold back the block
-# that asks, and two rounds for drand nodes whose clocks run ahead.
+# Seconds from a request to its drand round: two slots of Ethereum, whose proposers may hold back the request's block,
+# and two rounds for drand nodes whose clocks run ahead.
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
 LOCAL_VESTING = 60
@@ -28,9 +28,9 @@ BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """The contracts' addresses, the first block of their events, and whether the chain takes blobs.
+    """The contracts' addresses, and the first block of their events. `blobs`: the chain takes blob transactions.
 
-    `sponsored_account` is code that accounts without ether may point to; it has no state and answers to no contract.
+    `sponsored_account`: code that accounts without ether may point to.
     """
 
     chain_id: int
@@ -52,7 +52,9 @@ class Deployment:
         try:
             book = cls(**json.loads(path.read_text()))
         except FileNotFoundError as error:
-            raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
+            raise DeploymentInvalid(
+                f"the address book {path} does not exist; deploy first, or pass the right path"
+            ) from error
         except OSError as error:
             raise DeploymentInvalid(f"the address book {path} cannot be read: {error.strerror}") from error
         except (ValueError, TypeError, RecursionError) as error:  # no JSON, no UTF-8, no object, or other fields
@@ -60,12 +62,13 @@ class Deployment:
         numbers = (book.chain_id, book.first_block)
         addresses = (book.token, book.staking, book.beacon, book.tasks, book.sponsored_account)
         if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
-            raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
+            raise DeploymentInvalid(f"the address book {path} is malformed: a number or an address is wrong")
         if type(book.blobs) is not bool:
-            raise DeploymentInvalid(f"the address book {path} is malformed: blobs is neither true nor false")
+            raise DeploymentInvalid(f"the address book {path} is malformed: blobs must be true or false")
         if book.beacon_kind not in get_args(BeaconKind):
             raise DeploymentInvalid(
-                f"the address book {path} names the beacon {book.beacon_kind!r}; known are {get_args(BeaconKind)}"
+                f"the address book {path} has the unknown beacon {book.beacon_kind!r}; it must be one of"
+                f" {get_args(BeaconKind)}"
             )
         return book
 
@@ -79,11 +82,10 @@ def deploy(
     guardian: str = ZERO_ADDRESS,
     token: str | None = None,
 ) -> Deployment:
-    """Deploys everything from the connection's account, which receives the whole supply of tokens; or, beside contracts
-    that are there, all for their `token`.
+    """Deploys everything from the connection's account, which receives the whole supply of tokens.
 
-    `guardian` may stop the proposal of new tasks, and nothing else.
-    Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
+    `token`: an existing token instead of a new one. `guardian` may stop the proposal of new tasks, and nothing else.
+    Randomness comes from `drand` by rounds `drand_lookahead` seconds after a request, else from prevrandao.
     """
     first_block = connection.blocks.number()
     token = token or connection.transactions.deploy("ConsiliumToken", SUPPLY, connection.address)

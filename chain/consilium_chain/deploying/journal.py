@@ -1,7 +1,7 @@
-"""The transactions of a deployment so far, kept beside the address book, so that one that was cut off goes on.
+"""The journal of a deployment's transactions, beside the address book, so that an interrupted deployment can continue.
 
-A step is written down with its nonce before it is sent. A chain carries out one transaction of a nonce at most, and
-a created contract's address follows from creator and nonce: sent again under that nonce, nothing is deployed twice.
+A step is recorded with its nonce before it is sent. A chain carries out at most one transaction of a nonce, and a
+contract's address follows from its creator and the nonce: a step sent again deploys nothing twice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HexText = Annotated[str, Field(pattern=r"^0x([0-9a-fA-F]{2})*$")]
 
 
 class Step(BaseModel):
-    """A transaction as it was signed last; `payload` is the keccak256 of its data."""
+    """A transaction as it was last signed. `payload`: the keccak256 of its data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -52,13 +52,13 @@ class Journal:
         self.path, self.record = path, record
 
     def step(self, name: str, data: bytes) -> Step | None:
-        """A step that was sent earlier. Raises DeployFailed (JournalStale) if it was with other data."""
+        """The step of an earlier run, if any. Raises DeployFailed (JournalStale) if its data was different."""
         found = self.record.steps.get(name)
         if found is not None and found.payload != fingerprint(data):
             raise DeployFailed(
                 "JournalStale",
-                why=f"{name} was sent with other code or terms than those of now ({self.path}): go back to the version"
-                " and networks file that it was begun with",
+                why=f"{self.path} has {name} with other code or terms; use the version and the networks file"
+                " of the first run",
             )
         return found
 
@@ -93,7 +93,7 @@ def open_journal(path: Path, fresh: Record) -> Journal:
     except OSError as error:
         raise DeployFailed("JournalInvalid", path=path, why=f"cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        why = f"is malformed ({error.error_count()} faults): restore it, or move it away to deploy everything anew"
+        why = f"is malformed ({error.error_count()} faults); restore it, or move it away to deploy everything anew"
         raise DeployFailed("JournalInvalid", path=path, why=why) from error
     for what, was, now in (
         ("chain", record.chain_id, fresh.chain_id),
@@ -103,8 +103,8 @@ def open_journal(path: Path, fresh: Record) -> Journal:
         if was != now:
             raise DeployFailed(
                 "JournalStale",
-                why=f"{path} is of another {what} ({was}, now {now}): use that one, or pass another --address-book; for"
-                " a local chain that was started anew, delete the journal and its address book",
+                why=f"{path} is of another {what} ({was}, now {now}); use that one, or pass another --address-book; if"
+                " the local chain was started anew, delete the journal and its address book",
             )
     return Journal(path, record)
 

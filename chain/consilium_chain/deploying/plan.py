@@ -1,4 +1,4 @@
-"""The contracts that a network gets, their arguments, and their cost."""
+"""A deployment's contracts, their arguments, and their cost."""
 
 from __future__ import annotations
 

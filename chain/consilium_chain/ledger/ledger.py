@@ -32,8 +32,8 @@ class Ledger:
     ) -> None:
         if connection.chain_id != deployment.chain_id:
             raise DeploymentInvalid(
-                f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is chain"
-                f" {connection.chain_id}: pass the one that fits"
+                f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is on chain"
+                f" {connection.chain_id}; pass the address book or the URL that matches"
             )
         self.connection, self.deployment = connection, deployment
         self.contracts = contracts = Contracts(connection, deployment)

@@ -20,8 +20,8 @@ COMMITMENT_BYTES = 48
 
 @dataclass(frozen=True)
 class ShownBlinders:
-    """Words about one blob by somebody who opened a canary round: the round's seed, 32 bytes, and the blinders of the
-    sum behind it. They may be false: a reader checks them (`consilium_zk.canaries.published_commitment`).
+    """An unverified opening of one blob of a canary round: the round's seed (32 bytes) and the sum's blinders. Readers
+    check it (`consilium_zk.canaries.published_commitment`).
     """
 
     cohort: int
@@ -171,4 +171,4 @@ class Record:
         for name in ("RoundSettled", "RoundVoided"):
             for event in self._events.of_tasks(name, taskId=task, round=round_):
                 return self._connection.blocks.hash_of(event.block)
-        raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+        raise RecordIncomplete(f"round {round_} of task {task} has not ended; wait, or choose an earlier round")

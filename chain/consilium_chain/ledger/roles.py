@@ -56,7 +56,9 @@ class OperatorCalls:
         for event in self._contracts.connection.logs.events(self._tasks.contract, receipt.block, receipt.block):
             if event.name == "TaskProposed" and event.transaction == receipt.transaction:
                 return int(event.values["taskId"])
-        raise DeploymentInvalid(f"{deployment.tasks} accepted a proposal and emitted no TaskProposed event")
+        raise DeploymentInvalid(
+            f"the contract {deployment.tasks} took a proposal without a TaskProposed event; check the address book"
+        )
 
     def try_fund(self, task: int, amount: int) -> None:
         """Raises Refused where `fund` would, before an allowance is paid for: all but the token's own refusals."""

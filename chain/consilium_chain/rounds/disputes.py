@@ -64,7 +64,7 @@ def parse_shown(raw: bytes) -> Shown:
             {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
+        raise EvidenceMalformed(f"the evidence file is malformed ({type(error).__name__})") from error
 
 
 def _digest(text: str) -> bytes:
@@ -86,7 +86,7 @@ def read_case(
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
     if unmasked := set(survivors) - dealings.keys():
-        raise EvidenceMalformed(f"survivors {sorted(unmasked)} were in nobody's masking")
+        raise EvidenceMalformed(f"survivors {sorted(unmasked)} have no sound secret shares")
     hospitals, points = ledger.tasks.hospitals(task), ledger.record.committed_points(task, round_)
     weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
     return Case(masked, dealings, {index: points[hospitals[index].node] for index in survivors}, weights)
@@ -125,10 +125,10 @@ def _evidence(
     hospitals, statements = ledger.tasks.hospitals(place[0]), ledger.messages.statements(*place)
     for index, signed in shown.statements.items():
         if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
-            raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")
+            raise EvidenceMalformed(f"hospital {index} did not sign its statement")
     # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
     if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
-        raise EvidenceMalformed(f"the uploads of hospitals {odd} are not of {case.blobs} blobs")
+        raise EvidenceMalformed(f"the uploads of hospitals {odd} do not have {case.blobs} blobs")
     survivors = set(case.survivors)
     points, agreements = testimonies
     return Evidence(

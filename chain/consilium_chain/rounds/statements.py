@@ -33,7 +33,7 @@ class SignedStatement:
 def parse_signed_statement(raw: bytes) -> SignedStatement:
     """From its wire form, unchecked. Raises StatementMalformed where there is no room for a signature."""
     if len(raw) < BYTES_PER_SIGNATURE:
-        raise StatementMalformed(f"{len(raw)} bytes hold no signature")
+        raise StatementMalformed(f"{len(raw)} bytes are too short for a signature")
     return SignedStatement(raw[BYTES_PER_SIGNATURE:], raw[:BYTES_PER_SIGNATURE])
 
 

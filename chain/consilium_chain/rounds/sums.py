@@ -79,14 +79,18 @@ class PublishedSums:
         round that is not settled.
         """
         if self._has_canaries(round_) and state.outcome is not Outcome.SETTLED:
-            raise RecordIncomplete(f"which sums of round {round_} of task {self._task} are canaries is not known yet")
+            raise RecordIncomplete(
+                f"round {round_} of task {self._task} is not settled, so its canaries are still secret; wait"
+            )
         return self.readings(round_, cohort, state)[state.turned_cohorts >> cohort & 1]
 
     def accepted(self, round_: int) -> CohortSum | None:
         """All accepted cohorts of a training round together; None for none. Raises as `cohort_sum` does."""
         state = self._ledger.tasks.round_state(self._task, round_)
         if state.outcome is Outcome.PENDING:
-            raise RecordIncomplete(f"round {round_} of task {self._task} is not settled")
+            raise RecordIncomplete(
+                f"round {round_} of task {self._task} is not settled yet; wait, or choose an earlier round"
+            )
         sums = [self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts)]
         valid = [found for found in sums if found is not None]
         if not valid:

@@ -41,7 +41,7 @@ def contract_artifact(name: ContractName) -> ContractArtifact:
     """Raises ContractsNotBuilt if this checkout has not compiled the contracts, or an older version of it has."""
     raw = json.loads(_exported(f"{name}.json"))
     if raw.keys() != {field.name for field in fields(ContractArtifact)}:
-        raise NotPossible("ContractsNotBuilt", path=f"{name}.json, which is of another version")
+        raise NotPossible("ContractsNotBuilt", path=f"{name}.json of this version")
     return ContractArtifact(**raw | {"immutables": tuple((start, length) for start, length in raw["immutables"])})
 
 

@@ -92,7 +92,7 @@ class Blocks:
             with self._endpoint.reading():
                 return self._endpoint.web3.eth.get_block(which, full_transactions=full)
         except BlockNotFound as error:
-            raise ChainUnreachable(self._endpoint.shown_url, f"the node there has no block {which}") from error
+            raise ChainUnreachable(self._endpoint.shown_url, f"the node has no block {which}") from error
 
     def hash_of(self, number: int) -> bytes:
         """32 bytes."""

@@ -76,8 +76,8 @@ class Connection:
             raise refused(error, function.fn_name) from error
         except BadFunctionCallOutput as error:
             raise DeploymentInvalid(
-                f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
-                f" than {self.shown_url}, or of one that was started anew; deploy again or pass the one that fits"
+                f"no contract at {function.address} answers {function.fn_name}: the address book is not of the chain at"
+                f" {self.shown_url}, or that chain was started anew; deploy again, or pass the right address book"
             ) from error
 
     def ether(self) -> int:

@@ -53,7 +53,7 @@ def require_free_port(port: int, what: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise LocalNodeError(
-                f"port {port}, wanted for {what}, is in use; stop what listens there or choose another port"
+                f"port {port} for {what} is in use; stop the program that listens there, or choose another port"
             ) from error
 
 
@@ -68,7 +68,7 @@ def find_anvil() -> str:
 
 
 class LocalNode:
-    """anvil on loopback. Mines each transaction at once, and four blocks a second besides: chain time flows."""
+    """anvil on loopback. Mines each transaction at once, and four blocks a second, so that chain time passes."""
 
     def __init__(self, port: int | None = None, log: IO[bytes] | None = None, genesis: int | None = None) -> None:
         """`genesis` is the Unix time at which the chain's clock starts, by default now."""
@@ -92,14 +92,16 @@ class LocalNode:
         request = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
         while time.monotonic() < end:
             if self.process.poll() is not None:
-                raise LocalNodeError(f"anvil ended with exit code {self.process.returncode} while starting")
+                raise LocalNodeError(f"anvil ended with exit code {self.process.returncode} at its start; see its log")
             try:
                 httpx.post(self.url, json=request, timeout=1).raise_for_status()
                 return
             except httpx.HTTPError:
                 time.sleep(0.05)
         self.stop()
-        raise LocalNodeError(f"anvil did not answer within {START_TIMEOUT:.0f} s")
+        raise LocalNodeError(
+            f"anvil did not answer within {START_TIMEOUT:.0f} s; try again when this machine is less busy"
+        )
 
     def put_forward(self, seconds: int) -> None:
         """Moves the chain's clock on: blocks from the next one on are so much later. Raises LocalNodeError."""
@@ -108,15 +110,15 @@ class LocalNode:
             httpx.post(self.url, json=request, timeout=ANSWER_TIMEOUT).raise_for_status()
         except httpx.HTTPError as error:
             raise LocalNodeError(
-                f"the local chain (anvil) did not put its clock forward: {type(error).__name__}; start anew"
+                f"the local chain (anvil) did not move its clock forward ({type(error).__name__}); start it anew"
             ) from error
 
     def require_running(self) -> None:
         """Raises LocalNodeError once it has ended."""
         if self.process.poll() is not None:
             raise LocalNodeError(
-                f"the local chain (anvil) ended with exit code {self.process.returncode}, and with it all that was on"
-                " it: start anew"
+                f"the local chain (anvil) ended with exit code {self.process.returncode}, and its contents are lost;"
+                " start it anew"
             )
 
     def stop(self) -> None:

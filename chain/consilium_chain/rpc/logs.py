@@ -84,7 +84,7 @@ class Logs:
         try:
             found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
         except NO_LOG as error:
-            raise ChainUnreachable(self._endpoint.shown_url, "the server there gives no logs") from error
+            raise ChainUnreachable(self._endpoint.shown_url, "the server gives no logs") from error
         return sorted((one for one in found if one is not None), key=lambda one: (one.block, one.index))
 
 

@@ -52,7 +52,7 @@ class Sending:
 
     def __post_init__(self) -> None:
         if self.gas is None and self.untried:
-            raise ValueError("a call that no node runs before it is sent needs a bound of its gas")
+            raise ValueError("a call that is sent without a trial run needs a gas bound")
 
     @property
     def untried(self) -> bool:

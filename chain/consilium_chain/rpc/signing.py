@@ -35,7 +35,7 @@ class Signing:
     @property
     def signer(self) -> LocalAccount:
         if self._account is None:
-            raise ValueError("this connection has no account: it can read only")
+            raise ValueError("this connection has no account, so it can only read")
         return self._account
 
     @property

@@ -97,7 +97,7 @@ class Transactions:
             with self.endpoint.reading():
                 found = cast(Mapping[str, Any], self._eth.get_transaction(HexStr(transaction)))
         except TransactionNotFound as error:
-            why = f"the node there has no transaction {transaction}"
+            why = f"the node has no transaction {transaction}"
             raise ChainUnreachable(self.endpoint.shown_url, why) from error
         return Sent(str(found["from"]), str(found.get("to") or ""), bytes(HexBytes(found["input"])))
 
@@ -149,7 +149,7 @@ class Transactions:
         if enough and self.knows(latest.digest):
             next_number = self._eth.get_transaction_count(self.signing.address, "pending")
             # Who had waited for the one before it has its receipt, and does not look after it any more.
-            return "waits for a transaction that is gone" if next_number < latest.own.fields["nonce"] else ""
+            return "waits for a transaction that no longer exists" if next_number < latest.own.fields["nonce"] else ""
         again = latest.own if enough else self.signing.raised(latest.own)
         self._witness_transaction(again)
         try:
@@ -157,7 +157,7 @@ class Transactions:
         except Web3RPCError as error:
             said = refusal_of(error)
             if _NONCE_SPENT in said:
-                return "is gone, and another transaction has its number"
+                return "was replaced by another transaction with its number"
             if enough and not any(words in said for words in _ALREADY_THERE):
                 raise
             return ""  # there meanwhile, or more than this account can offer: what is there may be taken yet

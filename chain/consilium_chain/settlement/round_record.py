@@ -81,15 +81,15 @@ class RoundRecord:
     def __post_init__(self) -> None:
         """Raises SettlementInvalid where no round on chain could look like this."""
         if len(self.weights) != len(self.hospital_bonds):
-            raise SettlementInvalid(f"{len(self.weights)} weights for {len(self.hospital_bonds)} hospitals' bonds")
+            raise SettlementInvalid(f"{len(self.weights)} weights of hospitals, but {len(self.hospital_bonds)} bonds")
         if len(self.scores) != len(self.voter_bonds):
-            raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
+            raise SettlementInvalid(f"ballots of {len(self.scores)} voters, but {len(self.voter_bonds)} bonds")
         if self.revealed & ~self.seated:
             raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
         if self.forfeited > self.pool_left:
-            raise SettlementInvalid(f"{self.forfeited} are forfeited of a pool of which {self.pool_left} are left")
+            raise SettlementInvalid(f"{self.forfeited} is forfeited, more than the {self.pool_left} left in the pool")
         if not self.viable and not self.named:
-            raise SettlementInvalid("no cohort has a sum: the round was void before it was scored")
+            raise SettlementInvalid("no cohort has a sum, so the round was void before scoring")
         dealt = 0
         for cohort in self.cohorts:
             if dealt & cohort:
@@ -107,20 +107,20 @@ class RoundRecord:
         }
         for name, (part, whole) in known.items():
             if part & ~whole:
-                raise SettlementInvalid(f"{name} names {list(members(part & ~whole))}, whom the round does not have")
+                raise SettlementInvalid(f"{name} has {list(members(part & ~whole))}, which are not in the round")
 
     def require_fits(self, terms: Terms) -> None:
         """Raises SettlementInvalid where no round of a task with these terms could look like this."""
         if self.turned is not None and not terms.canaries:
-            raise SettlementInvalid("sums were turned in a task without canaries")
+            raise SettlementInvalid("the task has no canaries, but sums are turned")
         if len(self.weights) > terms.max_hospitals:
-            raise SettlementInvalid(f"{len(self.weights)} hospitals in a task of at most {terms.max_hospitals}")
+            raise SettlementInvalid(f"{len(self.weights)} hospitals, but the task allows {terms.max_hospitals}")
         expected = len(self.cohorts) * (2 if terms.canaries else 1)
         for voter in members(self.revealed):
             if len(self.scores_of(voter)) != expected:
                 raise SettlementInvalid(
-                    f"voter {voter} gave {len(self.scores_of(voter))} scores, where {len(self.cohorts)} cohorts"
-                    f" {'with' if terms.canaries else 'without'} canaries take {expected}"
+                    f"voter {voter} gave {len(self.scores_of(voter))} scores instead of {expected} for"
+                    f" {len(self.cohorts)} cohorts {'with' if terms.canaries else 'without'} canaries"
                 )
 
     def _members_of(self, cohorts: int) -> int:

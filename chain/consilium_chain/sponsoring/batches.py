@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import httpx
 import rlp
+from consilium_core.errors import ConfigInvalid
 from eth_account.signers.local import LocalAccount
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
@@ -22,7 +23,7 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError as EthValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from consilium_chain.errors import ConfigInvalid, SponsorFailed
+from consilium_chain.errors import SponsorFailed
 
 BATCHES_PATH = "/batches"
 MAX_CALLS = 8
@@ -46,7 +47,7 @@ LARGEST_ANSWER = 1 << 17  # bytes; a revert with the longest message has some th
 
 def _address(value: str) -> str:
     if not is_hex_address(value):
-        raise ValueError("is no address: 0x and 40 hexadecimal digits")
+        raise ValueError("is not an address: write 0x and 40 hexadecimal digits")
     return to_checksum_address(value)
 
 
@@ -55,7 +56,7 @@ def _from_hex(value: object) -> object:
     if not isinstance(value, str):
         return value
     if not value.startswith("0x"):
-        raise ValueError("is no 0x-prefixed hexadecimal string")
+        raise ValueError("is not a hexadecimal string that begins with 0x")
     return bytes.fromhex(value[2:])
 
 
@@ -199,10 +200,10 @@ class Sponsor:
         try:
             self._trusted = ssl.create_default_context(cafile=ca_certificate)
         except OSError as error:
-            why = "no certificate is in it" if isinstance(error, ssl.SSLError) else error.strerror
+            why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
             raise ConfigInvalid(
-                f"the authority of the sponsor's certificate, {ca_certificate}, cannot be read: {why}; whoever runs the"
-                " sponsor has it as tls/ca.crt in its home"
+                f"the CA certificate {ca_certificate} of the sponsor cannot be read: {why}; ask the sponsor's operator"
+                " for tls/ca.crt in its home folder"
             ) from error
 
     def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
@@ -217,7 +218,7 @@ class Sponsor:
             if status == httpx.codes.CONFLICT:
                 return RefusedBatch.model_validate_json(content)
         except ValidationError as error:
-            raise SponsorFailed(self.url, batch.account, "its answer is no sponsor's") from error
+            raise SponsorFailed(self.url, batch.account, "its answer is malformed") from error
         raise SponsorFailed(self.url, batch.account, f"{status}: {_said(content)}")
 
     def _post(self, body: bytes) -> tuple[int, bytes]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from consilium_core.visible_text import without_secrets
 from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress, HexStr
 from hexbytes import HexBytes
@@ -14,7 +15,6 @@ from web3.exceptions import TransactionNotFound
 
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.endpoint import without_secrets
 from consilium_chain.rpc.outgoing import Pending, Receipt, Unsent
 from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.rpc.transactions import Transactions
@@ -87,9 +87,11 @@ class SponsoredTransactions(Transactions):
         try:
             sent = self._connection.web3.eth.get_transaction(pending.digest)
         except TransactionNotFound as error:
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction that is not there") from error
+            raise SponsorFailed(
+                self._sponsor.url, batch.account, "it names a transaction that the chain lacks"
+            ) from error
         if (sent.get("to"), bytes(sent["input"])) != (to, bytes(HexBytes(data))):
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction of something else")
+            raise SponsorFailed(self._sponsor.url, batch.account, "it names another transaction")
         self.receipt(pending)
         if self._done() == batch.nonce:  # without the authorization, an account without code takes any call
             raise SponsorFailed(self._sponsor.url, batch.account, "it left out this account's authorization")

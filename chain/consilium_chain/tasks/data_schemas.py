@@ -85,7 +85,7 @@ class CategoryFeature(Section):
     @model_validator(mode="after")
     def _distinct(self) -> CategoryFeature:
         if len(set(self.values)) < len(self.values):
-            raise ValueError(f"feature {self.name}: a value stands twice")
+            raise ValueError(f"feature {self.name}: a value appears twice")
         return self
 
     @property
@@ -122,7 +122,7 @@ class Labelled(Section, ABC):
     @model_validator(mode="after")
     def _classes_distinct(self) -> Labelled:
         if len(set(self.classes)) < len(self.classes):
-            raise ValueError("a class stands twice")
+            raise ValueError("a class appears twice")
         return self
 
     @property
@@ -218,7 +218,7 @@ class TextSchema(Labelled):
     @model_validator(mode="after")
     def _distinct(self) -> TextSchema:
         if self.text == self.label:
-            raise ValueError(f"the texts' column and the label's are both {self.text}")
+            raise ValueError(f"the texts and the label have the same column {self.text}: rename one")
         return self
 
     @property

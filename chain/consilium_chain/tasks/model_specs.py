@@ -38,7 +38,9 @@ class Family(Section, ABC):
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
         if data.kind != self.takes:
-            raise ValueError(f"a model of this family takes data of kind {self.takes}, and the task's are {data.kind}")
+            raise ValueError(
+                f"this model takes data of kind {self.takes}, and the task has kind {data.kind}: change one of them"
+            )
 
 
 class LogisticSpec(Family):
@@ -102,7 +104,7 @@ class CnnSpec(Family):
         size = of_kind(ImageSchema, data)
         if min(size.height, size.width) >> len(self.channels) < 1:
             raise ValueError(
-                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer channels"
+                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer"
             )
 
 

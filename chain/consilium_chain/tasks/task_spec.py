@@ -247,8 +247,8 @@ class TaskSpec(Section):
             )
         if self.update.masked and r.min_cohort_size < MIN_MASKED:
             raise ValueError(
-                f"masked updates need cohorts of at least {MIN_MASKED}, for of two each knows the other's update by"
-                f" their sum: raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
+                f"masked updates need cohorts of at least {MIN_MASKED}: in a cohort of two, each hospital learns the"
+                f" other's update from the sum; raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
             )
         if r.cohorts * r.min_cohort_size > r.max_hospitals:
             raise ValueError(
@@ -258,53 +258,55 @@ class TaskSpec(Section):
         if j.min_voters > j.max_voters:
             raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
         if j.seats > j.max_voters:
-            raise ValueError(f"{j.seats} seats are above the {j.max_voters} voters that may join: lower seats")
+            raise ValueError(f"{j.seats} seats are more than the {j.max_voters} voters that may join: lower seats")
         if j.min_reveals > j.seats:
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
         if round(j.harmful_below * MICRO) > -round(LEAST_HARM * MICRO):
             raise ValueError(
-                f"harmful_below {j.harmful_below:g} is so near to zero that chance alone slashes honest hospitals:"
-                f" make it {-LEAST_HARM:g} or less"
+                f"harmful_below {j.harmful_below:g} is too near to zero: chance alone would slash honest hospitals; set"
+                f" it to {-LEAST_HARM:g} or less"
             )
         if self.privacy is not None and self.statistics == "exact":
             raise ValueError(
-                "exact statistics are sums without noise, which the task's epsilon does not bound: set statistics ="
-                ' "schema", or leave [privacy] out'
+                "exact statistics are sums without noise, which epsilon does not bound: set statistics ="
+                ' "schema", or remove [privacy]'
             )
         longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:
             raise ValueError(
-                f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
-                f" bonds, with {BEACON_DAYS} for a beacon that dies: lower rounds or windows"
+                f"the task may last {longest / DAY:,.1f} days (with {BEACON_DAYS} for a dead beacon), more than the"
+                f" {MAX_DAYS} for which a task may lock bonds: lower rounds or windows"
             )
         if j.canaries and self.update.bits == MAX_BITS:
-            raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
-        if j.canaries and round(j.canary_margin * MICRO) < 1:
             raise ValueError(
-                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
+                f"canaries need one bit more than the {MAX_BITS} of the update: lower bits to {MAX_BITS - 1}"
             )
+        if j.canaries and round(j.canary_margin * MICRO) < 1:
+            raise ValueError("canaries need a canary_margin of at least a millionth: without it, equal pairs count")
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
-            raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
+            raise ValueError(f"the three shares add up to {shares} basis points: they must add up to 10000")
         slash, fee = m.aggregator_slash, m.aggregator_fee(r.rounds)
         if slash < SLASH_PER_FEE * fee:
             raise ValueError(
-                f"an aggregator that lets a round go by loses {slash / TOKEN:g} tokens, less than twice the"
-                f" {fee / TOKEN:g} that a round pays it, so that it could afford to: raise aggregator_bond"
-                f" or not_published_slash_bps, or lower aggregator_share_bps"
+                f"an aggregator that does not publish a round loses {slash / TOKEN:g} tokens, less than twice its"
+                f" {fee / TOKEN:g} for a round, so it could afford that: raise aggregator_bond or"
+                f" not_published_slash_bps, or lower aggregator_share_bps"
             )
         bounties, most = m.tick_bounty * TICKS_PER_ROUND * (r.rounds + 1) * 10_000, m.pool * BOUNTIES_BPS
         if bounties > most:
             raise ValueError(
-                f"a tick_bounty of {m.tick_bounty} could come to more than a hundredth of the pool of {m.pool} over"
-                f" {r.rounds} rounds: make it at most {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
+                f"a tick_bounty of {m.tick_bounty} may cost more than a hundredth of the pool of {m.pool} over"
+                f" {r.rounds} rounds: lower it to {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
             )
         # Lanes too wide for a cohort's weight are refused here too, by their own error.
         blobs = max(self.update_blobs, self.statistics_blobs)
         if blobs > MAX_BLOBS:
-            raise ValueError(f"an update takes {blobs} blobs, above the {MAX_BLOBS} of a task: lower bits or the model")
+            raise ValueError(
+                f"an update takes {blobs} blobs, more than the {MAX_BLOBS} of a task: lower bits or shrink the model"
+            )
         return self
 
 
