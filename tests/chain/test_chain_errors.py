@@ -14,7 +14,6 @@ from typing import Literal
 import pytest
 from address_books import made_up_book
 from chain_driver import LocalChain
-from consilium_chain import keystore as keys
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, LocalNodeError
@@ -23,6 +22,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
+from consilium_core import private_files
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import from_scalars
@@ -238,7 +238,7 @@ def test_of_a_systemd_credential_the_groups_bits_are_a_mask(
     keystore: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mode: int, is_refused: bool
 ) -> None:
     """Which its folder, for that unit's user alone, stands for."""
-    monkeypatch.setattr(keys, "CREDENTIALS", keystore[0].parent)
+    monkeypatch.setattr(private_files, "CREDENTIALS", keystore[0].parent)
     keystore[1].chmod(mode)
     if not is_refused:
         assert open_keystore(*keystore).address

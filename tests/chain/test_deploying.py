@@ -23,7 +23,7 @@ from consilium_chain.deploying import plan
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
-from consilium_chain.deploying.node import DeployNode, Signed
+from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
 from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import PRECOMPILES, require_precompiles, same_but
@@ -33,6 +33,7 @@ from consilium_chain.rpc import abi, local_node, transactions
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
+from consilium_chain.rpc.outgoing import Own
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_core.errors import ConfigInvalid
 from consilium_core.units import ether
@@ -59,11 +60,11 @@ class CutNode(DeployNode):
     after_sending = False
     broadcasts = 0
 
-    def broadcast(self, signed: Signed, call: str) -> None:
+    def broadcast(self, own: Own, call: str) -> None:
         cut = self.broadcasts == self.cut_at
         if cut and not self.after_sending:
             raise Cut
-        super().broadcast(signed, call)
+        super().broadcast(own, call)
         self.broadcasts += 1
         if cut:
             raise Cut
@@ -231,11 +232,11 @@ def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: p
     monkeypatch.setattr(transactions, "LOOK_AGAIN", 0.1)
     broadcast, forgotten = CutNode.broadcast, list[str]()
 
-    def forgetful(node: CutNode, signed: Signed, call: str) -> None:
+    def forgetful(node: CutNode, own: Own, call: str) -> None:
         if call not in forgotten:
             forgotten.append(call)
         else:
-            broadcast(node, signed, call)
+            broadcast(node, own, call)
 
     monkeypatch.setattr(CutNode, "broadcast", forgetful)
     site.deploy()
@@ -521,11 +522,11 @@ OLD_BLOCK = {"hash": "0x" + "11" * 32, "number": "0x1", "timestamp": "0x1"}
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
-        ("eth_getBlockByNumber", {"result": None}, "asked for the first block"),
-        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, "its blocks name no base fee, EIP-1559"),
-        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state, asked for a contract's code"),
-        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state, asked for the account's balance"),
-        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError, asked for the account's nonce"),
+        ("eth_getBlockByNumber", {"result": None}, "the node has no block 0"),
+        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, r"its blocks have no base fee \(EIP-1559\)"),
+        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state"),
+        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state"),
+        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError"),
     ],
 )
 def test_node_that_leaves_things_out_is_named(site: Site, method: str, answer: dict[str, Any], words: str) -> None:

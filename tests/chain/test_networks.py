@@ -37,7 +37,7 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
 
 def test_unknown_network_is_refused_with_those_known() -> None:
     with raises_fault(
-        DeployFailed, "NetworkUnknown", match="known are base, base-sepolia, ethereum, hoodi, local, sepolia; add it"
+        DeployFailed, "NetworkUnknown", match="choose base, base-sepolia, ethereum, hoodi, local, sepolia, or add it"
     ):
         pick_network(read_networks(None), "goerli")
 

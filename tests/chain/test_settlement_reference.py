@@ -173,11 +173,11 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
         ({"seated": 0b0001}, "voters [1, 2] revealed without a seat"),
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
         ({"viable": 0}, "no cohort has a sum"),
-        ({"viable": 0b10000}, "viable names [4]"),
-        ({"turned": 0b1000}, "turned names [3]"),
-        ({"survivors": 0b11111}, "survivors names [4]"),
-        ({"survivors": 0b101111}, "survivors names [5]"),
-        ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts names [9]"),
+        ({"viable": 0b10000}, "viable has [4]"),
+        ({"turned": 0b1000}, "turned has [3]"),
+        ({"survivors": 0b11111}, "survivors has [4]"),
+        ({"survivors": 0b101111}, "survivors has [5]"),
+        ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts has [9]"),
     ],
 )
 def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: str) -> None:
@@ -195,7 +195,7 @@ def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: 
             "voter 0 gave 2 scores instead of 4 for 4 cohorts without canaries",
         ),
         ({"canaries": True}, {}, "voter 0 gave 4 scores instead of 8 for 4 cohorts with canaries"),
-        ({}, {"turned": 0}, "without canaries"),
+        ({}, {"turned": 0}, "the task has no canaries"),
         ({"max_hospitals": 6}, {}, "7 hospitals, but the task allows 6"),
     ],
 )
@@ -460,7 +460,7 @@ def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: 
 
 @pytest.mark.parametrize("named", [0b000001, 0b001000, 0b1000000])
 def test_only_who_committed_in_dropped_cohorts_is_named(named: int) -> None:
-    with pytest.raises(SettlementInvalid, match="named names"):
+    with pytest.raises(SettlementInvalid, match="named has"):
         replace(NAMED, committed=0b110111, survivors=0b110111, named=named)
 
 

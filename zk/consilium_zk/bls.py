@@ -1,7 +1,7 @@
-"""BLS signatures to verify: keys in G2, signatures in G1.
+"""Verification of BLS signatures: keys in G2, signatures in G1.
 
-IETF draft-irtf-cfrg-bls-signature, "minimal signature size". Points are in EIP-2537 encoding, as the contracts read
-them. Identities are refused: anybody can sign for that key.
+IETF draft-irtf-cfrg-bls-signature, "minimal signature size". Points are in EIP-2537 encoding, as in the contracts. The
+identity is refused, for anybody can sign for such a key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Points of BLS12-381's G1: the two encodings in use, and weighted sums of commitments.
 
-Compressed (ZCash format, 48 bytes) is what KZG and precompile 0x0A take; x and y as two 64-byte padded integers
-(EIP-2537, 128 bytes) is what the contract's G1ADD and G1MSM take. Foreign bytes enter through `parse_commitment`
-or `from_eip2537`, which check curve, subgroup and that the encoding is the only one of its point.
+KZG and precompile 0x0A take compressed points (ZCash format, 48 bytes). The contract's G1ADD and G1MSM take x and y as
+64-byte padded integers (EIP-2537, 128 bytes). Untrusted bytes enter through `parse_commitment` or `from_eip2537`, which
+check curve, subgroup and canonical encoding.
 """
 
 from __future__ import annotations

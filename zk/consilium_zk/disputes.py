@@ -99,9 +99,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Case:
-    """The chain's record of a cohort whose sum does not hold, the same to everybody.
+    """The chain's record of a cohort with a wrong sum, the same for everybody.
 
-    dealings: of all in the masking. commitments, one per blob, and weights: of the survivors.
+    dealings: of all in the masking. commitments (one per blob) and weights: of the survivors.
     """
 
     cohort: MaskedCohort
@@ -119,9 +119,9 @@ class Case:
         return len(next(iter(self.commitments.values())))
 
     def accusation(self, statements: Mapping[int, bytes]) -> bytes:
-        """The 32 bytes of which the factors come: of all that decides whether the sum holds.
+        """The 32 bytes from which the factors come. They depend on everything that decides if the sum is right.
 
-        statements: of the survivors, as signed. Raises EvidenceMalformed where one's is missing.
+        statements: of the survivors, as signed. Raises EvidenceMalformed if one is missing.
         """
         if missing := set(self.survivors) - statements.keys():
             raise EvidenceMalformed(f"survivors {sorted(missing)} have no statement")
@@ -134,11 +134,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence that a judge needs beyond the chain. An accuser answers for all but the parts that hospitals signed.
+    """The evidence beyond the chain. The accuser is responsible for all of it but the parts that hospitals signed.
 
-    statements: of the survivors as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
-    survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by who showed it
-    and with whom it agreed.
+    statements: of the survivors, as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
+    survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by the hospital
+    that shows it and the other one.
     """
 
     statements: Mapping[int, bytes]
@@ -150,10 +150,7 @@ class Evidence:
 
 
 def upload_digest(blobs: Iterable[bytes]) -> bytes:
-    """32 bytes: the SHA-256 of the blobs one after another, of which one is in memory at a time.
-
-    No contract needs it, and it takes a tenth of the time of keccak256.
-    """
+    """32 bytes: the SHA-256 of the blobs one after another, one in memory at a time. Ten times as fast as keccak256."""
     digest = hashlib.sha256()
     for blob in blobs:
         digest.update(blob)
@@ -173,7 +170,7 @@ def parse_statement(raw: bytes) -> Statement:
 def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[int, bytes]]:
     """The seeds that each dropped hospital shares with all others in the masking, from its key root.
 
-    Raises EvidenceMalformed where a root is not the one that its hospital's dealing shows.
+    Raises EvidenceMalformed if a root does not match its hospital's secret shares.
     """
     keys = {index: dealing.key for index, dealing in case.dealings.items()}
     for index, root in key_roots.items():
@@ -187,7 +184,7 @@ def pair_points(
 ) -> dict[int, Commitment]:
     """The points of hospital `index` for its masks with other survivors: the combination's point of each mask.
 
-    pairs: its seeds with others. accusation: the chain's. blobs: how many an update has.
+    pairs: its seeds with others. accusation: the chain's. blobs: of an update.
     """
     return {other: _point(pairs[other], accusation, blobs) for other in sorted(survivors) if other != index}
 
@@ -198,25 +195,25 @@ def points_to_wire(points: Mapping[int, Commitment]) -> bytes:
 
 
 def parse_points(raw: bytes, others: Collection[int]) -> dict[int, Commitment]:
-    """Points from their wire form; `others` are all survivors but who gives them. Raises ShapeWrong, PointMalformed."""
+    """Points from their wire form; `others`: all other survivors. Raises ShapeWrong, PointMalformed."""
     points = _pieces("points", raw, BYTES_PER_COMPRESSED_G1, len(others))
     return {other: parse_commitment(point) for other, point in zip(sorted(others), points, strict=True)}
 
 
 def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Mapping[int, Commitment]]) -> list[int]:
-    """Against whom hospital `index` must show what their keys agree on: who says something else of their masks.
+    """The hospitals whose points differ from those of hospital `index`: it must show the shared point with each.
 
-    mine: its own `pair_points`. theirs: points of other survivors under the same accusation, whose signatures the
-    caller has checked: no honest hospital has signed other ones.
+    mine: its own `pair_points`. theirs: points of other survivors under the same accusation, with checked signatures:
+    no honest hospital has signed others.
     """
     return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
 def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
-    """The proof of hospital `index`, by the private key to its mask key, in a dispute with `other`: 96 bytes.
+    """The proof of hospital `index`, by the private key of its mask key, in a dispute with `other`: 96 bytes.
 
-    dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
-    named for it.
+    dealing: the other's. Zeros if it is not `is_proven`: its dealer could have derived its key from a third one, and is
+    named for that.
     """
     if not is_proven(dealing, other, context):
         return bytes(BYTES_PER_SHOWN)
@@ -224,22 +221,22 @@ def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context:
 
 
 def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
-    """98 bytes for each: the other end's index, big-endian, and what is shown of the pair."""
+    """98 bytes for each: the other hospital's index, big-endian, and the proof."""
     return b"".join(other.to_bytes(_BYTES_PER_INDEX, "big") + shown[other] for other in sorted(shown))
 
 
 def parse_agreements(raw: bytes) -> dict[int, bytes]:
-    """The other end's proof from its wire form. Only its length is checked. Raises ShapeWrong."""
+    """Proofs by the other hospital, from their wire form. Only the length is checked. Raises ShapeWrong."""
     size = _BYTES_PER_INDEX + BYTES_PER_SHOWN
     pieces = _pieces("agreements", raw, size, len(raw) // size)
     return {int.from_bytes(piece[:_BYTES_PER_INDEX], "big"): piece[_BYTES_PER_INDEX:] for piece in pieces}
 
 
 def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
-    """The cheaters, by hospital index, where a threshold have answered and roots are missing.
+    """The cheaters by hospital index, if a threshold have answered and roots are missing.
 
-    answers: by survivor. Raises EvidenceMalformed where fewer have answered, or a hospital has not answered so, or
-    nothing is missing: the accuser was wrong.
+    answers: by survivor. Raises EvidenceMalformed if the accuser was wrong: too few answers, an answer that its
+    hospital did not give, or no missing root.
     """
     if len(answers) < case.cohort.threshold:
         raise EvidenceMalformed(f"it has {len(answers)} answers of {case.cohort.threshold} needed ones")
@@ -259,10 +256,10 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
 
 
 def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
-    """The cheaters by hospital index, with the first fault of each; none where the accuser was wrong.
+    """The cheaters by hospital index, with the first fault of each; empty if the accuser was wrong.
 
-    accusation: the chain's. The same to everybody who has the same evidence. Raises EvidenceMalformed where the accuser
-    gave something else than it must; no hospital's doing brings that about.
+    accusation: the chain's. The result is the same for the same evidence. Raises EvidenceMalformed for malformed or
+    incomplete evidence, which no hospital can cause.
     """
     named: dict[int, Reason] = {}
     _require_complete(case, evidence)
@@ -327,7 +324,7 @@ def _disputes(
     points: Mapping[int, Mapping[int, Commitment]],
     agreements: Mapping[tuple[int, int], bytes],
 ) -> Iterator[tuple[int, Reason]]:
-    """The cheaters where the two ends' points differ."""
+    """The cheaters among hospitals whose points differ."""
     for one, other in combinations(sorted(points), 2):
         if points[one][other] == points[other][one]:
             continue
@@ -344,7 +341,7 @@ def _disputes(
 
 
 def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: bytes) -> bytes | None:
-    """The seed of a pair, where hospital `index` showed what the two mask keys agree on."""
+    """The seed of a pair, if hospital `index` proved the shared point of the two mask keys."""
     keys, context = (case.dealings[index].key, case.dealings[other].key), case.cohort.context
     try:
         point = shown_point(*keys, shown, _dispute(index, other, context, accusation))
@@ -354,12 +351,12 @@ def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: b
 
 
 def _dispute(index: int, other: int, context: bytes, accusation: bytes) -> bytes:
-    """The context of a proof: chain, contract, task and round; all of the accused cohort's masking; and the pair."""
+    """The context of a proof: chain, contract, task, round, accusation and pair."""
     return _DISPUTE_TAG + context + accusation + between(index, other)
 
 
 def _parsed(index: int, raw: bytes) -> Statement:
-    """Raises EvidenceMalformed: a survivor's statement is sound, or it had to be left out."""
+    """Raises EvidenceMalformed: an accuser leaves out survivors with malformed statements."""
     try:
         return parse_statement(raw)
     except ShapeWrong as error:
@@ -369,7 +366,7 @@ def _parsed(index: int, raw: bytes) -> Statement:
 def _left(
     case: Case, index: int, upload: Collection[bytes], masks: tuple[bytes, Mapping[int, bytes]], accusation: bytes
 ) -> Commitment:
-    """E_i: of an upload without its commitments, its own masks and those shared with who dropped out.
+    """E_i: an upload minus its commitments, its own masks and those shared with dropped hospitals.
 
     Raises BlobMalformed.
     """
@@ -383,7 +380,7 @@ def _left(
 
 
 def _point(seed: bytes, accusation: bytes, blobs: int) -> Commitment:
-    """Com(m_ij) of the masks that a seed expands to, taken together."""
+    """Com(m_ij) of the masks from a seed, combined."""
     return commit(combine((expand(seed, number) for number in range(blobs)), _factors(accusation)))
 
 

@@ -1,4 +1,4 @@
-"""Solidity's `abi.encode` for static words and one trailing `bytes`: all that the protocol's messages need.
+"""Solidity's `abi.encode` for static words and one trailing `bytes`, for the protocol's messages.
 
 Source: Solidity contract ABI specification, "Formal specification of the encoding".
 """

@@ -1,7 +1,7 @@
 """KZG commitments to blobs and their openings (EIP-4844), with Ethereum's ceremony setup.
 
-A commitment costs about 30 ms and an opening somewhat more; the library holds the interpreter's lock meanwhile, so
-many blobs want processes, not threads. The first call in a process loads the setup, more than a second.
+A commitment takes about 30 ms and an opening somewhat more. The library holds the interpreter's lock meanwhile, so many
+blobs want processes, not threads. The first call in a process loads the setup, more than a second.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Opening:
 
 
 def setup_path() -> Path:
-    """The path of the ceremony's setup, inside the installed eth-account. Raises SetupMalformed."""
+    """The ceremony's setup inside the installed eth-account. Raises SetupMalformed."""
     spec = find_spec("eth_account")  # finds without importing
     if spec is None or spec.origin is None:
         raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="is missing: eth-account is not installed")
@@ -121,9 +121,9 @@ def commit(blob: Blob, near: int = 0) -> Commitment:
 def commits_to(blobs: Iterable[Blob], commitments: Sequence[Commitment], factors: Sequence[int]) -> bool:
     """True if every commitment is its blob's, by one commitment to a combination of all of them.
 
-    `factors` are uniform below 2^128, drawn after blobs and commitments are fixed and known to nobody before: then a
-    wrong pair passes with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob costs
-    less than 1 ms this way instead of 30, in memory of a few dozen. Raises ShapeWrong, PointMalformed.
+    factors: uniform below 2^128, drawn after blobs and commitments are fixed. Then a wrong pair passes with a chance of
+    2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob takes less than 1 ms this way instead of 30,
+    in memory of a few dozen. Raises ShapeWrong, PointMalformed.
     """
     expected, remaining = weighted_sum(commitments, factors), iter(factors)
     combined = combine(blobs, remaining)
@@ -215,10 +215,11 @@ def versioned_hash(commitment: Commitment) -> VersionedHash:
 
 @dataclass(frozen=True)
 class Challenge:
-    """The KZG proof that a round asks of a hospital's commitments C_0, C_1, …: the sum of ratio^i · C_i, at `point`.
+    """The KZG proof that a round requests of a hospital's commitments C_0, C_1, …: the sum of ratio^i · C_i, at
+    `point`.
 
-    Both are scalars that nobody knows before the commitments are fixed. A blob that its sender does not know stays in
-    the combination but for one ratio in 2^247, so one opening shows knowledge of all of them.
+    Both scalars are unpredictable before the commitments are fixed. A blob that its sender does not know stays in the
+    combination except for one ratio in 2^247, so one opening proves knowledge of all blobs.
     """
 
     ratio: int
@@ -231,9 +232,8 @@ def challenge(
     """The challenge to `hospital` for its commitments of this round, one per blob, in order.
 
     The ratio is t modulo the group order with t = keccak256(abi.encode(OPENING_TAG, chain id, contract, task, round,
-    hospital, keccak256(commitments))), the point keccak256(t) likewise, as ITasks.challenge. Addresses are 20 bytes.
-    Naming the sender keeps anybody from posting another's commitments; naming chain, contract, task and round keeps
-    openings from being replayed. Raises ArgumentInvalid, ShapeWrong.
+    hospital, keccak256(commitments))), the point keccak256(t) likewise, as in ITasks.challenge. Addresses are 20 bytes.
+    So nobody can post another's commitments or replay openings. Raises ArgumentInvalid, ShapeWrong.
     """
     message = b"".join(
         [
@@ -252,9 +252,9 @@ def challenge(
 
 
 def open_combined(blobs: Iterable[Blob], challenge: Challenge) -> Opening:
-    """The opening that answers a challenge: one, whatever the number of blobs, in memory of a few dozen.
+    """The one opening that answers a challenge, for any number of blobs, in memory of a few dozen.
 
-    Raises ShapeWrong where there is no blob, ChallengeOnDomain, BlobMalformed.
+    Raises ShapeWrong for no blobs; ChallengeOnDomain, BlobMalformed.
     """
     return open_at(combine(blobs, _powers(challenge)), challenge.point)
 

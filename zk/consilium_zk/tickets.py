@@ -1,11 +1,10 @@
 """Committee seats: BLS keys, tickets, proofs of possession, and the draw.
 
-A ticket is a BLS signature, keys in G2 and signatures in G1 (IETF draft-irtf-cfrg-bls-signature, "minimal signature
-size"), under this protocol's own tags. A key and a message have exactly one valid signature, so nobody can grind a
-ticket, and nobody but the key's holder can foresee it. Points are in EIP-2537 encoding, as the contract reads them.
+A ticket is a BLS signature with keys in G2 and signatures in G1 (IETF draft-irtf-cfrg-bls-signature, "minimal signature
+size"), under this protocol's own tags. A key and a message have exactly one valid signature: nobody can grind a ticket,
+and only the key's holder can foresee it. Points are in EIP-2537 encoding, as in the contract.
 
-The arithmetic underneath (arkworks) does not claim to run in constant time, and Python's integers do not: sign where
-nobody untrusted can time it. py_ecc, which the tests compare with, is not constant-time either.
+Neither arkworks nor Python's integers are constant-time: sign where nobody untrusted can time it.
 """
 
 from __future__ import annotations
@@ -83,10 +82,9 @@ def parse_ticket(raw: bytes) -> Ticket:
 
 
 def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes, voter: bytes) -> bytes:
-    """The message that a ticket signs: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
+    """The message of a ticket: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
 
-    It names the account, so that accounts draw independently. contract, voter: 20 bytes; seed: 32 bytes. Raises
-    ArgumentInvalid, ShapeWrong.
+    The account in it makes draws independent. contract, voter: 20 bytes; seed: 32. Raises ArgumentInvalid, ShapeWrong.
     """
     return b"".join(
         [
@@ -111,7 +109,7 @@ def verify_ticket(key: PublicKey, message: bytes, ticket: Ticket) -> bool:
 
 
 def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicKey) -> bytes:
-    """The message that a proof of possession signs: abi.encode(chain id, staking contract, voter, key), as IStaking.
+    """The message of a proof of possession: abi.encode(chain id, staking contract, voter, key), as in IStaking.
 
     Addresses are 20 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -120,7 +118,7 @@ def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicK
 
 
 def prove_possession(secret_key: SecretKey, chain_id: int, staking: bytes, voter: bytes) -> bytes:
-    """The proof that whoever registers `public_key(secret_key)` for `voter` holds it: 128 bytes.
+    """The proof that the holder of `public_key(secret_key)` registers it for `voter`: 128 bytes.
 
     Without it, a key computed from others' keys could be registered. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -139,10 +137,10 @@ def draw(ticket: Ticket) -> int:
 
 
 def seat_threshold(seats: int, bond: int, total: int) -> int:
-    """The number that a draw must stay below to win a seat: a chance of min(1, seats · bond / total).
+    """A draw below this number wins a seat: a chance of min(1, seats · bond / total).
 
-    floor((2^256 - 1) · seats · bond / total), or 2^256, which every draw is below, where seats · bond >= total.
-    Raises ArgumentInvalid (negative seats or bond, total below 1).
+    floor((2^256 - 1) · seats · bond / total), or 2^256 if seats · bond >= total. Raises ArgumentInvalid (negative seats
+    or bond, total below 1).
     """
     for name, value, least in (("seats", seats, 0), ("bond", bond, 0), ("total", total, 1)):
         if value < least:

@@ -6,13 +6,12 @@ contract's address follows from its creator and the nonce: a step sent again dep
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
+from consilium_core.locks import alone
+from consilium_core.private_files import write_whole
 from eth_utils.crypto import keccak
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -65,12 +64,7 @@ class Journal:
     def write_down(self, name: str, step: Step) -> None:
         """On disk when this returns."""
         self.record.steps[name] = step
-        draft = self.path.with_name(self.path.name + ".draft")
-        with draft.open("w") as file:
-            file.write(self.record.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+        write_whole(self.path, self.record.model_dump_json(indent=2) + "\n")
 
 
 def fingerprint(data: bytes) -> str:
@@ -109,16 +103,7 @@ def open_journal(path: Path, fresh: Record) -> Journal:
     return Journal(path, record)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One deployment at a time writes into a folder. Raises DeployFailed (DeploymentRunning)."""
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """One deployment at a time writes to a folder. Raises DeployFailed (DeploymentRunning)."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DeployFailed("DeploymentRunning", folder=folder) from error
-        yield
-    finally:
-        os.close(handle)
+    return alone(folder, DeployFailed("DeploymentRunning", folder=folder))

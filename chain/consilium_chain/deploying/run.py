@@ -12,6 +12,7 @@ import rlp
 from consilium_core.errors import ConfigInvalid
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
+from hexbytes import HexBytes
 
 from consilium_chain.deploying.address_book import ZERO_ADDRESS, Deployment
 from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint, journal_path, open_journal
@@ -56,7 +57,10 @@ class Deploying:
         require_precompiles(node)
         _check_token(node, network)
         fresh = Record(
-            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.blocks.number()
+            chain_id=node.chain_id,
+            genesis=HexBytes(node.blocks.hash_of(0)).to_0x_hex(),  # local chains share an id, but not this
+            deployer=node.address,
+            first_block=node.blocks.number(),
         )
         path = journal_path(book)
         if book.exists():
@@ -152,15 +156,16 @@ class Deploying:
             if step.address is not None and self.node.code(step.address):
                 return step  # it arrived after this run began
             step = None  # it failed on the chain, or the account sent another transaction
-        signed = None
+        own = None
         if step is None or not self.node.knows(step.transaction):
             nonce = self.node.nonce(with_pending=True) if step is None else step.nonce
-            signed = self.node.sign(call, to, data, nonce)
+            own = self.node.sign(call, to, data, nonce)
             address = created_address(self.node.address, nonce) if to is None else None
-            step = Step(nonce=nonce, transaction=signed.digest, payload=fingerprint(data), address=address)
+            transaction = own.signed.hash.to_0x_hex()
+            step = Step(nonce=nonce, transaction=transaction, payload=fingerprint(data), address=address)
             self.journal.write_down(name, step)
-            self.node.broadcast(signed, call)
-        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, signed)})
+            self.node.broadcast(own, call)
+        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, own)})
         self.journal.write_down(name, step)
         return step
 

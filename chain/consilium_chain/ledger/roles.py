@@ -53,8 +53,10 @@ class OperatorCalls:
             raise NotPossible("BlobsUnavailable", chain_id=deployment.chain_id)
         self._contracts.token.send("approve", deployment.tasks, params.pool)
         receipt = self._tasks.send("propose", params.to_chain())
-        for event in self._contracts.connection.logs.events(self._tasks.contract, receipt.block, receipt.block):
-            if event.name == "TaskProposed" and event.transaction == receipt.transaction:
+        for event in self._contracts.connection.logs.events(
+            self._tasks.contract, receipt.block, receipt.block, "TaskProposed"
+        ):
+            if event.transaction == receipt.transaction:
                 return int(event.values["taskId"])
         raise DeploymentInvalid(
             f"the contract {deployment.tasks} took a proposal without a TaskProposed event; check the address book"

@@ -56,13 +56,10 @@ class Blocks:
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
-        return self._time("latest")
+        return self.time_of("latest")
 
-    def time_of(self, block: int) -> int:
+    def time_of(self, which: Any) -> int:
         """A block's timestamp, in seconds."""
-        return self._time(block)
-
-    def _time(self, which: Any) -> int:
         block = self.get(which)
         with self._endpoint.reading():
             return int(block["timestamp"])
@@ -136,7 +133,10 @@ class Fees:
         self._endpoint, self._blocks = endpoint, blocks
 
     def _base(self) -> int:
-        return int(self._blocks.get("latest")["baseFeePerGas"])
+        base = self._blocks.get("latest").get("baseFeePerGas")
+        if base is None:
+            raise ChainUnreachable(self._endpoint.shown_url, "its blocks have no base fee (EIP-1559)")
+        return int(base)
 
     def present(self) -> int:
         """The price of gas that a transaction in the next block would about pay."""
