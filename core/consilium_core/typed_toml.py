@@ -45,10 +45,10 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
-        raise refusal(f"{what} is invalid: {_faults(error)}") from error
+        raise refusal(f"{what} is invalid: {validation_faults(error)}") from error
 
 
-def _faults(error: ValidationError) -> str:
+def validation_faults(error: ValidationError) -> str:
     """Faults with their keys; a fault of several values together has no key."""
     faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
     return "; ".join(shown(f"{key}: {message}" if key else message, MOST_OF_A_FAULT) for key, message in faults)

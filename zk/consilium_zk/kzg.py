@@ -41,7 +41,6 @@ __all__ = [
     "open_combined",
     "parse_commitment",
     "parse_opening",
-    "require_opening",
     "setup",
     "setup_path",
     "verify_opening",
@@ -200,12 +199,6 @@ def verify_opening(commitment: Commitment, z: int, opening: Opening) -> bool:
         )
     except (RuntimeError, ValueError) as error:
         raise Malformed("PointMalformed", what="commitment or proof", reason="the KZG library refuses it") from error
-
-
-def require_opening(commitment: Commitment, z: int, opening: Opening) -> None:
-    """Raises OpeningInvalid unless `verify_opening`; raises as that does."""
-    if not verify_opening(commitment, z, opening):
-        raise Malformed("OpeningInvalid", reason=f"the commitment does not take this value at {z:#x}")
 
 
 def versioned_hash(commitment: Commitment) -> VersionedHash:

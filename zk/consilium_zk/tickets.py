@@ -150,10 +150,5 @@ def seat_threshold(seats: int, bond: int, total: int) -> int:
     return (ALWAYS - 1) * seats * bond // total
 
 
-def wins_seat(ticket: Ticket, seats: int, bond: int, total: int) -> bool:
-    """True if the ticket's draw is below the threshold. Raises ArgumentInvalid."""
-    return draw(ticket) < seat_threshold(seats, bond, total)
-
-
 def _sign(secret_key: SecretKey, message: bytes, tag: bytes) -> bytes:
     return point_to_eip2537(G1Point.hash_to_curve(message, tag) * Scalar(secret_key.reveal()))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
+from consilium_core.typed_toml import validation_faults
 from consilium_zk.drand import DrandChain
 from eth_utils.address import is_hex_address
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.rpc.connection import Connection
@@ -26,6 +28,15 @@ ZERO_ADDRESS = "0x" + "00" * 20
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 
+def _address(value: str) -> str:
+    if not is_hex_address(value):
+        raise ValueError("it is not an address: 0x and 40 hexadecimal digits")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
 @dataclass(frozen=True)
 class Deployment:
     """The contracts' addresses, and the first block of their events. `blobs`: the chain takes blob transactions.
@@ -33,13 +44,15 @@ class Deployment:
     `sponsored_account`: code that accounts without ether may point to.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+
     chain_id: int
     first_block: int
-    token: str
-    staking: str
-    beacon: str
-    tasks: str
-    sponsored_account: str
+    token: Address
+    staking: Address
+    beacon: Address
+    tasks: Address
+    sponsored_account: Address
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
     blobs: bool = True
 
@@ -50,27 +63,16 @@ class Deployment:
     def read(cls, path: Path) -> Deployment:
         """Raises DeploymentInvalid."""
         try:
-            book = cls(**json.loads(path.read_text()))
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError as error:
             raise DeploymentInvalid(
                 f"the address book {path} does not exist; deploy first, or pass the right path"
             ) from error
         except OSError as error:
             raise DeploymentInvalid(f"the address book {path} cannot be read: {error.strerror}") from error
-        except (ValueError, TypeError, RecursionError) as error:  # no JSON, no UTF-8, no object, or other fields
-            raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
-        numbers = (book.chain_id, book.first_block)
-        addresses = (book.token, book.staking, book.beacon, book.tasks, book.sponsored_account)
-        if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
-            raise DeploymentInvalid(f"the address book {path} is malformed: a number or an address is wrong")
-        if type(book.blobs) is not bool:
-            raise DeploymentInvalid(f"the address book {path} is malformed: blobs must be true or false")
-        if book.beacon_kind not in get_args(BeaconKind):
-            raise DeploymentInvalid(
-                f"the address book {path} has the unknown beacon {book.beacon_kind!r}; it must be one of"
-                f" {get_args(BeaconKind)}"
-            )
-        return book
+        except ValidationError as error:
+            faults = validation_faults(error)
+            raise DeploymentInvalid(f"the address book {path} is malformed: {faults}; copy it again") from error
 
 
 def deploy(

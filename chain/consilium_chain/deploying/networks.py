@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from consilium_core.errors import ConfigInvalid
 from consilium_core.typed_toml import parse_toml
@@ -41,34 +41,26 @@ class _Table(BaseModel):
 class PrevrandaoTerms(_Table):
     """Randomness of a later block."""
 
+    contract: ClassVar[BeaconKind] = "PrevrandaoBeacon"
     kind: Literal["prevrandao"]
     lookahead: Annotated[int, Field(ge=1, le=8191, description="blocks; EIP-2935 keeps the hashes of 8191")] = (
         LEAST_PUBLIC_LOOKAHEAD
     )
 
-    @property
-    def contract(self) -> BeaconKind:
-        return "PrevrandaoBeacon"
-
 
 class QuicknetTerms(_Table):
     """Randomness of a later round of drand's quicknet."""
 
+    contract: ClassVar[BeaconKind] = "DrandBeacon"
+    chain: ClassVar[DrandChain] = QUICKNET
     kind: Literal["quicknet"]
     lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
-
-    @property
-    def contract(self) -> BeaconKind:
-        return "DrandBeacon"
-
-    @property
-    def chain(self) -> DrandChain:
-        return QUICKNET
 
 
 class DrandTerms(_Table):
     """Randomness of a later round of another drand chain, which signs as quicknet does (bls-unchained-g1-rfc9380)."""
 
+    contract: ClassVar[BeaconKind] = "DrandBeacon"
     kind: Literal["drand"]
     lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
     genesis: Annotated[int, Field(ge=0, le=UINT32, description="when round 1 starts, in seconds of Unix time")]
@@ -82,10 +74,6 @@ class DrandTerms(_Table):
         except ZkError as error:
             raise ValueError(f"public_key is not a valid key: {error}") from None
         return self
-
-    @property
-    def contract(self) -> BeaconKind:
-        return "DrandBeacon"
 
     @property
     def chain(self) -> DrandChain:

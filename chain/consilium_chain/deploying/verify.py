@@ -78,7 +78,7 @@ def require_precompiles(node: DeployNode) -> None:
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
-    """True if two codes are equal outside the (start, length) of `places`."""
+    """True if two codes are equal outside `places`, each with start and length."""
     if len(left) != len(right):
         return False
     masked = [bytearray(left), bytearray(right)]
@@ -102,13 +102,27 @@ def verify_code(node: DeployNode, name: ContractName, address: str, creation: by
         raise DeployFailed("CodeMismatch", contract=name, address=address, why=why)
 
 
-def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
-    """Raises DeployFailed (WiringWrong) for the first value that is not what the deployment says."""
-    token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
-    kind = deployment.beacon_kind
-    expected: list[tuple[ContractName, str, str, object]] = [
+_Reads = list[tuple[ContractName, str, str, object]]  # contract, address, function, expected answer
+
+
+def _references(deployment: Deployment) -> _Reads:
+    """The contracts' references to one another that an address book has."""
+    token, staking, tasks = deployment.token, deployment.staking, deployment.tasks
+    return [
+        ("Tasks", tasks, "token", token),
+        ("Tasks", tasks, "staking", staking),
+        ("Tasks", tasks, "beacon", deployment.beacon),
         ("Staking", staking, "token", token),
         ("Staking", staking, "tasks", tasks),
+    ]
+
+
+def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
+    """Raises DeployFailed (WiringWrong) for the first value that differs from the deployment."""
+    token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
+    kind = deployment.beacon_kind
+    expected: _Reads = [
+        *_references(deployment),
         ("Staking", staking, "unbondingPeriod", network.unbonding),
         ("Staking", staking, "vestingPeriod", network.vesting),
         (kind, beacon, "lookahead", network.beacon.lookahead),
@@ -116,9 +130,13 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         ("Tasks", tasks, "settlement", settlement),
         ("Tasks", tasks, "guardian", network.guardian),
     ]
-    for name, address in (("TaskRegistry", registry), ("TaskSettlement", settlement), ("Tasks", tasks)):
-        pairs = (("token", token), ("staking", staking), ("beacon", beacon))
-        expected += [(name, address, what, value) for what, value in pairs]  # type: ignore[misc]
+    further: list[tuple[ContractName, str]] = [("TaskRegistry", registry), ("TaskSettlement", settlement)]
+    for name, address in further:
+        expected += [
+            (name, address, "token", token),
+            (name, address, "staking", staking),
+            (name, address, "beacon", beacon),
+        ]
     if not isinstance(network.beacon, PrevrandaoTerms):
         drand = network.beacon.chain
         expected += [
@@ -141,7 +159,7 @@ class Code(StrEnum):
 
 
 def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Code]:
-    """The code at the addresses of an address book, and at those of its Tasks' further code, immutables aside.
+    """The code at the addresses of an address book, and at the further code of its Tasks, without immutables.
 
     Raises ChainUnreachable, ContractsNotBuilt.
     """
@@ -168,19 +186,11 @@ def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
 
 
 def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
-    """The contracts that name another than the address book does, as "Contract.name". Raises ChainUnreachable,
-    DeploymentInvalid if no such contract is there.
+    """The references, as "Contract.name", that differ from the address book. Raises ChainUnreachable, DeploymentInvalid
+    if no such contract is there.
     """
-    tasks, staking = deployment.tasks, deployment.staking
-    known: list[tuple[ContractName, str, str, str]] = [
-        ("Tasks", tasks, "token", deployment.token),
-        ("Tasks", tasks, "staking", staking),
-        ("Tasks", tasks, "beacon", deployment.beacon),
-        ("Staking", staking, "token", deployment.token),
-        ("Staking", staking, "tasks", tasks),
-    ]
     return [
         f"{name}.{what}"
-        for name, address, what, expected in known
-        if str(node.read(name, address, what)).lower() != expected.lower()
+        for name, address, what, expected in _references(deployment)
+        if str(node.read(name, address, what)).lower() != str(expected).lower()
     ]

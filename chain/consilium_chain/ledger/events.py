@@ -52,7 +52,7 @@ class ContractEvents:
         return list(self.of_tasks(name, taskId=task))
 
     def _first_block_of(self, task: int, last: int) -> int:
-        """A block before which a task has no event: to read all events of an old deployment takes hundreds of requests."""
+        """A block before which a task has no event: all events of an old deployment take hundreds of requests."""
         if task not in self._begun:
             first = self._deployed_at
             for event in self._logs.events(self._tasks, first, last, "TaskProposed", taskId=task):

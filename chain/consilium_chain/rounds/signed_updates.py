@@ -6,7 +6,7 @@ for a hospital commits once a round; the opening is not signed, for points and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from eth_account.signers.local import LocalAccount
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import signed_update_bytes
 from consilium_chain.rpc.batching import batches
+from consilium_chain.typed_data import typed_data
 
+DOMAIN = "Consilium"  # of all that hospitals sign for a task
 _WORD = 32
 _PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
 _DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
@@ -115,21 +117,7 @@ def commitment_message(
     """
     fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
     values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
-    return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
-
-
-def typed_data(
-    chain_id: int, contract: str, name: str, fields: Mapping[str, str], values: Mapping[str, object]
-) -> dict[str, Any]:
-    """An EIP-712 message in this platform's domain; `fields` are types by name, in order."""
-    domain = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
-    types = {"EIP712Domain": domain, name: fields}
-    return {
-        "types": {of: [{"name": n, "type": t} for n, t in members.items()] for of, members in types.items()},
-        "primaryType": name,
-        "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
-        "message": dict(values),
-    }
+    return typed_data(DOMAIN, chain_id, contract, {"UpdateCommitment": fields}, values)
 
 
 def _compressed(points: bytes) -> list[Commitment]:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import httpx
@@ -17,11 +16,11 @@ import httpx
 from consilium_chain.errors import LocalNodeError
 
 CHAIN_ID = 31_337
-# Development accounts of anvil's public mnemonic: worth nothing anywhere.
+# A development account of anvil's public mnemonic, without value on any chain.
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 60.0  # seconds; a busy machine takes some to load it
 ANSWER_TIMEOUT = 30.0
-# Of how many blocks. anvil would write those of all others to disk: gigabytes, which it leaves there when killed.
+# Blocks whose states stay in memory. anvil would write older ones to disk: gigabytes, which remain when it is killed.
 KEPT_STATES = 128
 
 
@@ -32,8 +31,8 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` consecutive ones. They are below those that systems hand out by themselves (Linux from 32768
-    on, others from 49152, RFC 6335), so that no program which asks for any port comes to have one meanwhile.
+    """The first of `count` consecutive free ports. They are below the ephemeral ports (Linux from 32768 on, others from
+    49152, RFC 6335), so that no other program gets one of them meanwhile.
     """
     while True:
         first = random.randrange(10_000, 32_768 - count)
@@ -89,12 +88,11 @@ class LocalNode:
 
     def _wait_until_up(self) -> None:
         end = time.monotonic() + START_TIMEOUT
-        request = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise LocalNodeError(f"anvil ended with exit code {self.process.returncode} at its start; see its log")
             try:
-                httpx.post(self.url, json=request, timeout=1).raise_for_status()
+                self._request("eth_chainId", timeout=1)
                 return
             except httpx.HTTPError:
                 time.sleep(0.05)
@@ -103,11 +101,14 @@ class LocalNode:
             f"anvil did not answer within {START_TIMEOUT:.0f} s; try again when this machine is less busy"
         )
 
+    def _request(self, method: str, *parameters: int, timeout: float) -> None:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+        httpx.post(self.url, json=request, timeout=timeout).raise_for_status()
+
     def put_forward(self, seconds: int) -> None:
-        """Moves the chain's clock on: blocks from the next one on are so much later. Raises LocalNodeError."""
-        request = {"jsonrpc": "2.0", "id": 1, "method": "evm_increaseTime", "params": [seconds]}
+        """Moves the chain's clock forward, from the next block on. Raises LocalNodeError."""
         try:
-            httpx.post(self.url, json=request, timeout=ANSWER_TIMEOUT).raise_for_status()
+            self._request("evm_increaseTime", seconds, timeout=ANSWER_TIMEOUT)
         except httpx.HTTPError as error:
             raise LocalNodeError(
                 f"the local chain (anvil) did not move its clock forward ({type(error).__name__}); start it anew"
@@ -133,15 +134,13 @@ class LocalNode:
     def __enter__(self) -> LocalNode:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
 def child_environment() -> dict[str, str]:
-    """The part of the environment that a child process needs: nothing that could hold a secret. Children also need the
-    paths of a machine's libraries, as a GPU's may be.
+    """The environment of a child process, without variables that could hold a secret. The paths of libraries are needed
+    too, for example a GPU's.
     """
     passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
     return {name: os.environ[name] for name in passed_on if name in os.environ}
