@@ -74,7 +74,7 @@ class _Addressed(BaseModel):
 
 
 def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: int = STANDARD_SCRYPT_N) -> None:
-    """Writes the account's key, encrypted, readable by its owner alone."""
+    """Writes the account's key, encrypted, into a private file."""
     encrypted = Account.encrypt(account.key, password, kdf="scrypt", iterations=scrypt_n)
     write_private_file(path, json.dumps(encrypted))
 
@@ -121,6 +121,6 @@ def address_of(path: Path) -> str:
 
 
 def voter_key(account: LocalAccount) -> SecretKey:
-    """The BLS key of a voter: one secret to guard instead of two (HKDF, RFC 5869)."""
+    """The BLS key of a voter, derived from the account's key (HKDF, RFC 5869): one secret instead of two."""
     seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"CONSILIUM-V1-VOTER-KEY").derive(bytes(account.key))
     return generate_secret_key(seed)

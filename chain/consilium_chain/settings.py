@@ -21,7 +21,7 @@ TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
 
 
 class AccountSettings(BaseModel):
-    """Settings of an account that acts on chain."""
+    """Settings of an account on the chain."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,7 +66,7 @@ SettingsType = TypeVar("SettingsType", bound=BaseModel)
 
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
-    """Raises ConfigInvalid with every fault and its line."""
+    """Raises ConfigInvalid with every fault."""
     what = f"the configuration {path}"
     try:
         raw = path.read_bytes()

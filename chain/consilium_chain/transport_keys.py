@@ -43,7 +43,7 @@ class TransportKey:
 
     @classmethod
     def read(cls, path: Path) -> TransportKey:
-        """From a file as Flower reads it (OpenSSH). Raises OSError, TransportKeyMalformed."""
+        """From a file in Flower's format (OpenSSH). Raises OSError, TransportKeyMalformed."""
         try:
             key = serialization.load_ssh_private_key(path.read_bytes(), None)
         except ValueError as error:
@@ -56,7 +56,7 @@ class TransportKey:
         return "TransportKey(hidden)"
 
     def write(self, path: Path) -> None:
-        """As Flower reads it, readable by its owner alone, and its public half beside it."""
+        """In Flower's format, readable by its owner alone, with its public half beside it."""
         encoding, private = serialization.Encoding, serialization.PrivateFormat.OpenSSH
         write_private_file(path, self._key.private_bytes(encoding.PEM, private, serialization.NoEncryption()))
         public = self._key.public_key().public_bytes(encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
@@ -75,7 +75,7 @@ class TransportKey:
 
 
 def transport_message(chain_id: int, contract: bytes, task: int, hospital: bytes, key: bytes) -> bytes:
-    """The message that a key signs for the account that joins by it: ITaskRegistry.transportMessage, 192 bytes.
+    """The message by which a key joins for an account: ITaskRegistry.transportMessage, 192 bytes.
 
     contract, hospital: 20 bytes; key: 64 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -84,7 +84,7 @@ def transport_message(chain_id: int, contract: bytes, task: int, hospital: bytes
 
 
 def pem_of(key: bytes) -> bytes:
-    """A public key as Flower registers it: PEM, SubjectPublicKeyInfo. Raises TransportKeyMalformed."""
+    """A public key in Flower's format: PEM, SubjectPublicKeyInfo. Raises TransportKeyMalformed."""
     if len(key) != BYTES_PER_KEY:
         raise TransportKeyMalformed(f"it has {len(key)} bytes instead of {BYTES_PER_KEY}")
     try:

@@ -412,7 +412,9 @@ def test_chain_without_a_precompile_is_refused(
 ) -> None:
     with chain_of(fork) as node:
         older = new_site(node.url, tmp_path)
-        with raises_fault(DeployFailed, "PrecompileMissing", match=f"chain {CHAIN_ID}, .*Osaka upgrade") as caught:
+        with raises_fault(
+            DeployFailed, "PrecompileMissing", match=rf"chain {CHAIN_ID} \(node .*Osaka upgrade"
+        ) as caught:
             older.begin()
         found = caught.value.values
         expected = {"chain_id": CHAIN_ID, "precompile": name, "rule": rule, "address": address}

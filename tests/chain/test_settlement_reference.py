@@ -146,7 +146,7 @@ def test_settle_pays_slashes_and_says_why() -> None:
     [
         (Role.HOSPITAL, 1, ["paid 0.000000000000000466 tokens", "6400 of 9600 claims", "weight 2", "0.003200"]),
         (Role.HOSPITAL, 3, ["nothing", "harmful", "-0.050000", "slashed 0.0000000000000001 tokens"]),
-        (Role.HOSPITAL, 6, ["nothing", "not dealt"]),
+        (Role.HOSPITAL, 6, ["nothing", "not assigned"]),
         (Role.VOTER, 0, ["1 of 4 claims"]),
         (Role.VOTER, 2, ["nothing", "cohort 0", "0.009000", "0.001320 from the median 0.003200"]),
         (Role.VOTER, 3, ["did not reveal", "slashed 0.00000000000000002 tokens"]),
@@ -428,7 +428,7 @@ def test_who_is_named_is_slashed_and_the_others_of_its_cohort_are_only_unpaid() 
     assert settled.paid == others.paid
     assert settled.burnt == others.burnt + 100
     words = explain(settled, Role.HOSPITAL, 2)
-    assert [word for word in ("paid nothing", "what it uploaded", "cohort 1", "slashed") if word not in words] == []
+    assert [word for word in ("paid nothing", "its upload", "cohort 1", "slashed") if word not in words] == []
 
 
 @pytest.mark.parametrize("words", [1, 2])

@@ -10,9 +10,10 @@ Neither arkworks nor Python's integers are constant-time: sign where nobody untr
 from __future__ import annotations
 
 import hashlib
-import hmac
 from typing import Any, Final, NewType, final
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
@@ -61,12 +62,9 @@ def generate_secret_key(seed: bytes) -> SecretKey:
     scalar = 0
     while scalar == 0:
         salt = hashlib.sha256(salt).digest()
-        extracted = hmac.digest(salt, seed + b"\x00", "sha256")
-        # HKDF-Expand (RFC 5869) of key_info || I2OSP(48, 2): two blocks, of which 48 bytes count.
-        info = _KEYGEN_OUTPUT.to_bytes(2, "big")
-        first = hmac.digest(extracted, info + b"\x01", "sha256")
-        second = hmac.digest(extracted, first + info + b"\x02", "sha256")
-        scalar = int.from_bytes((first + second)[:_KEYGEN_OUTPUT], "big") % BLS_MODULUS
+        # HKDF (RFC 5869) with info = key_info || I2OSP(48, 2).
+        hkdf = HKDF(algorithm=SHA256(), length=_KEYGEN_OUTPUT, salt=salt, info=_KEYGEN_OUTPUT.to_bytes(2, "big"))
+        scalar = int.from_bytes(hkdf.derive(seed + b"\x00"), "big") % BLS_MODULUS
     return SecretKey(scalar)
 
 

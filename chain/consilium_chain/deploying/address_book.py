@@ -1,4 +1,4 @@
-"""Deploys the contracts, and the address book that tells nodes where they are."""
+"""Deploys the contracts; and the address book that tells nodes their addresses."""
 
 from __future__ import annotations
 

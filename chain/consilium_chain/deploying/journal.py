@@ -77,9 +77,7 @@ def journal_path(book: Path) -> Path:
 
 
 def open_journal(path: Path, fresh: Record) -> Journal:
-    """The journal at a path, or a `fresh` one, which no file holds yet. Raises DeployFailed (JournalInvalid,
-    JournalStale).
-    """
+    """The journal at a path, else a `fresh` one without a file. Raises DeployFailed (JournalInvalid, JournalStale)."""
     try:
         record = Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:

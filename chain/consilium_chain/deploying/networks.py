@@ -128,7 +128,7 @@ class Network(_Table):
         return self.chain_id == CHAIN_ID
 
     def endpoint(self) -> str:
-        """The node's URL, which may hold a key. Raises ConfigInvalid where its environment variable is not set."""
+        """The node's URL, which may have a key. Raises ConfigInvalid if its environment variable is not set."""
         if self.url is not None:
             return self.url.get_secret_value()
         if found := os.environ.get(str(self.url_env), "").strip():

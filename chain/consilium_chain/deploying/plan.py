@@ -114,7 +114,9 @@ class Survey:
 
 
 def creation_gas(init: bytes, runtime_bytes: int) -> int:
-    """Upper estimate of a creation's gas: EIP-2028 (data), EIP-3860 (init code), 200 a byte of code, constructor."""
+    """Upper estimate of a creation's gas: EIP-2028 (data), EIP-3860 (init code), 200 for each byte of code,
+    constructor.
+    """
     zeros = init.count(0)
     data = 4 * zeros + 16 * (len(init) - zeros)
     return 21_000 + 32_000 + data + 2 * -(-len(init) // 32) + 200 * runtime_bytes + CONSTRUCTOR_GAS

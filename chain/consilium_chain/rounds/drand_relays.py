@@ -54,7 +54,7 @@ class _Answer(BaseModel):
 def fetch_signature(
     relays: Sequence[str], chain: DrandChain, round: int, timeout: float = RELAY_TIMEOUT
 ) -> RoundSignature:
-    """The round's signature, of the first relay that gives it; each has `timeout` seconds.
+    """The round's signature from the first relay that gives it; each relay has `timeout` seconds.
 
     Raises RandomnessUnavailable with every relay's failure.
     """

@@ -22,9 +22,9 @@ from consilium_chain.rpc.transactions import Transactions
 
 
 class Connection:
-    """Reads of contracts and balances, and by its parts blocks, fees, events and transactions.
+    """Reads contracts and balances; its parts read blocks, fees and events, and send transactions.
 
-    Without an account it can read only.
+    Without an account it can only read.
     """
 
     def __init__(self, url: str, account: LocalAccount | None = None) -> None:

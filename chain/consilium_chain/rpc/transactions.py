@@ -1,4 +1,4 @@
-"""Transactions of one account: sent, waited for, and sent again if they are lost."""
+"""Transactions of one account: sent, awaited, and sent again if they are lost."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
 
 
 class Transactions:
-    """Sends an account's transactions: those of several threads one after another, and those of several processes each
-    with a number that no other has.
+    """Sends an account's transactions: those of several threads one after another, those of several processes with
+    distinct nonces.
 
-    A `witness`, if one is set, is told of every transaction before it leaves, and of its calldata before the node is
-    asked to try it. Other reads name contracts, tasks, rounds and accounts: it is not told of these.
+    A `witness` sees every transaction before it leaves, and calldata before a trial run. It does not see reads, which
+    name only contracts, tasks, rounds and accounts.
     """
 
     witness: Witness | None = None
@@ -67,7 +67,7 @@ class Transactions:
         return self.receipt(self.submit(function, sending))
 
     def submit(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Pending:
-        """Sends a transaction as `send` does, without waiting for it: one sent later is carried out later."""
+        """Sends a transaction as `send`, without waiting. A later one is carried out later."""
         data, call = function._encode_transaction_data(), sending.name or function.fn_name
         if sending.gas is None:
             return self.submit_raw(Unsent(data, function.address, call))
@@ -75,7 +75,7 @@ class Transactions:
         return self.submit_raw(Unsent(data, function.address, call, limit, not sending.untried, sending.sidecars))
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
-        """Sends one after the other, each once the one before it is carried out. Raises as `send`."""
+        """Sends one after the other, each after the one before is carried out. Raises as `send`."""
         return [self.send(function) for function in functions]
 
     def deploy(self, name: ContractName, *arguments: Any) -> str:
@@ -105,9 +105,9 @@ class Transactions:
         return int(self._eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])
 
     def receipt(self, pending: Pending) -> Receipt:
-        """Waits for a transaction. If the node forgets it, as after a reorganisation, it is sent again; if it offers
-        less than fees have come to, the same at a higher offer replaces it. Raises Refused, TransactionRejected,
-        ChainUnreachable, also if it cannot come onto the chain any more: its sender decides what to do then.
+        """Waits for a transaction. Sends it again if the node forgets it, as after a reorganisation, and replaces it by
+        a higher offer if fees rise above its own. Raises Refused, TransactionRejected, ChainUnreachable, also if it can
+        no longer come onto the chain: then its sender decides.
         """
         call, tries = pending.call, [pending]
         with self.named_errors(call):
@@ -130,7 +130,7 @@ class Transactions:
             return Receipt(digest, receipt["gasUsed"], receipt["blockNumber"], call)
 
     def _receipt_of(self, tries: Sequence[Pending]) -> TxReceipt | None:
-        """The receipt of the one of these, which have one number, that is on the chain."""
+        """The receipt of the one of these, all with one nonce, that is on the chain."""
         for one in tries:
             try:
                 return self._eth.get_transaction_receipt(one.digest)
@@ -139,8 +139,8 @@ class Transactions:
         return None
 
     def _insist(self, tries: list[Pending]) -> str:
-        """Sees to it that the last of these is, or can be, taken into a block; adds what replaces it. Says in words
-        what keeps all of them, which have one number, from the chain.
+        """Makes sure that the last of these, all with one nonce, can get into a block; appends its replacement. Returns
+        the reason why none of them can, or "".
         """
         latest = tries[-1]
         if latest.own is None:
@@ -207,8 +207,8 @@ class Transactions:
             raise AssertionError("the last try ends it")
 
     def _suffices(self, unsent: Unsent, gas: int) -> bool:
-        """True if the call goes through with so much gas. If not, an estimate says why: to find out whose of many
-        updates is wrong takes the contract more than to find none wrong.
+        """True if the call succeeds with this much gas. Otherwise an estimate gives the reason: the contract needs more
+        gas to name a wrong update than to find none.
         """
         call = {"from": self.signing.address, "to": unsent.to, "data": unsent.data, "gas": gas}
         try:
@@ -229,7 +229,7 @@ class Transactions:
 
     @contextmanager
     def named_errors(self, call: str) -> Iterator[None]:
-        """Raises web3's errors by this room's names."""
+        """Raises web3's errors as this room's."""
         url = self.endpoint.shown_url
         try:
             yield

@@ -1,4 +1,4 @@
-"""The input of settlement: the terms of a task that concern it, and a round with its scores."""
+"""The input of settlement: a task's terms, and a round with its scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from consilium_chain.settlement.payouts import portion
 
 @dataclass(frozen=True)
 class Terms:
-    """The part of a task's parameters that settling reads. Shares and slashes in basis points."""
+    """The task's parameters that settlement reads. Shares and slashes in basis points."""
 
     pool: int
     rounds: int
@@ -42,10 +42,10 @@ class Terms:
 
     @property
     def withheld_slash(self) -> int:
-        """The slash of a hospital whose committed upload is in no sum, if its bond holds as much.
+        """The slash of a hospital whose committed upload is in no sum, if its bond is large enough.
 
-        Nobody can tell on chain whether it or the aggregator kept the upload, so it never exceeds an even part of the
-        aggregator's fee.
+        The chain cannot tell if the hospital or the aggregator withheld the upload, so the slash is at most an even
+        part of the aggregator's fee.
         """
         fee = portion(self.pool // self.rounds, self.aggregator_share_bps)
         return min(portion(self.hospital_bond, self.withheld_slash_bps), fee // self.max_hospitals)
@@ -53,10 +53,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """A training round that has been scored. Sets of hospitals, voters and cohorts are bit maps over their indices.
+    """A training round after scoring. Sets of hospitals, voters and cohorts are bit maps over their indices.
 
-    Money is what was left before the round. `forfeited` is the part of `pool_left` that earlier rounds could have paid
-    and did not: it is burnt in the end.
+    Money is the amount before the round. `forfeited`: the part of `pool_left` that earlier rounds could have paid and
+    did not; it is burnt in the end.
     """
 
     pool_left: int
@@ -79,7 +79,7 @@ class RoundRecord:
     late: bool = False  # the aggregator acted in a grace period
 
     def __post_init__(self) -> None:
-        """Raises SettlementInvalid where no round on chain could look like this."""
+        """Raises SettlementInvalid if no round on a chain can be like this."""
         if len(self.weights) != len(self.hospital_bonds):
             raise SettlementInvalid(f"{len(self.weights)} weights of hospitals, but {len(self.hospital_bonds)} bonds")
         if len(self.scores) != len(self.voter_bonds):
@@ -110,7 +110,7 @@ class RoundRecord:
                 raise SettlementInvalid(f"{name} has {list(members(part & ~whole))}, which are not in the round")
 
     def require_fits(self, terms: Terms) -> None:
-        """Raises SettlementInvalid where no round of a task with these terms could look like this."""
+        """Raises SettlementInvalid if no round of a task with these terms can be like this."""
         if self.turned is not None and not terms.canaries:
             raise SettlementInvalid("the task has no canaries, but sums are turned")
         if len(self.weights) > terms.max_hospitals:
@@ -128,12 +128,12 @@ class RoundRecord:
 
     @property
     def summed(self) -> int:
-        """Whose updates are in a published sum."""
+        """Hospitals with an update in a published sum."""
         return self._members_of(self.viable) & self.survivors
 
     @property
     def withheld(self) -> int:
-        """Hospitals that committed, and were left out when the survivors of their cohort were fixed."""
+        """Hospitals that committed and were left out of their cohort's survivors."""
         return self._members_of(self.viable | self.dropped) & self.committed & ~self.survivors
 
     @property
@@ -153,16 +153,16 @@ class RoundRecord:
         return scores
 
     def genuine_of(self, voter: int, cohort: int) -> int:
-        """The score that a voter revealed for a cohort's sum."""
+        """A voter's score for a cohort's sum."""
         return self.scores_of(voter)[cohort + self._turn(cohort)]
 
     def canary_of(self, voter: int, cohort: int) -> int:
-        """The score that it revealed for the sum's canary."""
+        """Its score for the sum's canary."""
         return self.scores_of(voter)[cohort + len(self.cohorts) - self._turn(cohort)]
 
     def cohort_of(self, hospital: int) -> int | None:
         return next((k for k, cohort in enumerate(self.cohorts) if cohort >> hospital & 1), None)
 
     def _turn(self, cohort: int) -> int:
-        """The distance in a ballot from here to the sum's score, since a sign-flipped sum is read the other way."""
+        """The distance in a ballot to the sum's score: a sign-flipped sum is read the other way."""
         return len(self.cohorts) if (self.turned or 0) >> cohort & 1 else 0

@@ -1,8 +1,8 @@
-"""The task file: everything an operator asks for, as a typed tree.
+"""The task file: all of an operator's settings, as a typed tree.
 
-Hospitals and voters read it by its hash, so its bytes are the task; the contract repeats the part that it
-enforces (`TaskParams`), and a node refuses a task whose two halves differ. The file carries no code: models
-are named, and a node runs only the models it has installed.
+Hospitals and voters read it by its hash, so its bytes are the task. The contract has the part that it enforces
+(`TaskParams`), and a node refuses a task whose two halves differ. The file has no code: it names models, and a node
+runs only its installed ones.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ LEAST_HARM = 0.01  # how far below zero `harmful_below` lies at least
 
 
 def settle_gas(nodes: int, scores: int) -> int:
-    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots, which are
-    read to judge cohorts and again to pay voters.
+    """The most gas for settling a round, by its hospitals and voters and by the scores on their ballots, which are read
+    twice: to judge cohorts, and to pay voters.
     """
     return nodes * GAS_PER_NODE + 2 * scores * GAS_PER_SCORE
 
@@ -77,8 +77,9 @@ class TrainingSpec(Section):
 
 
 class PrivacySpec(Section):
-    """Differential privacy of each row of a hospital's, over all rounds of the task. With it, `training.batch_size` is
-    how many rows a step is expected to draw: each row with the same chance, by itself."""
+    """Differential privacy of each row of a hospital, over all rounds of the task. `training.batch_size` is then the
+    expected number of rows of a step: each row is drawn independently, with the same chance.
+    """
 
     epsilon: Annotated[float, Field(gt=0, le=MAX_EPSILON)] = Field(
         description="the most that the whole task may cost a row"
@@ -88,7 +89,7 @@ class PrivacySpec(Section):
 
 
 class UpdateSpec(Section):
-    """The encoding of an update in integers: clipped to an L2 norm, then each to [-range, range] in `bits` bits."""
+    """The encoding of an update in integers: clipped to an L2 norm, each value to [-range, range] in `bits` bits."""
 
     bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
     value_range: Annotated[float, Field(gt=0)] = 4.0
@@ -151,7 +152,7 @@ class MoneySpec(Section):
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
 
     def aggregator_fee(self, rounds: int) -> int:
-        """The most that one of `rounds` pays the aggregator. In the smallest unit, as all of these; rounded down."""
+        """The aggregator's largest pay for one of `rounds`, in the smallest unit; rounded down."""
         return self.pool * TOKEN // rounds * self.aggregator_share_bps // 10_000
 
     @property
@@ -159,13 +160,13 @@ class MoneySpec(Section):
         return self.aggregator_bond * TOKEN * self.not_published_slash_bps // 10_000
 
     def least_aggregator_bond(self, rounds: int) -> int:
-        """In whole tokens: with it a slash is twice a round's fee, so that letting rounds go by never pays."""
+        """In whole tokens: the slash is then twice a round's fee, so that a missed round never pays."""
         least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
         return -(-least // max(1, self.not_published_slash_bps * TOKEN))
 
 
 class WindowsSpec(Section):
-    """The longest time of each phase, in seconds; it ends at once when all have done their part."""
+    """The longest time of each phase, in seconds. A phase ends early when all have done their part."""
 
     join: Seconds = 120
     commit: Seconds = 60
@@ -175,11 +176,11 @@ class WindowsSpec(Section):
     reveal: Seconds = 30
 
     def longest(self, rounds: int) -> int:
-        """Seconds that a task of so many training rounds lasts at worst while its beacon lives.
+        """The longest duration of a task with this many training rounds, in seconds, with a live beacon.
 
-        Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries. A beacon that dies adds a week, which the
-        contract counts, too (`BEACON_DAYS`).
+        Each round takes all of its windows: half of an upload or publication more if late, three publications for a
+        dispute, one and a half for disclosing canaries. A dead beacon adds a week, which the contract counts too
+        (`BEACON_DAYS`).
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
         return self.join + -(-(rounds + 1) * halves // 2)
@@ -209,7 +210,7 @@ class TaskSpec(Section):
 
     @property
     def update_layout(self) -> LaneLayout:
-        """Lanes wide enough for every hospital at full weight in one cohort; a turned sum may be twice as large."""
+        """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
         bits = self.update.bits + self.judging.canaries
         return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
 
@@ -228,7 +229,7 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector, whether or not it holds anything of anybody's rows."""
+        """Length of round 0's vector, also if it has no statistics of rows."""
         return self.data.statistics_values
 
     @property
@@ -311,10 +312,10 @@ class TaskSpec(Section):
 
 
 def parse_task_spec(raw: bytes) -> TaskSpec:
-    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault and where it stands."""
+    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault."""
     return parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
 
 
 def spec_hash(raw: bytes) -> bytes:
-    """keccak256 of the file's bytes: what the contract stores."""
+    """keccak256 of the file's bytes, as on the chain."""
     return keccak(raw)
