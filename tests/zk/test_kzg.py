@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_zk import ZkError, blobs, curve, kzg
+from consilium_zk import blobs, curve, kzg
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
-from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
+from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong, ZkError
 from consilium_zk.packing import LaneLayout, pack
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
