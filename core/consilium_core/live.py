@@ -18,9 +18,8 @@ from consilium_core.units import ether, tokens
 from consilium_core.visible_text import shown_lines
 
 Fields = Mapping[str, Any]
-
-
-Words = Mapping[str, Callable[[Fields], str]]
+Words = Mapping[str, str | Callable[[Fields], str]]
+"""By event: a template of its fields (`str.format`), or a function of them."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,7 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
-def chain_unreachable(f: Fields) -> str:
-    return f"[yellow]the chain node does not answer; next try in {f['wait_s']} s[/yellow]"
+CHAIN_UNREACHABLE = "[yellow]the chain node does not answer; next try in {wait_s} s[/yellow]"
 
 
 # Errors with a remedy on this machine.
@@ -69,21 +67,19 @@ WAYS_OUT = {
     "DiskReadOnly": "the disk with the home folder is read-only: check it, and mount it again",
 }
 WORDS: Words = {
-    "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
-    "in-task": lambda f: f"continues as voter {f['index']}",
-    "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
-    "set-aside": lambda f: f"[yellow]not joined ({f['error']}): `consilium voter tasks` says why[/yellow]",
-    "task-failed": lambda f: f"[red]failed with {f['error']}; tries again[/red]",
-    "scored": lambda f: f"round {f['round']}: judged in {f['seconds']} s, and committed to its scores",
-    "revealed": lambda f: f"round {f['round']}: scores revealed",
-    "stood-down": lambda f: f"round {f['round']}: drew no seat",
-    "does-not-match": lambda f: f"[yellow]round {f['round']}: the publication does not match: {f['error']}[/yellow]",
-    "ballot-lost": lambda f: f"[red]round {f['round']}: the committed ballot is no longer on this disk[/red]",
-    "training": lambda f: f"round {f['round']}: trains",
+    "joined": "joined as {role} {index} with {rows} rows",
+    "in-task": "continues as voter {index}",
+    "watching": "watches all tasks, {tasks} so far; judges {judged} of them",
+    "set-aside": "[yellow]not joined ({error}): `consilium voter tasks` says why[/yellow]",
+    "task-failed": "[red]failed with {error}; tries again[/red]",
+    "scored": "round {round}: judged in {seconds} s, and committed to its scores",
+    "revealed": "round {round}: scores revealed",
+    "stood-down": "round {round}: drew no seat",
+    "does-not-match": "[yellow]round {round}: the publication does not match: {error}[/yellow]",
+    "ballot-lost": "[red]round {round}: the committed ballot is no longer on this disk[/red]",
+    "training": "round {round}: trains",
     "committed": _committed,
-    "privacy": lambda f: (
-        f"round {f['round']}: this round brings the rows' privacy cost to epsilon {f['epsilon']:.3g} of {f['of']:g}"
-    ),
+    "privacy": ("round {round}: the rows' privacy cost becomes epsilon {epsilon:.3g} of {of:g}"),
     "charged-late": lambda f: (
         f"[yellow]{f['place']}: {len(f['rounds'])} round(s) on chain were missing in the privacy ledger, and"
         " are charged now[/yellow]"
@@ -92,28 +88,23 @@ WORDS: Words = {
         f"[yellow]{f['place']}: {len(f['rounds'])} round(s) on chain are missing in the privacy ledger, and"
         f" their cost is unknown ({f['error']})[/yellow]"
     ),
-    "over-budget": lambda f: (
-        f"round {f['round']}: over the privacy budget: epsilon would be {f['would_be']:.3g} of {f['allowed']:g}"
-    ),
-    "uploading": lambda f: f"round {f['round']}: uploads {f['blobs']} blob(s)",
+    "over-budget": ("round {round}: over the privacy budget: epsilon would be {would_be:.3g} of {allowed:g}"),
+    "uploading": "round {round}: uploads {blobs} blob(s)",
     "settled": _settled,
-    "resumed": lambda f: f"round {f['round']}: back in the task",
-    "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
-    "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; sent evidence, {f['bytes']} bytes",
-    "nothing-to-show": lambda f: f"round {f['round']}: its cohort's sum failed; this hospital has no evidence to add",
-    "chain-unreachable": chain_unreachable,
-    "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
-    "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
-    "relay-ended": lambda f: (
-        f"[yellow]the {f['process']} ended with status {f['status']}, and is started again; its last log lines:"
-        f" {f['log']}[/yellow]"
+    "resumed": "round {round}: back in the task",
+    "sits-out": "round {round}: sits out ({why})",
+    "testified": "round {round}: a sum failed in this cohort; sent evidence, {bytes} bytes",
+    "nothing-to-show": "round {round}: its cohort's sum failed; this hospital has no evidence to add",
+    "chain-unreachable": CHAIN_UNREACHABLE,
+    "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
+    "superlink-reached": "the aggregator's SuperLink {superlink} answers again",
+    "relay-ended": (
+        "[yellow]the {process} ended with status {status}, and is started again; its last log lines: {log}[/yellow]"
     ),
-    "place-failed": lambda f: (
-        f"[yellow]{f['place']} did not give {f['artifacts']} artifact(s): {f['error']}; another place did[/yellow]"
-    ),
-    "not-kept": lambda f: f"[yellow]cannot keep copies of artifacts in {f['place']}: {f['error']}[/yellow]",
+    "place-failed": ("[yellow]{place} did not give {artifacts} artifact(s): {error}; another place did[/yellow]"),
+    "not-kept": "[yellow]cannot keep copies of artifacts in {place}: {error}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
-    "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
+    "refused": "[yellow]the contract refused {call}: {error}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
 
@@ -138,7 +129,8 @@ def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: could not pay for {fields['call']} ({fields['error']}); {wei} ether left[/red]"
     if event in words:
-        return words[event](fields)
+        said = words[event]
+        return said.format(**fields) if isinstance(said, str) else said(fields)
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 

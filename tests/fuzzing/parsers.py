@@ -100,6 +100,7 @@ from consilium_zk.disputes import (
     parse_statement,
 )
 from consilium_zk.drand import QUICKNET
+from consilium_zk.encoding import round_words
 from consilium_zk.errors import (
     AgreementUnproven,
     AnswerMalformed,
@@ -116,7 +117,7 @@ from consilium_zk.key_exchange import show_agreed, shown_point
 from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
 from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode
 from eth_account import Account
@@ -200,7 +201,9 @@ DEEP_TOML = (
 # --- zk -------------------------------------------------------------------------------------------------------------
 
 SECRETS = {index: bytes([index + 1]) * 32 for index in range(4)}
-COHORT = MaskedCohort({index: sealing_key(secret) for index, secret in SECRETS.items()}, context(1, bytes(20), 1, 1))
+COHORT = MaskedCohort(
+    {index: sealing_key(secret) for index, secret in SECRETS.items()}, round_words(1, bytes(20), 1, 1)
+)
 LAYOUT = LaneLayout(bits=9, total_weight=4)
 
 

@@ -30,18 +30,19 @@ from consilium_zk.disputes import (
     state,
     withholders,
 )
+from consilium_zk.encoding import round_words
 from consilium_zk.errors import EvidenceMalformed, Malformed, ShapeWrong
 from consilium_zk.key_exchange import public_key
 from consilium_zk.masks import expand, mask, own_seed, residue, without
 from consilium_zk.secret_shares import Dealing, Kind, open_entry, recover_root
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, context, threshold
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, threshold
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raised_faults import raises_fault
 from zk_support import field_blob, is_uniform, signed_answer
 
-CONTEXT = context(31_337, bytes(range(20)), 7, 3)
+CONTEXT = round_words(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
 LARGEST = 8
 

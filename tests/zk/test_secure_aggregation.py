@@ -13,17 +13,18 @@ import pytest
 from consilium_zk import blobs
 from consilium_zk.blobs import Blob, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.encoding import round_words
 from consilium_zk.errors import AnswerMalformed, MaskingTooSmall, SharesInvalid, SharesTooFew, UnmaskingFailed
 from consilium_zk.key_exchange import public_key
 from consilium_zk.masks import without
 from consilium_zk.secret_shares import Dealing, Entry, Kind, open_entry
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context, threshold
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, threshold
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raised_faults import raises_fault
 from zk_support import BAD_KEYS, field_blob, is_uniform, signed_answer
 
-CONTEXT = context(31_337, bytes(range(20)), 7, 3)
+CONTEXT = round_words(31_337, bytes(range(20)), 7, 3)
 BLOBS = 2
 
 

@@ -11,15 +11,11 @@ from typing import NewType
 from py_arkworks_bls12381 import GT, G1Point, G2Point
 
 from .constants import BYTES_PER_COMPRESSED_G2, BYTES_PER_EIP2537_G1, BYTES_PER_EIP2537_G2
-from .curve import point_from_eip2537
+from .curve import padded, point_from_eip2537, unpadded
 from .errors import Malformed
 
 PublicKey = NewType("PublicKey", bytes)
 """A G2 point, not the identity: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes; 256 bytes."""
-
-_COORDINATE = 48
-_PADDED = 64
-_PADDING = bytes(_PADDED - _COORDINATE)
 
 
 def parse_public_key(raw: bytes) -> PublicKey:
@@ -47,9 +43,7 @@ def decompress_public_key(raw: bytes) -> PublicKey:
 
 def key_to_eip2537(point: G2Point) -> PublicKey:
     """The key of a point that is not the identity."""
-    raw = bytes(point.to_xy_bytes_be())
-    coordinates = [raw[start : start + _COORDINATE] for start in range(0, len(raw), _COORDINATE)]
-    return PublicKey(b"".join(_PADDING + coordinate for coordinate in coordinates))
+    return PublicKey(padded(bytes(point.to_xy_bytes_be())))
 
 
 def verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
@@ -74,11 +68,11 @@ def _key_point(raw: bytes) -> G2Point:
         raise Malformed("KeyMalformed", reason=f"it has {len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
     if raw == bytes(BYTES_PER_EIP2537_G2):
         raise Malformed("KeyMalformed", reason="it is the identity, for which anybody can sign")
-    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
-    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+    coordinates = unpadded(raw)
+    if coordinates is None:
         raise Malformed("KeyMalformed", reason="a coordinate's padding is not zero")
     try:
-        return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+        return G2Point.from_xy_bytes_be(coordinates)
     except ValueError as error:
         raise Malformed(
             "KeyMalformed", reason="it is not on the curve, outside the subgroup, or badly encoded"

@@ -56,21 +56,34 @@ def compressed(point: G1Point) -> bytes:
     return bytes(point.to_compressed_bytes())
 
 
+def padded(coordinates: bytes) -> bytes:
+    """Coordinates of 48 bytes, each padded to 64 as in EIP-2537."""
+    parts = (coordinates[start : start + _COORDINATE] for start in range(0, len(coordinates), _COORDINATE))
+    return b"".join(_PADDING + part for part in parts)
+
+
+def unpadded(raw: bytes) -> bytes | None:
+    """The inverse of `padded`; None if a padding is not zero."""
+    parts = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
+    if any(not part.startswith(_PADDING) for part in parts):
+        return None
+    return b"".join(part[len(_PADDING) :] for part in parts)
+
+
 def point_to_eip2537(point: G1Point) -> bytes:
     """128 bytes: x, y, each padded to 64; infinity is all zeros."""
-    raw = bytes(point.to_xy_bytes_be())
-    return _PADDING + raw[:_COORDINATE] + _PADDING + raw[_COORDINATE:]
+    return padded(bytes(point.to_xy_bytes_be()))
 
 
 def point_from_eip2537(raw: bytes, what: str) -> G1Point:
     """The G1 point of 128 bytes. `what` names it in errors. Raises PointMalformed."""
     if len(raw) != BYTES_PER_EIP2537_G1:
         raise Malformed("PointMalformed", what=what, reason=f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G1}")
-    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
-    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+    coordinates = unpadded(raw)
+    if coordinates is None:
         raise Malformed("PointMalformed", what=what, reason="a coordinate's padding is not zero")
     try:
-        return G1Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+        return G1Point.from_xy_bytes_be(coordinates)
     except ValueError as error:
         raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
 

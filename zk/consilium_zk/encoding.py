@@ -32,6 +32,15 @@ def bytes32(name: str, value: bytes) -> bytes:
     return value
 
 
+def round_words(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
+    """The four words that identify a round, and bind keys, masks and proofs to it. contract: 20 bytes.
+
+    Raises ArgumentInvalid, ShapeWrong.
+    """
+    place = uint256("chain_id", chain_id), address("contract", contract)
+    return b"".join([*place, uint256("task", task), uint256("round", round)])
+
+
 def words_then_bytes(words: list[bytes], tail: bytes) -> bytes:
     """Static `words` followed by one dynamic `bytes` argument: its offset, its length, its data padded to words."""
     offset = WORD * (len(words) + 1)

@@ -15,7 +15,7 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .encoding import address, bytes32, uint256
+from .encoding import address, bytes32, round_words, uint256
 from .errors import ArgumentInvalid
 from .merkle import leaf_hash, root_above, tree_root
 
@@ -82,19 +82,8 @@ def ballot_salt(root: bytes, blinding: bytes) -> bytes:
 
 def draw_seed(block_hash: bytes, chain_id: int, contract: bytes, task: int, round: int, voter: bytes) -> bytes:
     """The seed of a voter's draw: 32 bytes. block_hash: of the round's last block. contract, voter: 20 bytes."""
-    return keccak(
-        b"".join(
-            [
-                _DRAW_TAG,
-                bytes32("block_hash", block_hash),
-                uint256("chain_id", chain_id),
-                address("contract", contract),
-                uint256("task", task),
-                uint256("round", round),
-                address("voter", voter),
-            ]
-        )
-    )
+    of_round = round_words(chain_id, contract, task, round)
+    return keccak(_DRAW_TAG + bytes32("block_hash", block_hash) + of_round + address("voter", voter))
 
 
 def drawn(seed: bytes, batches: int) -> tuple[int, ...]:

@@ -21,31 +21,11 @@ from py_arkworks_bls12381 import G1Point, Scalar
 
 from .blobs import Blob, add, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
-from .curve import GENERATOR, Commitment, compressed, decompress, parse_commitment, weighted_sum
-from .encoding import address, bytes32, uint256
+from .curve import GENERATOR, compressed, decompress, weighted_sum
+from .curve import Commitment as Commitment
+from .curve import parse_commitment as parse_commitment
+from .encoding import address, bytes32, round_words
 from .errors import ArgumentInvalid, Malformed, ShapeWrong
-
-__all__ = [
-    "Challenge",
-    "Commitment",
-    "Opening",
-    "Proof",
-    "VersionedHash",
-    "blinder_points",
-    "challenge",
-    "combined_commitment",
-    "commit",
-    "commit_by_points",
-    "commits_to",
-    "open_at",
-    "open_combined",
-    "parse_commitment",
-    "parse_opening",
-    "setup",
-    "setup_path",
-    "verify_opening",
-    "versioned_hash",
-]
 
 Proof = NewType("Proof", bytes)
 """A KZG opening proof: a G1 point of the prime-order group, compressed, 48 bytes."""
@@ -228,18 +208,8 @@ def challenge(
     hospital, keccak256(commitments))), the point keccak256(t) likewise, as in ITasks.challenge. Addresses are 20 bytes.
     So nobody can post another's commitments or replay openings. Raises ArgumentInvalid, ShapeWrong.
     """
-    message = b"".join(
-        [
-            OPENING_TAG,
-            uint256("chain_id", chain_id),
-            address("contract", contract),
-            uint256("task", task),
-            uint256("round", round),
-            address("hospital", hospital),
-            bytes32("commitments", keccak(b"".join(commitments))),
-        ]
-    )
-    transcript = keccak(message)
+    sender, digest = address("hospital", hospital), bytes32("commitments", keccak(b"".join(commitments)))
+    transcript = keccak(OPENING_TAG + round_words(chain_id, contract, task, round) + sender + digest)
     ratio, point = (int.from_bytes(raw, "big") % BLS_MODULUS for raw in (transcript, keccak(transcript)))
     return Challenge(ratio, point)
 

@@ -27,7 +27,7 @@ from eth_utils.crypto import keccak
 
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .encoding import address, uint256
+from .encoding import uint256
 from .errors import (
     AgreementUnproven,
     AnswerMalformed,
@@ -67,12 +67,6 @@ def threshold(size: int) -> int:
     Any two such sets share an honest hospital while fewer than a third cheat.
     """
     return -(-2 * size // 3)
-
-
-def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
-    """The context that binds keys, ciphertexts and masks to a round. Raises ArgumentInvalid, ShapeWrong."""
-    words = uint256("chain_id", chain_id), address("contract", contract), uint256("task", task), uint256("round", round)
-    return b"".join(words)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 from .bls import PublicKey, key_to_eip2537, signature_point, verify
 from .constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
 from .curve import point_to_eip2537
-from .encoding import address, bytes32, uint256, words_then_bytes
+from .encoding import address, bytes32, round_words, uint256, words_then_bytes
 from .errors import ArgumentInvalid, Malformed
 
 Ticket = NewType("Ticket", bytes)
@@ -84,16 +84,7 @@ def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: 
 
     The account in it makes draws independent. contract, voter: 20 bytes; seed: 32. Raises ArgumentInvalid, ShapeWrong.
     """
-    return b"".join(
-        [
-            uint256("chain_id", chain_id),
-            address("contract", contract),
-            uint256("task", task),
-            uint256("round", round),
-            bytes32("seed", seed),
-            address("voter", voter),
-        ]
-    )
+    return round_words(chain_id, contract, task, round) + bytes32("seed", seed) + address("voter", voter)
 
 
 def sign_ticket(secret_key: SecretKey, message: bytes) -> Ticket:

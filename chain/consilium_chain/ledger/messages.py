@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from consilium_zk.encoding import round_words
 from consilium_zk.kzg import Challenge, Commitment, challenge
-from consilium_zk.secure_aggregation import context
 from consilium_zk.tickets import SecretKey, prove_possession, ticket_message
 
 from consilium_chain.deploying.address_book import Deployment
@@ -37,7 +37,7 @@ class Messages:
         return challenge(self._chain_id, self._tasks, task, round_, _bytes20(hospital), commitments)
 
     def masking_context(self, task: int, round_: int) -> bytes:
-        return context(self._chain_id, self._tasks, task, round_)
+        return round_words(self._chain_id, self._tasks, task, round_)
 
     def statements(self, task: int, round_: int) -> StatementSigning:
         """Signs and checks hospitals' statements on their uploads."""
