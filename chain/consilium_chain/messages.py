@@ -26,11 +26,11 @@ class Part(IntEnum):
 
 class ReplyCode(IntEnum):
     OK = 0
-    SAT_OUT = 1  # not a member of the round, or the round moved on without this hospital
+    SAT_OUT = 1  # not in the round, or the round continued without this hospital
     REFUSED = 2  # not a task that this hospital joined
-    FAILED = 3  # the reason stands in the hospital's own journal
+    FAILED = 3  # the hospital's own log has the reason
     SIGNED = 4  # a signed update, which anybody may commit
-    ANSWERED = 5  # shares of what masks the survivors' sum
+    ANSWERED = 5  # shares that unmask the survivors' sum
 
 
 def signed_update_bytes(blobs: int) -> int:

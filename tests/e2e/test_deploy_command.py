@@ -186,7 +186,7 @@ def test_deploy_refuses_what_does_not_fit(
     refused(
         deploy(network="testnet"), f"testnet is chain {TEST_CHAIN}", "chain 31337", "correct the URL or the chain_id"
     )
-    refused(deploy(network="goerli"), "'goerli'", "known are local, testnet", "--networks")
+    refused(deploy(network="goerli"), "'goerli'", "choose local, testnet", "--networks")
     refused(deploy("--networks", "none.toml"), "none.toml", "cannot be read", "--networks")
     refused(deploy("--password-file", "none"), "none does not exist")
     made_up_book(5).write(tmp_path / "other.json")

@@ -27,7 +27,7 @@ _MODULUS_LIMBS = np.array([[BLS_MODULUS >> (_LIMB_BITS * k) & int(_LIMB_MASK)] f
 
 _DIGITS = 16
 _DIGIT_BITS = 16
-# By what a scalar's digits count, in the order in which they lie in a blob.
+# The values of a scalar's digits, in their order in a blob.
 _POWERS = [1 << (_DIGIT_BITS * k) for k in reversed(range(_DIGITS))]
 # `combine` multiplies matrices of this many blobs' digits, cut into pieces of scalars that stay in cache and that BLAS
 # multiplies in one thread.

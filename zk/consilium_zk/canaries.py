@@ -1,14 +1,14 @@
 """Canaries: known-bad candidates that a voter must tell from a cohort's sum. The study behind them: docs/canaries.md.
 
 A sum of total weight w holds S = w · h + w · x in each lane: x is the cohort's mean update in steps of the quantiser,
-h its offset, so that |x| <= h. What is published is A = 2wh + w · y, where a secret bit says whether
+h its offset, so that |x| <= h. The published lane is A = 2wh + w · y, and a secret bit chooses between
 
     as it is:   y = x                 A = S + w · h
     turned:     y = -x - back         A = 4wh - w · retreat - S          retreat = h + back,  |back| <= h
 
 Both keep A in [0, 4wh], so no lane ever carries into the next, and both are linear, scalar by scalar and in
-commitments. Turning is its own inverse: whoever reads A has two candidates, y and -y - back, and has to look which is
-the good one. `back` is what the task has learnt so far times a strength, lane by lane: base minus that is harmful.
+commitments. Turning is its own inverse: a reader of A has two candidates, y and -y - back, and must evaluate which one
+is good. `back` is the task's progress so far times a strength, lane by lane: the base minus that is harmful.
 """
 
 from __future__ import annotations

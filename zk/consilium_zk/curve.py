@@ -99,7 +99,7 @@ def from_eip2537(raw: bytes) -> Commitment:
 
 
 def weighted_sum(commitments: Sequence[Commitment], weights: Sequence[int]) -> Commitment:
-    """Σ weight · commitment, what the contract computes with G1MSM; weights are any integers.
+    """Σ weight · commitment, as the contract's G1MSM; weights are any integers.
 
     The empty sum is the point at infinity. Raises ShapeWrong (lengths differ), PointMalformed.
     """

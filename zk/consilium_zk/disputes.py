@@ -1,46 +1,44 @@
-"""Blame: who uploaded something else than it committed to, where a masked cohort's sum does not open the commitments'.
+"""Disputes: the cheaters in a masked cohort whose sum does not match its commitments.
 
-In the notation of `masks`: survivors S and dropped D are the masking's hospitals, y_i the upload, Com a commitment, ±
-is + towards higher indices and − towards lower. Com is linear, so an update's blobs are taken together, as Σ f_b · blob
-with factors f_b that nobody knows before uploads and survivors are fixed: one point a mask, however many blobs. Below
-each letter means that combination.
+Notation of `masks`: survivors S and dropped hospitals D are the masking, y_i is an upload, Com a commitment, ± is +
+towards higher indices and − towards lower ones. Com is linear, so an update's blobs are combined as Σ f_b · blob, with
+factors f_b that are unknown until uploads and survivors are fixed: one point for each mask, for any number of blobs.
+Below each letter means that combination.
 
-1. With its upload each hospital signs a `Statement`: the digests of the upload and of the masking that it is for. Who
-   signs the digest of what is not as many blobs as it committed to is named for that.
-2. Roots are recovered as ever: own roots of S, key roots of D. Where they cannot be, though a threshold have answered,
-   those at fault are named (`withholders`), and nobody else. Else the own masks p_i, and all seeds that D shares, are
-   facts.
-3. The accuser puts 32 bytes on chain (`Case.accusation`), of which the factors come. What is left of i's upload is
-   E_i = Com(y_i − p_i − Σ_D ± m_id) − w_i · C_i, for anybody to compute. The sum holds if and only if Σ_S E_i is zero:
-   then nobody is named, and the accuser was wrong.
-4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). Who gives
-   none is named, and so is who contradicts itself: where E_i is not Σ ± M_ij.
-5. Where M_ij is not M_ji, both ends show what their mask keys agree on, with a proof (`show_pair`). By either proof the
-   seed is a fact, and its expansion says whose M is wrong. If neither end proves it, both are named. With an end that
-   has not proven its keys nothing is shown: it is named.
+1. With its upload each hospital signs a `Statement`: the digests of the upload and of the masking. A hospital that
+   signs the digest of another number of blobs than it committed to is named.
+2. Roots are recovered as usual: own roots of S, key roots of D. If some are missing after a threshold of answers, the
+   hospitals at fault are named (`withholders`), and nobody else. Otherwise the own masks p_i, and all seeds that D
+   shares, are known.
+3. The accuser puts 32 bytes on chain (`Case.accusation`), which give the factors. Anybody can compute the rest of i's
+   upload, E_i = Com(y_i − p_i − Σ_D ± m_id) − w_i · C_i. The sum is right if and only if Σ_S E_i is zero. Then nobody
+   is named, and the accuser was wrong.
+4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). A survivor
+   that gives none is named, and so is one that contradicts itself: its E_i is not Σ ± M_ij.
+5. If M_ij is not M_ji, both hospitals show the shared point of their mask keys, with a proof (`show_pair`). Either
+   proof fixes the seed, and its expansion shows whose M is wrong. If neither proves it, both are named. A hospital
+   that has not proven its keys is named, and nothing is shown against it.
 
-Theorem: no honest hospital is named, and if the sum fails, somebody is.
-An honest i uploads its update under the masks that it derives, states this upload, and proves any agreement that it
-must. So E_i is Σ ± M_ij identically, and in a dispute the seed that anybody proves is the one that i expanded, for mask
-keys were fixed by the dealings and two keys agree on one point. And if nobody is named, every E_i is Σ ± M_ij and every
-M_ij is M_ji, so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the combination
-and the proofs are not exact. The combination passes wrong blobs with a chance of 2^-128 for each accusation that
-somebody hashes.
+Theorem: no honest hospital is named, and if the sum is wrong, somebody is.
+An honest i uploads its update under the masks that it derives, states this upload, and proves every shared point that
+it must. So E_i is Σ ± M_ij identically. In a dispute, any proven seed is the one that i expanded: secret shares fixed
+the mask keys, and two keys share one point. If nobody is named, every E_i is Σ ± M_ij and every M_ij is M_ji. So each
+M appears in Σ_S E_i once with either sign, and the sum is right. Only the combination and the proofs are not exact:
+the combination passes wrong blobs with a chance of 2^-128 for each accusation that somebody hashes.
 
-What an honest hospital h shows: its statement; its points; its own root and its masks with D, as every survivor of any
-round; and what its mask key agrees on with the key of a hospital that gave another M, a liar. The liar knew that point:
-its dealing proves that it knows the private key to its mask key, so that it could not have made it of a third one's.
-From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
-survivors stay secret: to everybody else their uploads and points look the same whichever updates they have, of all with
-these commitments and this sum. For let x and x', by weight, be two such choices. Along a tree that spans the honest
-survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h; these differences commit to zero, and so do the δ, which are
-sums of them. So x' under masks m + δ gives the uploads and points that x gives under m, and these masks are as likely.
-It takes two honest survivors, as hiding in a sum does.
+An honest hospital h shows its statement; its points; its own root and its masks with D, as every survivor of any
+round; and the point that its mask key shares with that of a hospital with another M, a liar. The liar knew that point:
+it proved that it knows its mask key's private key, so it did not derive its key from a third one. The point gives the
+masks between these two in this round, and nothing else. h's masks with honest survivors stay secret: for others, its
+uploads and points look the same for all updates with these commitments and this sum. For let x and x', by weight, be
+two such choices. Along a tree that spans the honest survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h. These
+differences commit to zero, and so do the δ, which are sums of them. So x' under masks m + δ gives the uploads and
+points that x gives under m, and these masks are equally likely. It takes two honest survivors, as hiding in a sum
+does.
 
-What callers see to: that statements and points are what their hospital signed, points with the accusation; that the
-accusation is the chain's; that who gave no points or proofs is who the chain, not the accuser, says did not;
-and, on the hospitals' side, that an agreement is shown only against points that the other end signed, for else anybody
-could ask for it.
+Callers check that statements and points are signed by their hospital, points with the accusation; that the accusation
+is the chain's; that the chain, not the accuser, says who gave no points or proofs. A hospital's caller shows a shared
+point only against points that the other hospital signed: otherwise anybody could ask for it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .errors import ArgumentInvalid
 from .merkle import leaf_hash, root_above, tree_root
 
 BATCH_ROWS: Final = 16
-"""Rows of a batch; the last one has what is left."""
+"""Rows of a batch; the last one may have fewer."""
 
 OPENINGS: Final = 22
 """Batches that a voter opens, or all where there are fewer."""

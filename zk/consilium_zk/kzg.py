@@ -31,7 +31,7 @@ Proof = NewType("Proof", bytes)
 """A KZG opening proof: a G1 point of the prime-order group, compressed, 48 bytes."""
 
 VersionedHash = NewType("VersionedHash", bytes)
-"""0x01 followed by the last 31 bytes of the commitment's SHA-256: what BLOBHASH returns."""
+"""0x01 followed by the last 31 bytes of the commitment's SHA-256, as BLOBHASH returns it."""
 
 # Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. The maker of another setup could open any
 # commitment to any value.

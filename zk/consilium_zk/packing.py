@@ -116,7 +116,7 @@ def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weigh
         whole = lanes.size - lanes.size % per_blob
         for start in range(0, whole, per_blob):
             yield _pack_blob(lanes[start : start + per_blob], layout)
-        rest = lanes[whole:].copy()  # who made the chunk may fill it anew
+        rest = lanes[whole:].copy()  # the caller may reuse the chunk
     if count == 0:
         raise ShapeWrong("lanes", "no lane", _LANES)
     if rest.size:

@@ -47,8 +47,8 @@ _ENTRY_TAG: Final = b"CONSILIUM-V1-ENTRY"
 class Kind(IntEnum):
     """The root of a share. A threshold of shares of both kinds of one hospital reveals its update."""
 
-    KEY = 0  # given back for who dropped out
-    OWN = 1  # given back for who survived
+    KEY = 0  # given back for dropped hospitals
+    OWN = 1  # given back for survivors
 
 
 @dataclass(frozen=True)

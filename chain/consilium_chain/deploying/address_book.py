@@ -75,31 +75,22 @@ class Deployment:
             raise DeploymentInvalid(f"the address book {path} is malformed: {faults}; copy it again") from error
 
 
-def deploy(
-    connection: Connection,
-    unbonding: int = LOCAL_UNBONDING,
-    vesting: int = LOCAL_VESTING,
-    drand: DrandChain | None = None,
-    drand_lookahead: int = DRAND_LOOKAHEAD,
-    guardian: str = ZERO_ADDRESS,
-    token: str | None = None,
-) -> Deployment:
-    """Deploys everything from the connection's account, which receives the whole supply of tokens.
+def deploy(connection: Connection, drand: DrandChain | None = None, token: str | None = None) -> Deployment:
+    """Deploys everything with local terms from the connection's account, which receives the whole supply of tokens.
 
-    `token`: an existing token instead of a new one. `guardian` may stop the proposal of new tasks, and nothing else.
-    Randomness comes from `drand` by rounds `drand_lookahead` seconds after a request, else from prevrandao.
+    `drand`: the source of randomness, by default prevrandao. `token`: an existing token instead of a new one.
     """
-    first_block = connection.blocks.number()
-    token = token or connection.transactions.deploy("ConsiliumToken", SUPPLY, connection.address)
-    staking = connection.transactions.deploy("Staking", token, unbonding, vesting)
+    transactions, first_block = connection.transactions, connection.blocks.number()
+    token = token or transactions.deploy("ConsiliumToken", SUPPLY, connection.address)
+    staking = transactions.deploy("Staking", token, LOCAL_UNBONDING, LOCAL_VESTING)
     kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
     if drand is None:
-        beacon = connection.transactions.deploy(kind, BEACON_LOOKAHEAD)
+        beacon = transactions.deploy(kind, BEACON_LOOKAHEAD)
     else:
-        beacon = connection.transactions.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
-    registry = connection.transactions.deploy("TaskRegistry", token, staking, beacon, guardian)
-    settlement = connection.transactions.deploy("TaskSettlement", token, staking, beacon)
-    tasks = connection.transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
-    connection.transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
-    sponsored_account = connection.transactions.deploy("SponsoredAccount")
+        beacon = transactions.deploy(kind, drand.genesis, drand.period, drand.public_key, DRAND_LOOKAHEAD)
+    registry = transactions.deploy("TaskRegistry", token, staking, beacon, ZERO_ADDRESS)
+    settlement = transactions.deploy("TaskSettlement", token, staking, beacon)
+    tasks = transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
+    transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
+    sponsored_account = transactions.deploy("SponsoredAccount")
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)

@@ -215,14 +215,9 @@ def write_sources(folder: Path, deploying: Deploying) -> None:
                 "address": deploying.addresses[name],
                 "contractIdentifier": artifact.source,
                 "compilerVersion": artifact.compiler,
-                "constructorArguments": constructor_arguments_of(name, creation).hex(),
+                "constructorArguments": creation[len(artifact.bytecode) // 2 - 1 :].hex(),  # follow the init code
                 "creationTransactionHash": steps[name].transaction,
                 "stdJsonInput": f"{name}.input.json",
             }
         )
     (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n")
-
-
-def constructor_arguments_of(name: ContractName, creation: bytes) -> bytes:
-    """ABI-encoded: the bytes after the compiled init code."""
-    return creation[len(contract_artifact(name).bytecode) // 2 - 1 :]

@@ -20,7 +20,7 @@ class ContractEvents:
             client.contract for client in (contracts.token, contracts.staking, contracts.tasks)
         )
         self._deployed_at = contracts.deployment.first_block
-        self._begun: dict[int, int] = {}  # by task, a block before which there is no event of it
+        self._begun: dict[int, int] = {}  # by task, a block before all of its events
 
     def between(self, first_block: int | None = None, last_block: int | None = None) -> list[Event]:
         """Events of the task and staking contracts in [first, last]; by default from deployment to the latest block."""

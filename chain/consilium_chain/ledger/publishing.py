@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import Commitment, to_eip2537
 
-# Above what the contract takes (snapshots/gas.json, tests/chain/test_gas_bounds.py), so that a batch fits a transaction
-# (EIP-7825), and so that no node has to estimate what is full of curve operations.
+# Upper bounds of the contract's gas (snapshots/gas.json, tests/chain/test_gas_bounds.py): a batch fits a transaction
+# (EIP-7825), and no node has to estimate the many curve operations.
 GAS_PER_BATCH = 14_000_000
 _GAS_TO_BEGIN = 500_000
 _GAS_PER_DROP = 80_000  # or accusation

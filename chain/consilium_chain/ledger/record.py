@@ -148,7 +148,7 @@ class Record:
         return found
 
     def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:
-        """A voter's commitment to its scores; None if there is none."""
+        """A voter's commitment to its scores, or None."""
         found = self._events.of_tasks("ScoresCommitted", taskId=task, round=round_, voter=voter)
         return next((bytes(event.values["commitment"]) for event in found), None)
 

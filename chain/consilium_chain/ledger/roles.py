@@ -22,7 +22,7 @@ from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.transport_keys import TransportKey
 
 NO_KEY = bytes(32)  # of a hospital in a task that is not masked
-# Above what the contract takes, as in `publishing`.
+# Upper bounds, as in `publishing`.
 _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50

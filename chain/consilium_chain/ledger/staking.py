@@ -21,9 +21,6 @@ class Token:
     def balance(self, account: str, block: int | None = None) -> int:
         return int(self._token.read("balanceOf", account, block=block))
 
-    def total_supply(self) -> int:
-        return int(self._token.read("totalSupply"))
-
     def transfer(self, recipient: str, amount: int) -> Receipt:
         return self._token.send("transfer", recipient, amount)
 

@@ -85,8 +85,10 @@ class Role(IntEnum):
 
 
 STATISTICS_ROUND = 0
-INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid model
-DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published, or who is named, does not match; fills the ballot
+INVALID_SCORE = -(2**63)  # a voter's score for a published sum that is not a valid model
+DOES_NOT_MATCH = (
+    INVALID_SCORE + 1
+)  # the whole ballot of a voter, if the publication or the named hospitals do not match
 
 
 def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:

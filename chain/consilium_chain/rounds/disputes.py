@@ -125,7 +125,7 @@ def _evidence(
     for index, signed in shown.statements.items():
         if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"hospital {index} did not sign its statement")
-    # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
+    # Checked before any blob is read: an upload with another number of blobs may be of any size.
     if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
         raise EvidenceMalformed(f"the uploads of hospitals {odd} do not have {case.blobs} blobs")
     survivors = set(case.survivors)

@@ -306,7 +306,7 @@ _UPLOADING: Guards[AsHospital] = {
     **_IN_TASK,
     Step.CHECK_LINK: _waits_for_request,
     Step.RESUME: _resumes,
-    Step.SIGN: _always,  # also to a late request: only then the upload is asked for
+    Step.SIGN: _always,  # also a late request: the request for the upload follows it
     Step.UPLOAD: _always,
 }
 

@@ -42,7 +42,7 @@ def read_dealings(
         raw = on_chain.get(digest) or store.get_file(digest)
         try:
             dealing = cohort.parse(index, raw)
-        except SharesInvalid:  # whoever reads these bytes leaves it out
+        except SharesInvalid:  # every reader leaves it out
             continue
         found[index] = dealing if recipient is None else dealing.to(recipient)
     return found

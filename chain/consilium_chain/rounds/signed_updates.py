@@ -27,7 +27,7 @@ _PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
 _DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
 NO_DEALING = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
-# Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
+# Upper bounds of an update's gas in a batch (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
 _GAS_TO_RELAY = 200_000
 _GAS_PER_UPDATE = 40_000
 _GAS_PER_BLOB = 36_000

@@ -19,11 +19,11 @@ from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.calls import NamedCall, named_call
 from consilium_chain.rpc.endpoint import Endpoint
 
-BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
+BLOCK_POLL = 0.1  # at first, then slower, for a chain may have a block every 12 seconds
 SLOWEST_BLOCK_POLL = 1.0
 BLOCKS_TIMED = 10
 TIP = 10**9  # wei per gas
-LEAST_TIP = TIP // 10  # that must be left of an offer, once the base fee is paid, for anybody to take it
+LEAST_TIP = TIP // 10  # the part of an offer above the base fee that block builders want
 BLOB_FEE = 10**10  # wei per blob gas: the least that is offered
 MULTICALL = "multicall"  # of Tasks
 

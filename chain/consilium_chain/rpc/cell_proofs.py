@@ -77,7 +77,8 @@ class CellProver:
             self._idle.put(child)
         if len(proofs) != _PROOFS_BYTES:
             raise NotPossible("CellProverEnded", pid=child.pid)
-        return _split(proofs)
+        starts = range(0, len(proofs), BYTES_PER_COMPRESSED_G1)
+        return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in starts]
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -96,10 +97,6 @@ def cell_proofs(blob: Blob) -> CellProofs:
     """The proofs, computed in this process."""
     _, proofs = ckzg.compute_cells_and_kzg_proofs(blob, setup())
     return [bytes(proof) for proof in proofs]
-
-
-def _split(proofs: bytes) -> CellProofs:
-    return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in range(0, len(proofs), BYTES_PER_COMPRESSED_G1)]
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -69,7 +69,7 @@ class Connection:
         """
         try:
             sender: TxParams = {"from": self.account.address} if self.account else {}
-            function._encode_transaction_data()  # arguments that do not fit are no fault of the node's
+            function._encode_transaction_data()  # raises for wrong arguments, which are not the node's fault
             with self.endpoint.reading():
                 return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:

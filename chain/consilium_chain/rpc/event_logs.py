@@ -78,7 +78,10 @@ class LogDecoder:
         stamp = log.get("blockTimestamp")  # not in Ethereum's API: many nodes give it, and some do not
         return Event(
             name=shape.name,
-            values={name: _value(kind, value) for (name, kind), value in zip(fields, found, strict=True)},
+            values={
+                name: _checksummed(value) if kind == "address" else value
+                for (name, kind), value in zip(fields, found, strict=True)
+            },
             block=int(log["blockNumber"], 16),
             index=int(log["logIndex"], 16),
             transaction=log["transactionHash"],
@@ -90,10 +93,6 @@ class LogDecoder:
 
 def _bytes(text: str) -> bytes:
     return bytes.fromhex(text.removeprefix("0x"))
-
-
-def _value(kind: str, value: Any) -> Any:
-    return _checksummed(value) if kind == "address" else value
 
 
 @lru_cache(maxsize=10_000)

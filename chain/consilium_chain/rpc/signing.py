@@ -18,8 +18,8 @@ from consilium_chain.rpc.cell_proofs import Sidecar
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.outgoing import BLOB_GAS, Own, Unsent, gas_limit
 
-# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
-# each: it is handed those of the sidecars instead.
+# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup each time (two seconds).
+# It gets those of the sidecars instead.
 _signing: ContextVar[Mapping[bytes, Sidecar]] = ContextVar("sidecars of the transaction that is being signed")
 blob_transactions.load_trusted_setup = lambda *_: None  # type: ignore[attr-defined]
 blob_transactions.blob_to_kzg_commitment = lambda blob, _: _signing.get()[blob].commitment  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ class Signing:
 
     def most(self, unsent: Unsent) -> int:
         """The most wei that a transaction sent now may cost."""
-        # Estimated without a price: nodes let nobody estimate what it could not pay.
+        # Without a price, since nodes refuse to estimate a call that the account cannot pay.
         gas = unsent.gas or gas_limit(self.estimate({"to": unsent.to, "data": unsent.data}))
         blobs = len(unsent.sidecars) * BLOB_GAS * self._fees.highest_blob() if unsent.sidecars else 0
         return gas * self._fees.highest() + unsent.value + blobs

@@ -38,10 +38,12 @@ from consilium_chain.rpc.signing import Signing
 
 RECEIPT_POLL = 0.03  # at first, then slower, as for blocks
 RECEIPT_TIMEOUT = 120.0
-LOOK_AGAIN = 5.0  # seconds between two checks that a node still has what it was sent, and that its offer is enough
-ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
-# What geth, reth and anvil say if another process of the same account sent one of this number meanwhile: another
-# transaction, or the very same.
+LOOK_AGAIN = (
+    5.0  # seconds between two checks that the node still has the transaction, and that its offer is high enough
+)
+ETHER_GAS = 50_000  # more than 21,000, for an account may point to code, which runs
+# Error texts of geth, reth and anvil if another process of the account has used this nonce meanwhile, for another
+# transaction or the same one.
 _NONCE_SPENT, _ALREADY_THERE = "nonce too low", ("already known", "already imported")
 _NONCE_TAKEN = (_NONCE_SPENT, "replacement transaction underpriced", *_ALREADY_THERE)
 NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
@@ -92,7 +94,7 @@ class Transactions:
         self.receipt(self.submit_raw(Unsent(HexStr("0x"), to, "transfer", ETHER_GAS, value=amount)))
 
     def sent(self, transaction: str) -> Sent:
-        """A transaction on the chain. Raises ChainUnreachable, also if there is none."""
+        """A transaction on the chain. Raises ChainUnreachable, also for an unknown one."""
         try:
             with self.endpoint.reading():
                 found = cast(Mapping[str, Any], self._eth.get_transaction(HexStr(transaction)))
@@ -148,7 +150,7 @@ class Transactions:
         enough = self._fees.suffice(latest.own.fields)
         if enough and self.knows(latest.digest):
             next_number = self._eth.get_transaction_count(self.signing.address, "pending")
-            # Who had waited for the one before it has its receipt, and does not look after it any more.
+            # The transaction before it had its receipt, and nobody watches it now.
             return "waits for a transaction that no longer exists" if next_number < latest.own.fields["nonce"] else ""
         again = latest.own if enough else self.signing.raised(latest.own)
         self._witness_transaction(again)
@@ -160,7 +162,7 @@ class Transactions:
                 return "was replaced by another transaction with its number"
             if enough and not any(words in said for words in _ALREADY_THERE):
                 raise
-            return ""  # there meanwhile, or more than this account can offer: what is there may be taken yet
+            return ""  # it arrived meanwhile, or the account cannot offer more: the earlier one may still be taken
         if not enough:
             tries.append(Pending(digest, latest.call, again))
         return ""

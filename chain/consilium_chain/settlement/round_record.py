@@ -68,13 +68,13 @@ class RoundRecord:
     viable: int  # cohorts that have a published sum
     committed: int
     survivors: int
-    turned: int | None  # cohorts whose sum was published turned; None without canaries, or if this was not opened
+    turned: int | None  # cohorts with a sign-flipped sum; None without canaries, or if they were not disclosed
     seated: int
     # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
     # not reveal.
     scores: tuple[tuple[int, ...] | None, ...]
     dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
-    named: int = 0  # hospitals whose doing it is, as the aggregator says, that a cohort was dropped
+    named: int = 0  # hospitals that the aggregator names as the reason for dropped cohorts
     forfeited: int = 0
     late: bool = False  # the aggregator acted in a grace period
 

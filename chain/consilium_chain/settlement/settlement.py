@@ -84,7 +84,7 @@ class Settlement:
     counted: int  # bit map of the cohorts whose two medians hold voters to them
     accepted: int  # bit map of cohorts
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
-    guilty: int  # bit map of hospitals because of which a cohort has no sum, as the committee agreed
+    guilty: int  # bit map of hospitals that broke a cohort's sum, as the committee agreed
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
     pool_left: int
     forfeited: int
@@ -147,7 +147,9 @@ def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
         return VoidReason.MISMATCHED
     if revealed - mismatched < terms.min_reveals:
         return VoidReason.TOO_FEW_SCORES
-    is_closed = terms.canaries and record.turned is None and record.viable != 0  # without a sum nothing is opened
+    is_closed = (
+        terms.canaries and record.turned is None and record.viable != 0
+    )  # without a sum, there are no canaries to disclose
     return VoidReason.NOT_OPENED if is_closed else VoidReason.NONE
 
 
@@ -221,7 +223,7 @@ def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
             gains[i] = gain(record.weights[i], judged.medians[cohort])
     whole = sum(gains)
     for i, part in enumerate(gains):
-        is_named = record.named >> i & 1  # which costs more than to withhold an upload, and nobody is slashed twice
+        is_named = record.named >> i & 1  # costs more than withholding an upload, and nobody is slashed twice
         withheld = None if is_named else _withheld(judged.terms, record, i, base)
         yield withheld or _hospital(judged, i, base, part, whole)
 
@@ -266,7 +268,7 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     """A voter that revealed."""
     terms, record = judged.terms, judged.record
     seats = record.seated.bit_count()
-    if terms.canaries and record.viable and not judged.counted:  # without a sum there is nothing to test by
+    if terms.canaries and record.viable and not judged.counted:  # without a sum, no canary tests voters
         return Account(Role.VOTER, index, base, Reason.UNTESTED, whole=seats)
     if _accusers(terms, record) >> index & 1:
         return Account(Role.VOTER, index, base, Reason.FAR, "it says that nothing matches", whole=seats)

@@ -29,7 +29,7 @@ from consilium_chain.typed_data import typed_data
 BATCHES_PATH = "/batches"
 MAX_CALLS = 8
 MAX_DATA = 1 << 16  # bytes of a call: a commitment to 128 blobs takes some 17,000
-AUTHORIZATION_MAGIC = b"\x05"  # before what an authorization signs (EIP-7702)
+AUTHORIZATION_MAGIC = b"\x05"  # the prefix of an authorization's signed message (EIP-7702)
 SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 DELEGATION_PREFIX = bytes.fromhex("ef0100")  # of the code of an account that points to another's (EIP-7702)
 # The storage slot of an account's batch count: ERC-7201 of its name in the contract.

@@ -31,7 +31,7 @@ from consilium_chain.sponsoring.batches import (
 )
 from consilium_chain.sponsoring.carrier import EXECUTE, Carrier
 
-LIFETIME = 600  # seconds of the chain's clock for which a sponsor may carry out what was signed
+LIFETIME = 600  # seconds of the chain's clock in which a sponsor may send a batch
 
 
 class SponsoredTransactions(Transactions):
@@ -93,7 +93,7 @@ class SponsoredTransactions(Transactions):
         if (sent.get("to"), bytes(sent["input"])) != (to, bytes(HexBytes(data))):
             raise SponsorFailed(self._sponsor.url, batch.account, "it names another transaction")
         self.receipt(pending)
-        if self._done() == batch.nonce:  # without the authorization, an account without code takes any call
+        if self._done() == batch.nonce:  # an account without code accepts any call
             raise SponsorFailed(self._sponsor.url, batch.account, "it left out this account's authorization")
         return pending
 

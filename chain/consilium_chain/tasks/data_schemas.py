@@ -21,7 +21,7 @@ LEAST_DEVIATION = 0.001  # of a feature's range
 TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 
-# A class is a folder's name, too, where examples are files; cells come without the blanks around them.
+# A class is also a folder's name if examples are files. Cells have no surrounding spaces.
 ClassName = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
 ]

@@ -26,7 +26,7 @@ _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
 _JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
-# `commitUpdate`, one blob and sixteen, with what the last of a phase pays for its end; `commitUpdates`, of 16 and 220
+# `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 220
 # hospitals, and of four with sixteen blobs.
 _COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 102_100, 35_800, 50
 _RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
@@ -39,10 +39,10 @@ _SCORE, _STAND_DOWN, _REVEAL, _REVEAL_PER_SCORE = 231_300, 53_000, 80_000, 3_500
 
 MAX_BLOBS_PER_TRANSACTION = 6  # as `connection` sends them
 MARGIN_BLOCKS = 3  # that a phase needs at least: to see it, to be taken into a block, and one that is missed
-ANSWER_MARGIN = 3  # seconds before its deadline the aggregator gives up what has not arrived (`rounds.View`)
-HIGH_EPSILON = 10.0  # beyond, a row's chance of being told apart is bounded by nothing that means much
+ANSWER_MARGIN = 3  # seconds before its deadline, when the aggregator stops waiting (`rounds.View`)
+HIGH_EPSILON = 10.0  # above it, the bound on a row's privacy loss means little
 HIGH_DELTA = 1e-3
-FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has what was measured
+FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has measurements
 SMALLEST_COMMITTEE = 3
 
 
@@ -224,7 +224,7 @@ def _relayed(hospitals: int, blobs: int) -> int:
 
 def _commits_alone(spec: TaskSpec) -> int:
     rounds, gas = spec.rounds, 0
-    if spec.update.masked:  # dealt to the whole cohort, of which round 0 has one
+    if spec.update.masked:  # for the whole cohort; round 0 has only one cohort
         largest = math.ceil(rounds.max_hospitals / rounds.cohorts)
         gas = dealing_bytes(rounds.max_hospitals) + rounds.rounds * dealing_bytes(largest)
         gas *= _GAS_PER_DEALT_BYTE
@@ -375,7 +375,7 @@ def _of_money(spec: TaskSpec) -> Iterator[Concern]:
 def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
     blobs = spec.update_blobs * spec.rounds.cohorts
     transactions = math.ceil(blobs / MAX_BLOBS_PER_TRANSACTION) if spec.update.publication == "blobs" else 1
-    # Blocks hold about as many blobs as one transaction: others want theirs, too.
+    # A block has room for about one transaction's blobs: others send blobs too.
     needs = {name: MARGIN_BLOCKS for name in ("join", "commit", "score", "reveal")}
     needs |= {"upload": MARGIN_BLOCKS, "publish": MARGIN_BLOCKS + transactions - 1}
     for name, blocks in needs.items():

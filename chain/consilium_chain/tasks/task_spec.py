@@ -29,7 +29,7 @@ MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
 SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
 TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
 GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phase, without its fee
-# Settling goes by pages, which end by what their steps cost at most (`Settling.sol`).
+# Settling goes in pages, bounded by the highest cost of their steps (`Settling.sol`).
 PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
@@ -97,7 +97,7 @@ class UpdateSpec(Section):
     publication: Literal["blobs", "digests"] = Field(
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
-    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, and nobody's update")
+    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, but no single update")
 
 
 class RoundsSpec(Section):
@@ -116,7 +116,7 @@ Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
 class JudgingSpec(Section):
     metric: Metric = Field(
         default="log_loss",
-        description="what a candidate is judged by: scores are what it gains over the base, or with log_loss saves",
+        description="the metric of a candidate: its score is the gain over the base, or with log_loss the reduction",
     )
     min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
     max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
@@ -126,9 +126,9 @@ class JudgingSpec(Section):
     harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
     tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
-    canaries: bool = Field(default=True, description="publish each sum as it is or turned, by a secret bit")
+    canaries: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
     canary_margin: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="how far apart the medians of a sum and its canary must lie for the pair to count"
+        default=0.05, description="the least distance between the medians of a sum and its canary for the pair to count"
     )
 
 
@@ -140,7 +140,7 @@ class MoneySpec(Section):
     voter_bond: Bond = 200
     aggregator_bond: Bond = 1_000
     tick_bounty: Tokens = Field(
-        default=0, description="from the pool, for whoever moves the task on when a deadline has passed"
+        default=0, description="from the pool, for the account that ends a phase after its deadline"
     )
     hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
     voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000

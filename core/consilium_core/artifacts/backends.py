@@ -121,7 +121,7 @@ def parse_places(texts: Sequence[str | Path]) -> tuple[Place, ...]:
 
 
 def show_place(place: Place) -> str:
-    """A path, or a URL up to its host: what follows may hold a key."""
+    """A path, or a URL up to its host: the rest may have a key."""
     return str(place) if isinstance(place, Path) else without_secrets(place)
 
 

@@ -16,7 +16,7 @@ from consilium_core.artifacts.backends import Fault, Folder, Kind, Mirror, Place
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing, StoreUnwritable
 from consilium_core.logs import emit
 
-SILENCE = 60.0  # seconds in which a place that gave no answer is asked last
+SILENCE = 60.0  # seconds in which a place that did not answer is asked last
 PROBE, PROBE_BYTES = "file-" + 64 * "0", 1 << 20  # nobody knows a file with this hash
 _OTHER = Fault(Kind.WRONG, "other bytes")
 
@@ -57,7 +57,7 @@ class ContentStore:
             self._own = first
         else:
             self._own = None if cache is None else Folder(cache, made_when_needed=True)
-        self._asked = self._places if self._own in (first, None) else [self._own, *self._places]
+        self._sources = self._places if self._own in (first, None) else [self._own, *self._places]
         self._silent_until: dict[Folder | Mirror, float] = {}
         self.not_kept: StoreUnwritable | None = None  # why the last fetched artifact is not kept
 
@@ -104,7 +104,7 @@ class ContentStore:
             size = place.at_once or len(left)
             for start in range(0, len(left), max(size, 1)):
                 batch = left[start : start + size]
-                sound, faulty = self._ask(place, type_, batch)
+                sound, faulty = self._read(place, type_, batch)
                 found |= sound
                 if self._own is not None and place is not self._own and self._is_far(place):
                     self._keep({type_.name(digest): raw for digest, raw in sound.items()})
@@ -128,9 +128,9 @@ class ContentStore:
 
     def _in_order(self) -> list[Folder | Mirror]:
         now = time.monotonic()
-        return sorted(self._asked, key=lambda place: self._silent_until.get(place, now) > now)
+        return sorted(self._sources, key=lambda place: self._silent_until.get(place, now) > now)
 
-    def _ask(
+    def _read(
         self, place: Folder | Mirror, type_: ArtifactType, digests: Sequence[bytes]
     ) -> tuple[dict[bytes, bytes], dict[bytes, Fault]]:
         """The artifacts that a place gives, and for each other one the reason why not."""
