@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-PATIENCE = 5.0  # seconds
+TIMEOUT = 5.0  # seconds
 # Seconds: a SuperLink refuses a SuperNode (401, which ends it) whose clock is further off from its own
 # (flwr 1.41, `common.constant`).
 FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
@@ -35,31 +35,29 @@ def _address(text: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
-def why_unreachable(host: str, port: int, authority: Path | None, patience: float = PATIENCE) -> str | None:
+def why_unreachable(host: str, port: int, authority: Path | None, timeout: float = TIMEOUT) -> str | None:
     """None if the server answers with a certificate of `authority` (None: of one that the system trusts).
 
     The text is this module's own: texts of libraries and servers stay out of logs.
     """
-    return _why_not(host, port, authority, patience, lambda link: None)
+    return _why_not(host, port, authority, timeout, lambda link: None)
 
 
-def why_shut_out(host: str, port: int, authority: Path, patience: float = PATIENCE) -> str | None:
+def why_shut_out(host: str, port: int, authority: Path, timeout: float = TIMEOUT) -> str | None:
     """The reason why that SuperLink would refuse a SuperNode of this machine, if a check finds one."""
 
     def clock(link: ssl.SSLSocket) -> str | None:
         ahead = _seconds_ahead_of(host, link)
         if ahead is None or -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
             return None
-        than = "later" if ahead > 0 else "earlier"
-        return (
-            f"this machine's clock is {abs(ahead):.0f} s {than} than the server's: set it (`timedatectl set-ntp true`)"
-        )
+        where = "ahead of" if ahead > 0 else "behind"
+        return f"this machine's clock is {abs(ahead):.0f} s {where} the server's: set it (`timedatectl set-ntp true`)"
 
-    return _why_not(host, port, authority, patience, clock)
+    return _why_not(host, port, authority, timeout, clock)
 
 
 def _why_not(
-    host: str, port: int, authority: Path | None, patience: float, look: Callable[[ssl.SSLSocket], str | None]
+    host: str, port: int, authority: Path | None, timeout: float, check: Callable[[ssl.SSLSocket], str | None]
 ) -> str | None:
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -67,10 +65,10 @@ def _why_not(
         return f"the certificate {authority} of the authority cannot be read: join the task again with the right one"
     try:
         with (
-            socket.create_connection((host, port), patience) as plain,
+            socket.create_connection((host, port), timeout) as plain,
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
-            return look(link)
+            return check(link)
     except ssl.SSLCertVerificationError:
         return "its certificate is not from the named authority, or not for this host name: ask its operator for both"
     except ssl.SSLError:
@@ -80,7 +78,7 @@ def _why_not(
     except ConnectionRefusedError:
         return "nothing listens there: it may not have started yet, or the port is wrong"
     except TimeoutError:
-        return f"it does not answer within {patience:g} s: a firewall may block this machine"
+        return f"it does not answer within {timeout:g} s: a firewall may block this machine"
     except OSError as error:
         return f"it cannot be reached ({error.strerror or 'the connection broke off'}): check this machine's network"
 
