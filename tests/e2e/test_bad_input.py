@@ -301,7 +301,8 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
     command = [sys.executable, "-m", "consilium_cli.main", "server", "run", "--config", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.strip() == f"error (ConfigInvalid): the configuration {tmp_path / 'none.toml'} does not exist"
+    said = f"the configuration {tmp_path / 'none.toml'} does not exist; pass the right path"
+    assert done.stderr.strip() == f"error (ConfigInvalid): {said}"
 
 
 def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, node_folder: Path) -> None:
