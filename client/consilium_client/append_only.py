@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from consilium_chain.keystore import sync_folder
+from consilium_core.private_files import sync_folder
 from pydantic import BaseModel, ValidationError
 
 from consilium_client.errors import ClientError

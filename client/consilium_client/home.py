@@ -32,11 +32,11 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import read_settings
 from consilium_core.connectivity import Address
 from consilium_core.locks import alone, is_locked
+from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import parse_toml
 from pydantic import BaseModel, ConfigDict, Field
 

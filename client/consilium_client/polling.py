@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
+from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import TaskState
 from consilium_chain.rounds.machine import has_ended
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_zk.errors import ZkError
 
 from consilium_client.errors import ClientError
 
-ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # a round may fail with these, and leaves the node running
+ROUND_ERRORS = (ClientError, CoreError, ZkError, OSError)  # a round may fail with these, and leaves the node running
 
 
 def tell_failed(ledger: Ledger, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:

@@ -117,7 +117,7 @@ describe('a pool that grows', () => {
 })
 
 test('faults are told one by one', () => {
-  expect(faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
+  expect(faultsOf('the task file is invalid: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
     'data.label: Field required',
     'rounds.foo: Extra inputs',
   ])

@@ -11,8 +11,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
-from consilium_chain.artifacts.backends import Places
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
@@ -15,6 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
+from consilium_core.artifacts.backends import Places
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator

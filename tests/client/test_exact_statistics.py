@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.errors import KeystoreError
 from consilium_chain.tasks.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
@@ -15,6 +14,7 @@ from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ClientError
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
+from consilium_core.errors import KeystoreError
 from numpy.typing import NDArray
 from raised_faults import raises_fault
 

@@ -15,8 +15,6 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import KeystoreError
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
 from consilium_chain.ledger.roles import CommittedUpdate
@@ -32,8 +30,10 @@ from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.pending_updates import PendingUpdate
 from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
+from consilium_core.errors import KeystoreError
 from consilium_core.kinds import of_kind
 from consilium_core.logs import log_to
+from consilium_core.private_files import write_private_file
 from consilium_verify.report import Name, Result
 from consilium_verify.verification import verify_round
 from consilium_zk.kzg import commit

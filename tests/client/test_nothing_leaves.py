@@ -29,7 +29,7 @@ from chain_driver import GAS_MONEY, TOKENS, LocalChain
 from click.testing import Result
 from consilium_chain.artifacts.store import CHECK_BITS, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
 from consilium_chain.ledger.structs import Phase, Role, RoundState
@@ -53,6 +53,7 @@ from consilium_client.models import Vector
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_core.kinds import of_kind
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_server.aggregator.collection import Collection

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.errors import KeystoreError
-from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore
 from consilium_chain.ledger.structs import Phase, RoundState, SlashReason
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.transport_keys import TransportKey
@@ -26,6 +25,8 @@ from consilium_client.hospital.audit_log import (
     require_extends,
 )
 from consilium_client.voter.node import VoterNode
+from consilium_core.errors import KeystoreError
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import parse_blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, StoreMissing
+from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
 from consilium_chain.tasks.data_schemas import TableSchema
@@ -21,6 +21,7 @@ from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
 from consilium_client.models.metrics import WORTH, log_loss
 from consilium_client.voter.node import VoterNode, patience_is_over
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob
@@ -150,7 +151,7 @@ def test_a_canary_round_has_no_model_before_its_bits_are_open(tmp_path: Path) ->
     reader = record.reader()
     with pytest.raises(RecordIncomplete, match="round 4"):
         reader.base(5)
-    with pytest.raises(RecordIncomplete, match="not known yet"):
+    with pytest.raises(RecordIncomplete, match="canaries are still secret"):
         reader.sums.cohort_sum(4, 0, record.rounds[4])
 
 

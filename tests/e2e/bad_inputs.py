@@ -24,7 +24,7 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
@@ -36,6 +36,7 @@ from consilium_client.home import Approval, HospitalHome, VoterHome, running_alo
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.voter import registration
+from consilium_core.private_files import write_private_file
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
 from consilium_server.certificates import ensure_certificates

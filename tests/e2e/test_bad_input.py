@@ -19,12 +19,13 @@ from chain_driver import LocalChain
 from command_line import CommandLine
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
+from consilium_core.private_files import write_private_file
 from eth_account import Account
 from task_files import DATA
 
@@ -254,7 +255,7 @@ def test_voter_names_fault_of_its_other_files(consilium: CommandLine, node_folde
     run = judge(node_folder)
     book = Deployment.read(node_folder / "book.json")
     (node_folder / "book.json").write_text(json.dumps(vars(book) | {"chain_id": 1}))
-    refused(consilium(*run), ["address book is of chain 1", "pass the one that fits"])
+    refused(consilium(*run), ["address book is of chain 1", "pass the address book or the URL that matches"])
     (node_folder / "book.json").write_text("{")
     refused(consilium(*run), ["book.json is malformed"])
     (node_folder / "book.json").unlink()
@@ -292,7 +293,7 @@ def test_voter_names_address_book_of_a_chain_started_anew(consilium: CommandLine
     book = Deployment.read(node_folder / "book.json")
     replace(book, tasks="0x" + "77" * 20).write(node_folder / "book.json")
     result = consilium(*judge(node_folder))
-    refused(result, ["no contract at 0x7777", "started anew", "deploy again or pass the one that fits"])
+    refused(result, ["no contract at 0x7777", "started anew", "deploy again, or pass the right address book"])
 
 
 def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:
@@ -300,7 +301,8 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
     command = [sys.executable, "-m", "consilium_cli.main", "server", "run", "--config", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.strip() == f"error (ConfigInvalid): the configuration {tmp_path / 'none.toml'} does not exist"
+    said = f"the configuration {tmp_path / 'none.toml'} does not exist; pass the right path"
+    assert done.stderr.strip() == f"error (ConfigInvalid): {said}"
 
 
 def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, node_folder: Path) -> None:
@@ -310,7 +312,7 @@ def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, n
     file.write_text(file.read_text() + tomli_w.dumps({"sponsor": sponsor}))
     refused(consilium(*run), ["sponsor.crt", "No such file", "tls/ca.crt in its home"])
     (node_folder / "sponsor.crt").write_text("-----BEGIN")
-    refused(consilium(*run), ["sponsor.crt", "no certificate is in it"])
+    refused(consilium(*run), ["sponsor.crt", "it has no certificate"])
     change(node_folder, "https://127", "http://127", "hospital/node.toml")
     refused(consilium(*run), ["sponsor.url", "https://"])
 
@@ -323,7 +325,7 @@ def test_sponsor_names_what_it_cannot_start_with(consilium: CommandLine, node_fo
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        refused(consilium(*run), [f"port {port}, wanted for the sponsor, is in use"])
+        refused(consilium(*run), [f"port {port} for the sponsor is in use"])
     path.write_text(re.sub(r"task = \d+", "task = 999999", path.read_text()))
     refused(consilium(*run), ["TaskUnknown", "999999"])
     path.write_text(re.sub(r"port = \d+", "port = 0\ngas_per_hospital = 1", path.read_text()))

@@ -16,7 +16,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
@@ -27,6 +27,7 @@ from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_core.private_files import write_private_file
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
 from file_server import FileServer
@@ -195,7 +196,7 @@ def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
     done(world.join("--yes"))
     (file,) = (world.folder / "artifacts").glob("file-*")
     file.write_text(TASK.replace("logistic", "mlp"))
-    refused(world.say("run"), "hash to something else")
+    refused(world.say("run"), "does not have the hash in its name")
     file.write_text(TASK)
     approval = world.home / "tasks" / f"{world.task}.toml"
     approval.write_text(re.sub(r'spec_hash = ".{64}"', f'spec_hash = "{"0" * 64}"', approval.read_text()))

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from chain_driver import SHARED_WINDOWS, TOKENS, LocalChain, TaskDriver
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.rpc.connection import Connection
@@ -35,6 +35,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
+from consilium_core.private_files import write_private_file
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
 from consilium_operators.watching import EVENTS
 from consilium_verify.verification import verify_round

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
-from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.task_spec import TOKEN
@@ -19,6 +19,7 @@ from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import REFUSED
 from consilium_client.home import VoterHome
 from consilium_client.voter.node import VoterNode
+from consilium_core.private_files import write_private_file
 from consilium_zk.tickets import public_key
 from eth_utils.crypto import keccak
 from voter_driver import ROWS, TASK, FiledTask

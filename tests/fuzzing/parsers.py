@@ -21,18 +21,13 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from address_books import made_up_book
-from consilium_chain.artifacts.backends import parse_place
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import Record, Step, open_journal
 from consilium_chain.deploying.networks import SHIPPED, read_networks
 from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ConfigInvalid,
     DeployFailed,
     DeploymentInvalid,
-    KeystoreError,
     RelayFailed,
     SignedUpdateMalformed,
     SpecInvalid,
@@ -78,6 +73,8 @@ from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
 from consilium_client.voter.fingerprints import deviation, fingerprint
+from consilium_core.artifacts.backends import parse_place
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _parameters, read_model
@@ -103,6 +100,7 @@ from consilium_zk.disputes import (
     parse_statement,
 )
 from consilium_zk.drand import QUICKNET
+from consilium_zk.encoding import round_words
 from consilium_zk.errors import (
     AgreementUnproven,
     AnswerMalformed,
@@ -119,7 +117,7 @@ from consilium_zk.key_exchange import show_agreed, shown_point
 from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
 from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode
 from eth_account import Account
@@ -203,7 +201,9 @@ DEEP_TOML = (
 # --- zk -------------------------------------------------------------------------------------------------------------
 
 SECRETS = {index: bytes([index + 1]) * 32 for index in range(4)}
-COHORT = MaskedCohort({index: sealing_key(secret) for index, secret in SECRETS.items()}, context(1, bytes(20), 1, 1))
+COHORT = MaskedCohort(
+    {index: sealing_key(secret) for index, secret in SECRETS.items()}, round_words(1, bytes(20), 1, 1)
+)
 LAYOUT = LaneLayout(bits=9, total_weight=4)
 
 

@@ -60,7 +60,7 @@ def test_a_chain_that_ended_is_named_instead_of_waited_for() -> None:
             chain.node.stop()
             chain.treasury.connection.blocks.number()
 
-        with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*: start anew"):
+        with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*; start it anew"):
             tend(chain.node, turn)
 
 

@@ -155,7 +155,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         monkeypatch.setattr(internals, "PORT_PATIENCE", 0.5)
-        with pytest.raises(LocalNodeError, match="stop what listens there"):
+        with pytest.raises(LocalNodeError, match="stop the program that listens there"):
             SuperLink(tmp_path, taken.getsockname()[1])
 
 
@@ -221,7 +221,7 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
     poor, rich = local_chain.funded(), local_chain.funded()
     for balance in (0, 10**10):
         local_chain.rpc("anvil_setBalance", poor.address, hex(balance))
-        with pytest.raises(EtherMissing, match=f"{poor.address}, which has") as caught:
+        with pytest.raises(EtherMissing, match=f"{poor.address}: the account has") as caught:
             poor.token.transfer(rich.address, 1)
         assert caught.value.balance == balance
         assert isinstance(caught.value, TransactionRejected)

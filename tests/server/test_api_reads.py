@@ -297,7 +297,7 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     for one in task["participants"]:
         assert int(one["bond"]) == int(task["terms"][f"{one['role']}_bond"]) - int(one["slashed"])
     assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
-    assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
+    assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file is invalid")
 
 
 @pytest.mark.parametrize("name", ["x" * 10_000, "\\u202eliaf traeh", "\\u200b", " heart", "\\u001b[2J"])
@@ -310,7 +310,7 @@ def test_task_whose_name_is_none_is_served_without_one(empty: IndexedNetwork, na
         found = read(client, "/v1/tasks/1")
         checked = client.post("/v1/tasks/check", json={"text": file}).json()
     assert (task["name"], found["name"], found["spec"]) == (None, None, None)
-    assert found["spec_fault"].startswith("the task file does not hold: name: Value error, ")
+    assert found["spec_fault"].startswith("the task file is invalid: name: Value error, ")
     assert (checked["holds"], checked["problem"]) == (False, found["spec_fault"])
     assert len(found["spec_fault"]) < 600
     assert found["spec_fault"].isprintable()

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import free_port
 from consilium_core.logs import log_to
+from consilium_core.private_files import write_private_file
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, NOTICE, Certificates, ensure_certificates
 from consilium_server.errors import ServerError

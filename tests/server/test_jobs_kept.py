@@ -18,17 +18,13 @@ import tomli_w
 from api_wallet import Wallet
 from chain_driver import LocalChain, TaskDriver, task_params
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import (
-    ArtifactMissing,
-    ChainUnreachable,
-    ConfigInvalid,
-    StoreUnwritable,
-)
+from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import read_settings
 from consilium_cli.main import app
+from consilium_core.errors import ArtifactMissing, ConfigInvalid, StoreUnwritable
 from consilium_core.logs import log_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing

@@ -454,11 +454,11 @@ class Liar:
 @pytest.mark.parametrize(
     ("lie", "why"),
     [
-        (Liar.no_json, "its answer is no sponsor's"),
-        (Liar.other_fields, "its answer is no sponsor's"),
-        (Liar.nothing_sent, "names a transaction that is not there"),
-        (Liar.something_else, "names a transaction of something else"),
-        (Liar.anothers_batch, "names a transaction of something else"),
+        (Liar.no_json, "its answer is malformed"),
+        (Liar.other_fields, "its answer is malformed"),
+        (Liar.nothing_sent, "names a transaction that the chain lacks"),
+        (Liar.something_else, "names another transaction"),
+        (Liar.anothers_batch, "names another transaction"),
         (Liar.without_authorization, "left out this account's authorization"),
     ],
 )

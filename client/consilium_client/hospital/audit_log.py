@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.keystore import sync_folder
+from consilium_core.private_files import sync_folder
 from eth_account import Account
 from eth_account.messages import SignableMessage, encode_defunct
 from eth_account.signers.local import LocalAccount

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import name_of
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import members
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import Blob, add
 from consilium_zk.curve import Commitment
 from consilium_zk.disputes import (

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
+from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
 from consilium_chain.rpc.retry import retry_policy
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_zk.kzg import setup
 
@@ -170,7 +171,7 @@ class HospitalNode(Hooks):
         """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
         try:
             self.ledger.phases.tick(self.task.number)
-        except ChainError as error:
+        except CoreError as error:
             emit("tick-refused", error=name_of(error))
 
     def leave(self) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.errors import SignedUpdateMalformed
-from consilium_chain.keystore import write_private_file
 from consilium_chain.messages import signed_update_bytes
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import Blob, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import Malformed

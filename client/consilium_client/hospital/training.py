@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
-from consilium_chain.errors import KeystoreError, name_of
-from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.errors import name_of
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
+from consilium_core.private_files import read_private_file, write_private_file
 from consilium_zk.blobs import Blob
 from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import pack, packed

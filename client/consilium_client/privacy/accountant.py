@@ -14,10 +14,11 @@ from typing import Annotated
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing, name_of
+from consilium_chain.errors import SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field

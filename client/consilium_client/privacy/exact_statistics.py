@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Annotated
 
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, KeystoreError, SpecInvalid, StoreMissing
-from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, KeystoreError, StoreMissing
+from consilium_core.private_files import read_private_file, write_private_file
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly, OpenLines

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_core.private_files import write_private_file
 
 from consilium_client.config import HospitalSettings
 from consilium_client.relay.app import SOCKET_VARIABLE

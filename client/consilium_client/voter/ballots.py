@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
+from consilium_core.private_files import write_private_file
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
 

@@ -11,15 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
-from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ChainUnreachable,
-    RecordIncomplete,
-    Refused,
-    TransactionRejected,
-    name_of,
-)
+from consilium_chain.errors import ChainUnreachable, RecordIncomplete, Refused, TransactionRejected, name_of
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import (
@@ -33,6 +25,7 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.logs import emit
 from consilium_core.units import tokens
 from consilium_zk.errors import EvidenceMalformed

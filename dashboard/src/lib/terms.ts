@@ -56,7 +56,7 @@ export function taskParams(terms: Schemas['Terms'], specHash: Hash, aggregator: 
   }
 }
 
-const LIST = 'the task file does not hold: '
+const LIST = 'the task file is invalid: '
 
 /** The single faults in the problem of `POST /v1/tasks/check`, each with its field. The API has no list of them. */
 export function faultsOf(problem: string): string[] {

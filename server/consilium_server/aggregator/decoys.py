@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import Retreat
 from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import blinders
 from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment
 from consilium_zk.curve import to_eip2537

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from consilium_chain.errors import SignedUpdateMalformed
-from consilium_chain.keystore import write_private_file
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import ZkError

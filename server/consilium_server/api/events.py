@@ -19,9 +19,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from consilium_chain.errors import ChainError, name_of
+from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
@@ -231,7 +232,7 @@ class Broadcaster:
                     self._state.chain_terms = await run_in_threadpool(ledger.chain_terms)
                     terms_due = time.monotonic() + TERMS_EVERY
                 self._state.metrics.chain_head.set(head)
-            except ChainError as error:
+            except CoreError as error:
                 if self._state.chain_head is not None:
                     emit("chain-unreachable", error=name_of(error))
                 self._state.chain_head, self._state.chain_terms, connection = None, None, None

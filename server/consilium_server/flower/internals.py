@@ -20,10 +20,10 @@ from pathlib import Path
 
 import httpx
 from consilium_chain.errors import LocalNodeError
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import child_environment, require_free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_chain.transport_keys import pem_of
+from consilium_core.private_files import write_private_file
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message

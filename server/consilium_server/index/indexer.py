@@ -15,21 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ChainError,
-    ChainUnreachable,
-    Refused,
-    SpecInvalid,
-    StoreMissing,
-    name_of,
-)
+from consilium_chain.errors import ChainUnreachable, Refused, SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.rpc.blocks import Head
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
@@ -118,7 +110,7 @@ class Indexer:
                 if not store.has_spec(connection, digest):
                     store.add(connection, [Spec(digest, raw.decode())])
 
-    def _tell_missing(self, digest: bytes, error: ChainError) -> None:
+    def _tell_missing(self, digest: bytes, error: CoreError) -> None:
         if isinstance(error, SpecInvalid):
             self._invalid.add(digest)  # what has this hash will never be another file
         if digest not in self._told:

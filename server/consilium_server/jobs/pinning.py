@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from consilium_chain.artifacts.public_record import shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, StoreMissing
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
 from sqlalchemy import Connection, func, select
 
@@ -102,7 +102,7 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
     """Copies all readable artifacts to all writable mirrors; returns the number of artifacts. Raises the first error
     once the rest is copied: ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable.
     """
-    faults: list[ChainError] = []
+    faults: list[CoreError] = []
     files = list(named.files)
     for digest in named.evidence:
         try:
@@ -124,7 +124,7 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
 
 
 def _pin(
-    store: ArtifactStore, files: Sequence[bytes], blobs: Sequence[bytes], faults: list[ChainError], whole: bool = False
+    store: ArtifactStore, files: Sequence[bytes], blobs: Sequence[bytes], faults: list[CoreError], whole: bool = False
 ) -> int:
     """`whole`: raises where one of them cannot be read."""
     try:

@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consilium_chain.errors import ChainError, name_of
+from consilium_chain.errors import name_of
+from consilium_core.errors import CoreError
 from consilium_core.logs import about, emit
 from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
@@ -75,7 +76,7 @@ class Runner:
         began, failures = time.monotonic(), row.failures + 1
         try:
             ended = work(row)
-        except (ChainError, ServerError, ZkError) as error:
+        except (CoreError, ServerError, ZkError) as error:
             failure, trace = (name_of(error), str(error)), None
         except Exception as error:  # its words may hold anything: its kind, and where it came from, do not
             trace = traced(error)

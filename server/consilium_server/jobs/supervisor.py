@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from consilium_chain.errors import ConfigInvalid
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import child_environment
 from consilium_chain.settings import read_settings
+from consilium_core.errors import ConfigInvalid
 from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 
 from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
 from consilium_server.errors import ServerError

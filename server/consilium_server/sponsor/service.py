@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
-from consilium_chain.errors import ChainError, Refused
+from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.calls import NamedCall
@@ -21,6 +21,7 @@ from consilium_chain.rpc.local_node import require_free_port
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
 from consilium_chain.sponsoring.carrier import Carrier
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -147,7 +148,7 @@ def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     except Refused as error:
         emit("not-carried-out", account=batch.account, error=error.name)
         return _json(RefusedBatch(data=error.data), 409)
-    except ChainError as error:
+    except CoreError as error:
         emit("not-carried-out", account=batch.account, error=type(error).__name__)
         return PlainTextResponse(f"this sponsor cannot send anything now ({type(error).__name__})", 503)
     emit("carried-out", account=batch.account, calls=len(batch.calls), gas=receipt.gas_used)
