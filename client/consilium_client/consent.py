@@ -30,7 +30,7 @@ _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 def _address(text: str) -> str:
     if not is_hex_address(text):
-        raise ValueError(f"{text!r} is no account's address: 0x and 40 hexadecimal digits")
+        raise ValueError(f"{text!r} is not an account's address (0x and 40 hexadecimal digits)")
     return text.lower()
 
 
@@ -50,7 +50,7 @@ class Hours:
             return text
         found = _HOURS.fullmatch(text) if isinstance(text, str) else None
         if found is None:
-            raise ValueError('hours are written "19:00-07:00"')
+            raise ValueError('write hours as "19:00-07:00"')
         a, b, c, d = map(int, found.groups())
         return cls(datetime.time(a, b), datetime.time(c, d))
 
@@ -105,9 +105,9 @@ class TaskPolicy(BaseModel):
         """In words, one for each rule that the task does not keep; none where it may be joined."""
         found = []
         if self.operators != ANY and operator.lower() not in self.operators:
-            found.append(f"its operator {operator} is not among `operators`")
+            found.append(f"`operators` does not list its operator {operator}")
         if self.models != ANY and spec.model.name not in self.models:
-            found.append(f"the model {spec.model.name} is not among `models`")
+            found.append(f"`models` does not list its model {spec.model.name}")
         bond = getattr(spec.money, self.bond)
         if self.max_bond is not None and bond > self.max_bond:
             found.append(f"it locks {bond} tokens, above `max_bond` {self.max_bond}")
@@ -196,23 +196,23 @@ class Policy(TaskPolicy):
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
         found = super().objections(spec, operator)
         if self.columns != ANY and (forbidden := [name for name in spec.data.used if name not in self.columns]):
-            found.append(f"it uses {', '.join(forbidden)}, not among `columns`")
+            found.append(f"it uses {', '.join(forbidden)}, which `columns` does not list")
         if self.masked_only and not spec.update.masked:
-            found.append("its aggregator would see single updates, and `masked_only` is true")
+            found.append("its aggregator would see single updates, but `masked_only` is true")
         if self.max_rounds is not None and spec.rounds.rounds > self.max_rounds:
             found.append(f"it has {spec.rounds.rounds} rounds, above `max_rounds` {self.max_rounds}")
         if self.max_epsilon is not None and spec.privacy is None:
-            found.append(f"it is not private, so that it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
+            found.append(f"it is not private, so it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
         if spec.statistics == "exact" and not self.exact_statistics:
-            found.append("it wants exact statistics of this hospital's rows, and `exact_statistics` is false")
+            found.append("it needs exact statistics of this hospital's rows, but `exact_statistics` is false")
         if self.min_cohort is not None and spec.rounds.min_cohort_size < self.min_cohort:
             found.append(
                 f"its cohorts may have {spec.rounds.min_cohort_size} hospital(s), below `min_cohort` {self.min_cohort}"
             )
         if self.min_harm is not None and spec.judging.harmful_below > -self.min_harm:
             found.append(
-                f"it slashes cohorts that score below {spec.judging.harmful_below:g}, nearer to zero than `min_harm`"
-                f" {self.min_harm:g}"
+                f"it slashes cohorts that score below {spec.judging.harmful_below:g}, which is closer to zero"
+                f" than `min_harm` {self.min_harm:g}"
             )
         return found
 
@@ -243,7 +243,7 @@ class VoterPolicy(TaskPolicy):
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
         found = super().objections(spec, operator)
         if self.metrics != ANY and spec.judging.metric not in self.metrics:
-            found.append(f"the metric {spec.judging.metric} is not among `metrics`")
+            found.append(f"`metrics` does not list its metric {spec.judging.metric}")
         return found
 
 

@@ -229,7 +229,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         approval = self.approval(task)
         if approval.place != place:
             raise OwnersRefusal(
-                "ApprovalStale", task=task, why=f"is of {approval.place}, and this address book makes it {place}"
+                "ApprovalStale", task=task, why=f"you approved {approval.place}, but this address book makes it {place}"
             )
         own = {"data": approval.data, "mapping": approval.mapping}
         common = self.settings.model_dump(exclude={"transport_key", "policy"})

@@ -73,7 +73,7 @@ class PublicRecord:
         """
         published = self._ledger.record.canaries_set(self._task.number, round_)
         if published is None:
-            raise RecordIncomplete(f"what the canaries of round {round_} take back is not on this chain node")
+            raise RecordIncomplete(f"this chain node lacks the record of the canaries of round {round_}")
         expected = self.sums.retreat(round_).digest
         if published.retreat_digest != expected:
             raise MismatchError(

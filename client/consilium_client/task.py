@@ -29,5 +29,7 @@ def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
     raw = store.get_file(params.spec_hash)
     spec = parse_task_spec(raw)
     if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
-        raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; do not join, ask its operator")
+        raise SpecMismatch(
+            f"the terms of task {number} on chain differ from its file; do not join, and ask its operator"
+        )
     return JoinedTask(number, spec, params)

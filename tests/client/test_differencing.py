@@ -135,7 +135,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
 
     # A home that lost its list is told by the chain. Had it given the sums, they would show the patient's row.
     consortium.homes[0] = consortium.homes[0].model_copy(update={"statistics_ledger": tmp_path / "empty.jsonl"})
-    with raises_fault(ClientError, "StatisticsUnknown", match="does not have their rows"):
+    with raises_fault(ClientError, "StatisticsUnknown", match="does not list their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
     (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
     own = sums_of(grown.training.examples, spec.data)

@@ -117,8 +117,8 @@ REFUSED = {
     "unknown encoding": ("[file]\nencoding = 'utf-7'", ["file.encoding", "'utf-8', 'latin-1' or 'cp1252'"]),
     "delimiter is decimal": ("[file]\ndecimal = ','", ["delimiter and decimal are the same"]),
     "unknown column": ("[columns]\nweight = 'kg'", ["the task has no column weight"]),
-    "two to one": ("[columns]\nage = 'a'\nchol = 'a'", ["age and chol are one column of the file, a"]),
-    "two to one, one by its own name": ("[columns]\nage = 'chol'", ["age and chol are one column"]),
+    "two to one": ("[columns]\nage = 'a'\nchol = 'a'", ["age and chol use the same column of the file, a"]),
+    "two to one, one by its own name": ("[columns]\nage = 'chol'", ["age and chol use the same column"]),
     "position with header": ("[columns]\nage = 1", ["age needs the name of its column"]),
     "name without header": (
         "[file]\nheader = false\n[columns]\nage = 1\nchol = 2\npain = 3\nill = 'ill'",
@@ -141,7 +141,7 @@ REFUSED = {
     "scale of the label": ("[columns]\nill = { offset = 1 }", ["ill holds codes"]),
     "scale 0": ("[columns]\nage = { scale = 0 }", ["scale is 0"]),
     "scale infinite": ("[columns]\nage = { scale = inf }", ["columns.age"]),
-    "absent and more": ("[columns]\nage = { absent = true, column = 'a' }", ["leave out either"]),
+    "absent and more": ("[columns]\nage = { absent = true, column = 'a' }", ["remove absent, or all others"]),
     "absent label": ("[columns]\nill = { absent = true }", ["the label ill may not be absent"]),
 }
 

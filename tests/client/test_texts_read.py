@@ -231,8 +231,8 @@ def listed(*lines: str, **files: str) -> dict[str, str | bytes]:
 
 
 FOLDERS: dict[str, tuple[dict[str, str | bytes] | Callable[[Path], None], str, str]] = {
-    "nothing in it": ({}, "DataFileEmpty", "fill the folder"),
-    "no file of a class": (lambda folder: (folder / "ill").mkdir(), "DataFileEmpty", "fill the folder"),
+    "nothing in it": ({}, "DataFileEmpty", "put files into the folder"),
+    "no file of a class": (lambda folder: (folder / "ill").mkdir(), "DataFileEmpty", "put files into the folder"),
     "class unknown": ({"healthy/a.txt": "x", "healty/a.txt": "x"}, "ClassFolderUnknown", "f/healty"),
     "file beside": ({"ill/a.txt": "x", "notes.txt": "x"}, "FileUnexpected", "f/notes.txt"),
     "file of another kind": ({"ill/a.pdf": SECRET}, "FileUnexpected", "f/ill/a.pdf"),

@@ -85,7 +85,7 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     task = FiledTask(world.chain, world.folder)
     done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
     done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
-    refused(world.say("run"), "is no voter yet", "consilium voter register")
+    refused(world.say("run"), "is not a voter yet", "consilium voter register")
     refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
     refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
     assert not world.voter.staking.is_registered(world.voter.address, Role.VOTER)
@@ -169,7 +169,7 @@ def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     assert not (world.home / "node.toml").exists()
     done(world.init())
-    refused(world.init(), "is a home already", "--home")
+    refused(world.init(), "is already a home", "--home")
 
 
 def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:

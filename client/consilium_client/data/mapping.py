@@ -49,7 +49,7 @@ class FileFormat(Section):
     @model_validator(mode="after")
     def _unambiguous(self) -> FileFormat:
         if self.delimiter == self.decimal:
-            raise ValueError("delimiter and decimal are the same")
+            raise ValueError("delimiter and decimal are the same character; change one")
         return self
 
 
@@ -68,11 +68,11 @@ class ColumnMapping(Section):
     @model_validator(mode="after")
     def _one_meaning(self) -> ColumnMapping:
         if self.absent and self.model_fields_set != {"absent"}:
-            raise ValueError("absent, and more is said of it: leave out either")
+            raise ValueError("an absent column has no other settings: remove absent, or all others")
         if self.codes and (self.scale, self.offset) != (1.0, 0.0):
-            raise ValueError("codes give the task's own numbers: leave out scale and offset")
+            raise ValueError("codes already give the task's numbers: leave out scale and offset")
         if self.scale == 0.0:
-            raise ValueError("scale is 0, which makes all values one")
+            raise ValueError("scale is 0, so all values would be the same; write another scale")
         return self
 
 
@@ -110,7 +110,7 @@ class Mapping(Section):
         for source, count in Counter(source for _, source in sources if source is not None).items():
             if count > 1:
                 both = " and ".join(name for name, other in sources if other == source)
-                faults.append(f"{both} are one column of the file, {source}")
+                faults.append(f"{both} use the same column of the file, {source}")
         wanted, unwanted = ("name", int) if self.file.header else ("position", str)
         faults += [
             f"{name} needs the {wanted} of its column in the file, as the file has {'a' if self.file.header else 'no'}"
@@ -138,7 +138,7 @@ class Mapping(Section):
             faults.append(f"{column} holds codes: leave out scale and offset")
         numbers_of = {text: number for text, number in named.codes.items() if not isinstance(number, str)}
         if len(numbers_of) < len(named.codes):
-            faults.append(f"the codes of {column} give texts, where the task has numbers")
+            faults.append(f"the codes of {column} give texts, but the task has numbers")
         foreign = sorted({number for number in numbers_of.values() if known is not None and number not in known})
         if foreign:
             numbers = ", ".join(f"{number:g}" for number in foreign)
@@ -159,9 +159,9 @@ class Mapping(Section):
         codes, known = self.columns.get(schema.label, ColumnMapping()).codes, set(map(composed, schema.classes))
         foreign = [str(name) for name in codes.values() if composed(str(name)) not in known]
         if foreign:
-            faults.append(f"the codes of {schema.label} give {', '.join(foreign)}, which is no class of the task's")
+            faults.append(f"the codes of {schema.label} give {', '.join(foreign)}, which the task has no class for")
         if len(self.classes(schema)) < len(codes):
-            faults.append(f"two codes of {schema.label} are the same but for blanks or accents")
+            faults.append(f"two codes of {schema.label} differ only in blanks or in the encoding of accents")
         return faults
 
 

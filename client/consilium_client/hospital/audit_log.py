@@ -166,15 +166,15 @@ def parse_export(raw: bytes) -> Export:
     if (seal.count, seal.head) != (len(lines), head):
         raise AuditError(
             "AuditForged",
-            why=f"the signature is on {seal.count} entries with head {seal.head}, the file has {len(lines)}",
+            why=f"the signature covers {seal.count} entries with head {seal.head}, but the file has {len(lines)}",
         )
     message = _statement(seal.chain_id, seal.contract, seal.count, seal.head)
     try:
         signer = Account.recover_message(message, signature=seal.signature)
     except (BadSignature, ValueError) as error:
-        raise AuditError("AuditForged", why="the last line's signature is none") from error
+        raise AuditError("AuditForged", why="the signature in the last line is not valid") from error
     if signer != seal.hospital:
-        raise AuditError("AuditForged", why=f"the signature is not of {seal.hospital}, whose log this is said to be")
+        raise AuditError("AuditForged", why=f"the signature is not from {seal.hospital}, which the last line names")
     return Export(entries, seal)
 
 
@@ -182,11 +182,11 @@ def require_extends(newer: Export, older: Export) -> None:
     """Raises AuditRewritten where the newer export of a log does not begin with all of the older one's entries."""
     if newer.seal.hospital != older.seal.hospital:
         raise AuditError(
-            "AuditRewritten", why=f"it is of {newer.seal.hospital}, the older one of {older.seal.hospital}"
+            "AuditRewritten", why=f"it is from {newer.seal.hospital}, but the older one is from {older.seal.hospital}"
         )
     for number, entry in enumerate(older.entries):
         if number >= len(newer.entries) or newer.entries[number] != entry:
-            raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is not in it")
+            raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is missing or different")
 
 
 def export(raw: bytes, account: LocalAccount, chain_id: int, contract: str) -> bytes:
@@ -223,14 +223,14 @@ def _parsed(number: int, line: bytes) -> Entry:
     try:
         entry = _ENTRY.validate_json(line)
     except ValidationError as error:
-        raise AuditError("AuditMalformed", line=number, why="it is no entry of an audit log") from error
+        raise AuditError("AuditMalformed", line=number, why="it is not an entry of an audit log") from error
     _require_canonical(number, line, entry)
     return entry
 
 
 def _require_canonical(number: int, line: bytes, parsed: _Line) -> None:
     if parsed.line() != line:
-        raise AuditError("AuditMalformed", line=number, why="it is not written as this program writes it")
+        raise AuditError("AuditMalformed", line=number, why="this program writes it in another form")
 
 
 # Writing
@@ -291,7 +291,9 @@ class AuditLog:
         tail = _read(file, max(0, size - LONGEST_LINE))
         torn = tail[tail.rfind(b"\n") + 1 :]
         if len(torn) == LONGEST_LINE:
-            raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n") + 1, why="it is longer than any entry")
+            raise AuditError(
+                "AuditMalformed", line=_read(file, 0).count(b"\n") + 1, why="it is longer than an entry can be"
+            )
         if torn:
             os.ftruncate(file, size - len(torn))
             self._append(file, "recovered", {"bytes": len(torn), "sha256": digest(torn)})

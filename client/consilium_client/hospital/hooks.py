@@ -99,7 +99,9 @@ class Hooks:
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
             raise OwnersRefusal(
-                "ApprovalStale", task=self.task.number, why=f"has keccak256 {approved}, and the chain names {found}"
+                "ApprovalStale",
+                task=self.task.number,
+                why=f"you approved keccak256 {approved}, but the chain names {found}",
             )
         policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.tasks.state(self.task.number).operator)

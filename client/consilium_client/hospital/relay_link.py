@@ -160,4 +160,4 @@ class RelayLink:
             return str(error)
         if context.ledger.record.transport_keys(context.task.number).get(context.membership.index, own) == own:
             return None
-        return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"
+        return f"{path} is not the node key that this hospital announced when it joined; restore it from a backup"

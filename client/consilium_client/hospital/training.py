@@ -72,7 +72,9 @@ def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, 
     try:
         salt = bytes.fromhex(read_private_file(path))
     except ValueError:  # which would quote it
-        raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
+        raise KeystoreError(
+            f"{path} must contain {2 * LEAST_SALT} hexadecimal digits; restore it from a backup"
+        ) from None
     kept, out = split(examples, settings.held_out, salt)
     if kept.rows == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)

@@ -103,7 +103,7 @@ class ExactStatisticsRecord:
             key = b""
         if len(key) != KEY_BYTES:
             raise KeystoreError(
-                f"{self._key_file} is not the {2 * KEY_BYTES} hexadecimal digits that were written: restore it"
+                f"{self._key_file} must contain {2 * KEY_BYTES} hexadecimal digits; restore it from a backup"
             )
         return key
 

@@ -47,7 +47,7 @@ class RoundRequest:
             raise FrameError("FrameMalformed", why=f"a request has {_REQUEST.size} bytes, not {len(raw)}")
         contract, task, round_, part = _REQUEST.unpack(raw)
         if part not in set(Part):
-            raise FrameError("FrameMalformed", why=f"a hospital has no part {part} in a round")
+            raise FrameError("FrameMalformed", why=f"{part} is not a part of a round")
         return cls(contract, task, round_, Part(part))
 
 
@@ -83,7 +83,9 @@ def send_reply(connection: socket.socket, reply: RoundReply) -> None:
 def receive_reply(connection: socket.socket) -> RoundReply:
     code, length, count = _REPLY.unpack(_receive(connection, _REPLY.size))
     if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_BODY:
-        raise FrameError("FrameMalformed", why=f"reply code {code} with {count} blobs and a body of {length} bytes")
+        raise FrameError(
+            "FrameMalformed", why=f"a reply cannot have code {code}, {count} blobs and a body of {length} bytes"
+        )
     body = _receive(connection, length)
     return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], body)
 
@@ -93,6 +95,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     while len(received) < size:
         part = connection.recv(min(size - len(received), 1 << 20))
         if not part:
-            raise FrameError("FrameMalformed", why=f"the peer closed after {len(received)} of {size} bytes")
+            raise FrameError("FrameMalformed", why=f"the connection was closed after {len(received)} of {size} bytes")
         received += part
     return bytes(received)

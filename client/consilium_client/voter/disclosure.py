@@ -27,7 +27,7 @@ def _from_hex(shown: object) -> object:
 
 def _address(text: str) -> str:
     if not is_checksum_address(text):
-        raise ValueError("it is no address with its checksum")
+        raise ValueError("this is not an address with a checksum (EIP-55)")
     return text
 
 
@@ -72,10 +72,10 @@ class Opening(_Part):
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise ClientError(
-                "OpeningMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
+                "OpeningMalformed", path=path, why=f"the file cannot be read: {error.strerror or type(error).__name__}"
             ) from error
         if len(raw) > MOST_BYTES:
-            raise ClientError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
+            raise ClientError("OpeningMalformed", path=path, why=f"the file has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:

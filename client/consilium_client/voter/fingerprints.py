@@ -66,7 +66,9 @@ def worst_deviation(shown: bytes, made: Sequence[NDArray[np.float64]]) -> float:
     """The largest deviation of a batch's fingerprints by several models, in order. Raises FingerprintMalformed."""
     size, left = divmod(len(shown), len(made))
     if left:
-        raise FingerprintError("FingerprintMalformed", why=f"its {len(shown)} bytes are not of {len(made)} models")
+        raise FingerprintError(
+            "FingerprintMalformed", why=f"{len(shown)} bytes cannot be divided among {len(made)} models"
+        )
     parts = (shown[number * size : (number + 1) * size] for number in range(len(made)))
     return max(deviation(part, activations) for part, activations in zip(parts, made, strict=True))
 
@@ -80,10 +82,10 @@ def _parsed(shown: bytes, activations: int) -> NDArray[np.void]:
     count = values_of(activations)
     if len(shown) != count * _VALUE.itemsize:
         raise FingerprintError(
-            "FingerprintMalformed", why=f"it has {len(shown)} bytes; of {activations} activations it has {count * 8}"
+            "FingerprintMalformed", why=f"it has {len(shown)} bytes, but {activations} activations need {count * 8}"
         )
     values = np.frombuffer(shown, _VALUE)
     indices = values["index"].astype(np.int64)
     if indices[-1] >= activations or np.any(np.diff(indices) <= 0):
-        raise FingerprintError("FingerprintMalformed", why=f"its indices are not ascending and below {activations}")
+        raise FingerprintError("FingerprintMalformed", why=f"its indices must ascend and stay below {activations}")
     return values

@@ -175,8 +175,6 @@ class Voter:
         """Raises NotRegistered."""
         address = self.ledger.address
         if not self.ledger.staking.is_registered(address, Role.VOTER):
-            raise ConsentError("NotRegistered", account=address, why="is no voter yet")
+            raise ConsentError("NotRegistered", account=address, why="is not a voter yet")
         if not has_key(self.ledger):
-            raise ConsentError(
-                "NotRegistered", account=address, why="has no voter's key registered, or another than this home's"
-            )
+            raise ConsentError("NotRegistered", account=address, why="has not registered the voter key of this home")

@@ -150,7 +150,9 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
         with zipfile.ZipFile(file) as archive:
             if sorted(archive.namelist()) != [f"{IMAGES}.npy", f"{LABELS}.npy"]:
                 raise DataError(
-                    "ArraysWrong", path=path, why=f"its arrays are not {IMAGES} and {LABELS}, and nothing else"
+                    "ArraysWrong",
+                    path=path,
+                    why=f"the archive must contain the arrays {IMAGES} and {LABELS}, and no others",
                 )
             images = _array(archive, path, IMAGES, schema)
             labels = _array(archive, path, LABELS, schema)
@@ -158,12 +160,12 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
         pass
     else:
         return _of_arrays(images, labels, path, schema)
-    raise DataError("ArraysWrong", path=path, why="it is damaged, cut off or encrypted")
+    raise DataError("ArraysWrong", path=path, why="the archive is damaged, cut off or encrypted")
 
 
 def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Path, schema: ImageSchema) -> RawImages:
     if len(images) != len(labels):
-        raise DataError("ArraysWrong", path=path, why=f"there are {len(images)} images and {len(labels)} labels")
+        raise DataError("ArraysWrong", path=path, why=f"the archive has {len(images)} images, but {len(labels)} labels")
     wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
     if len(wrong):
         raise CellError("LabelOutOfSchema", path=path, row=int(wrong[0]) + 1, column=LABELS, counted="row")
@@ -183,11 +185,11 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema)
         shape, _, kind = read_header(member)
     if name == LABELS:
         if len(shape) != 1 or kind.kind not in "iu":
-            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         at_most = MOST_ROWS
     else:
         if kind != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape[1:]:
-            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         if math.prod(shape[1:3]) > MOST_PIXELS:
             raise ExampleError("ImageTooLarge", path=path, at=name)
         at_most = min(most_images(schema), MOST_BYTES // math.prod(shape[1:]))

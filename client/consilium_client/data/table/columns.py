@@ -44,7 +44,7 @@ def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
     if mapping and not mapping.file.header:
         raise DataError(
             "MappingInvalid",
-            why=f"{path} is Parquet, which names its columns; leave header = false out of the mapping, and name them",
+            why=f"{path} is Parquet, so its columns have names; remove header = false from the mapping, and use them",
         )
     return ParquetRows(file, path)
 

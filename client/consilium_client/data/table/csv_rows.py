@@ -127,7 +127,7 @@ def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple
         if too_long or (ended and "unexpected end" in fault):
             raise DataError("QuoteNotClosed", path=path, line=begins)
         raise DataError(
-            "DataFileMalformed", path=path, why="a quotation mark stands where it may not", line=reader.line_num
+            "DataFileMalformed", path=path, why="a quotation mark is in the wrong place", line=reader.line_num
         )
 
 
