@@ -27,7 +27,7 @@ error of `float`, which quotes its input.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from consilium_core.faults import FaultError
 from consilium_core.units import ether, tokens
@@ -134,10 +134,10 @@ class DataError(ClientError):
 
 
 class CellError(DataError):
-    """`row`: its line in a CSV file, its row in Parquet (`counted` says which). `called`: as `in_file` has it."""
+    """`at`: the cell's place in words (`Source.place`); `row` and `column`: the same for programs."""
 
     MESSAGES = _each(
-        "{path}, {counted} {row}, column {column}{called}: ",
+        "{path}, {at}: ",
         {
             "ValueNotNumeric": "the cell is not a number; write a number with a decimal point, or leave the cell empty"
             " if the value is missing. If the column has codes, or texts that mean missing, list them in a mapping",
@@ -158,15 +158,12 @@ class CellError(DataError):
         },
     )
 
-    def __init__(self, name: str, /, **values: Any) -> None:
-        super().__init__(name, **({"counted": "line", "called": ""} | values))
-
 
 class FolderError(DataError):
-    """`file`: the file or folder at fault. `listed`: where labels.csv names it, if it does."""
+    """`file`: the file or folder at fault, with its line in labels.csv if that names it."""
 
     MESSAGES = _each(
-        "{file}{listed}: ",
+        "{file}: ",
         {
             "ClassFolderUnknown": "the folder's name is not one of the task's classes; make one folder for each class,"
             " with the class's name and its examples, or list the files in a labels.csv",
@@ -181,9 +178,6 @@ class FolderError(DataError):
             " folder",
         },
     )
-
-    def __init__(self, name: str, /, **values: Any) -> None:
-        super().__init__(name, **({"listed": ""} | values))
 
 
 class ExampleError(DataError):

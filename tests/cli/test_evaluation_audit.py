@@ -17,7 +17,6 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_cli.main import app
-from consilium_client.data.table.reader import read_table
 from consilium_client.errors import BallotError, ClientError, NodeError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
@@ -30,6 +29,7 @@ from consilium_core.kinds import of_kind
 from consilium_zk.evaluation import BATCH_ROWS, FINGERPRINT_TAG, OPENINGS, ballot_salt, batch_leaves, leaf_salt
 from consilium_zk.merkle import path_of
 from evaluation_driver import EvaluatedTask, LazyNode, LyingNode, write_rows
+from examples_read import read_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raised_faults import raises_fault

@@ -15,16 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_client.data.examples import MOST_ROWS
 from consilium_client.data.image import MOST_PIXELS
-from consilium_client.data.image.reader import (
-    MOST_BYTES,
-    ImageSet,
-    most_images,
-    read_images,
-    read_raw_images,
-)
-from consilium_client.data.table.reader import MOST_ROWS
+from consilium_client.data.image.reader import MOST_BYTES, ImageSet, most_images, read_raw_images
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError, ExampleError, FolderError
+from examples_read import read_images
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -395,7 +391,7 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
         read_images(tmp_path / "none", GREY)
     folder = write_folder(tmp_path / "f", {"ill/a.png": saved(SHADES)})
     with raises_fault(DataError, "OneClassOnly") as caught:
-        read_images(folder, GREY, allow_one_class=False)
+        read_examples(folder, GREY, allow_one_class=False)
     assert caught.value.values["present"] == 1
 
 

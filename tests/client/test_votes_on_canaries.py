@@ -15,7 +15,7 @@ from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase,
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import Metric
 from consilium_client.data.standardise import Standardiser, sums_of
-from consilium_client.data.table.reader import Table, read_table
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
@@ -27,6 +27,7 @@ from consilium_zk.blobs import Blob
 from consilium_zk.canaries import STRENGTH, is_turned
 from consilium_zk.packing import pack, unpack
 from consilium_zk.quantise import Quantiser
+from examples_read import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray

@@ -54,10 +54,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
 from consilium_client.data.folders import labelled_files
-from consilium_client.data.image.reader import read_images
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.table.reader import read_table
-from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     AuditError,
     BallotError,
@@ -123,6 +120,7 @@ from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmas
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode
 from eth_account import Account
+from examples_read import read_images, read_table, read_texts
 from hypothesis import strategies as st
 from model_driver import written as written_model
 from PIL import Image

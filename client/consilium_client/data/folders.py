@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from consilium_client.data.examples import Source
 from consilium_client.data.mapping import FileFormat, composed
 from consilium_client.data.table.columns import positions
 from consilium_client.data.table.csv_rows import CsvRows
-from consilium_client.errors import CellError, DataError, FolderError
+from consilium_client.errors import DataError, FolderError
 
 LIST = "labels.csv"
 
@@ -82,16 +83,16 @@ def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
         rows = CsvRows(file, folder / LIST, FileFormat())
         at = positions(rows, folder / LIST, {"file": "file", "label": "label"}, strict=True)
         for line, (written, label) in rows.cells(list(at.values())):
-            listed = f" ({LIST}, line {line})"
+            where = f"{folder / written} ({LIST}, line {line})"
             name = composed(PurePosixPath(written).as_posix())
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
-                raise FolderError("LeadsOutside", file=folder / written, listed=listed)
+                raise FolderError("LeadsOutside", file=where)
             if name not in there or name == LIST:
-                raise FolderError("ListedFileMissing", file=folder / written, listed=listed)
+                raise FolderError("ListedFileMissing", file=where)
             if name in files:
-                raise FolderError("ListedTwice", file=folder / written, listed=listed)
+                raise FolderError("ListedTwice", file=where)
             if composed(label) not in numbers:
-                raise CellError("LabelUnknown", path=folder / LIST, row=line, column="label")
+                raise Source(folder / LIST, "CSV").cell_error("LabelUnknown", line, "label")
             files[name] = LabelledFile(there[name], name, numbers[composed(label)])
     return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(there) - len(files) - 1)
 

@@ -15,7 +15,7 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.data.examples import Examples, Refusal, Row, require_classes
-from consilium_client.data.preview import Profile
+from consilium_client.data.profile import Profile
 
 KINDS = {"table": "table", "text": "text", "images": "image"}  # a schema's kind: its folder here, imported when needed
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping as Mapped
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
+from consilium_client.data.examples import MOST_ROWS, Source
 from consilium_client.data.mapping import FileFormat, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, shortened
 
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
+FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
 
 
 class Rows(Protocol):
@@ -28,13 +30,35 @@ class Rows(Protocol):
     def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, Sequence[Cell]]]: ...
 
 
-def counted(rows: Rows) -> Literal["line", "row"]:
-    """The unit of the numbers of `cells`."""
-    return "line" if rows.kind == "CSV" else "row"
+class Columns:
+    """The task's columns in an opened file; iterating gives each row's number and its cells of these, in `at`'s order.
+
+    `at`: by column of the schema, where its column in the file is, from 0; without those that the file lacks.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
+        """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema."""
+        self._rows = rows = _opened(file, path, mapping)
+        wanted = {name: mapping.source(name) if mapping else name for name in used}
+        there = {name: source for name, source in wanted.items() if source is not None}
+        self.at = positions(rows, path, there, strict=mapping is None)
+        aside = [position for position in range(rows.width) if position not in self.at.values()]
+        names = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
+        aside_names = tuple(rows.names[position] for position in aside) if rows.names else ()
+        self.source = Source(path, rows.kind, names, len(aside), aside_names)
+
+    def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
+        """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
+        count = 0
+        for count, row in enumerate(self._rows.cells(list(self.at.values())), 1):
+            if count > MOST_ROWS:
+                raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
+            yield row
+        if count == 0:
+            raise DataError("DataFileEmpty", path=self.source.path)
 
 
-def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
-    """Raises DataFileMalformed, DataFileEmpty, ParquetUnreadable, MappingInvalid."""
+def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
     start = file.read(4)
     file.seek(0)
     if start not in PARQUET:
@@ -58,7 +82,7 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
         at = {name: position - 1 for name, position in wanted.items() if isinstance(position, int)}
         missing = [f"column {position + 1}" for position in at.values() if position >= rows.width]
         if missing:
-            raise _wrong(path, missing, [], [])
+            raise _wrong(path, missing=missing)
         return at
     counts = Counter(rows.names)
     expected = [str(source) for source in wanted.values()]
@@ -69,17 +93,10 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
         # Without a header line the first row would be quoted as "unexpected columns": a patient in a log.
         raise DataError("HeaderMissing", path=path, line=1)
     if missing or unexpected or duplicate:
-        raise _wrong(path, missing, unexpected, duplicate)
+        raise _wrong(path, missing=missing, unexpected=unexpected, duplicate=duplicate)
     return {name: rows.names.index(str(source)) for name, source in wanted.items()}
 
 
-def _wrong(path: Path, missing: Sequence[str], unexpected: Sequence[str], duplicate: Sequence[str]) -> DataError:
-    kinds = {"missing": tuple(missing), "unexpected": tuple(unexpected), "duplicate": tuple(duplicate)}
-    told = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
-    faults = "; ".join(f"{told[kind]}: {shortened(names)}" for kind, names in kinds.items() if names)
-    return DataError("ColumnsWrong", path=path, faults=faults, **kinds)
-
-
-def called(sources: Mapped[str, str | int | None]) -> dict[str, str | None]:
-    """Each column's name in the file, for people."""
-    return {name: f"column {at}" if isinstance(at, int) else at for name, at in sources.items()}
+def _wrong(path: Path, **kinds: Sequence[str]) -> DataError:
+    faults = [f"{FAULTS[kind]}: {shortened(names)}" for kind, names in kinds.items() if names]
+    return DataError("ColumnsWrong", path=path, faults="; ".join(faults), **{k: tuple(v) for k, v in kinds.items()})

@@ -1,18 +1,91 @@
-"""Texts, as one of the kinds of examples."""
+"""Texts, as one of the kinds of examples. Their profile: how long they are, and their possible faults."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 from consilium_chain.tasks.data_schemas import TextSchema
+from consilium_chain.tasks.model_specs import LoraSpec
 from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.text.profile import TextProfile, profile_texts
+from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
 from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, text_of
+
+FEW = 2  # words
+# What is left of letters that a program could not read, and what those of UTF-8 are when read as Latin-1 or cp1252.
+_SECOND = "".join(bytes(range(0x80, 0xC0)).decode(encoding, "ignore") for encoding in ("latin-1", "cp1252"))
+_BROKEN = re.compile(f"\ufffd|[ÂÃ][{re.escape(_SECOND)}]|â€")
+
+
+class Concern(StrEnum):
+    """Possible faults of texts that can be read, in words that say what to look at."""
+
+    CUT = (
+        "texts with more words than the model reads tokens (a word is one or more), so that it never sees their end:"
+        " see that what counts comes first, or ask the operator for a higher max_tokens"
+    )
+    FEW_WORDS = (
+        "texts of one or two words: check that these are the texts, and not codes or numbers that stand for them"
+    )
+    BROKEN_LETTERS = (
+        "texts with letters that were broken on the way (\ufffd, Ã¼): export them anew as UTF-8, or say encoding in a"
+        " mapping"
+    )
+    DUPLICATES = "texts that repeat an earlier one: check that the export lists each once, and leaves out templates"
+    CONTRADICTING = "texts that repeat an earlier one under another label: look at which label is right"
+    ONE_CLASS = ONE_CLASS
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths of n texts, in one unit."""
+
+    shortest: int = field(repr=False)
+    median: float = field(repr=False)
+    longest: int = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TextProfile(Profile):
+    """`tokens`: how many the task's model reads of a text at most; None where that is no matter of the task's."""
+
+    words: Lengths
+    characters: Lengths
+    tokens: int | None
+
+
+def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
+    """The profile of texts that were read with the task's schema."""
+    schema, texts = of_kind(TextSchema, spec.data), raw.texts
+    words = [len(text.split()) for text in texts.texts]
+    tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
+    classes = classes_of(texts.labels, schema)
+    repeated, contradicting = repeats(texts.texts, texts.labels)
+    counts: dict[StrEnum, int] = {
+        Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
+        Concern.FEW_WORDS: sum(count <= FEW for count in words),
+        Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
+        Concern.DUPLICATES: repeated,
+        Concern.CONTRADICTING: contradicting,
+        Concern.ONE_CLASS: texts.rows if texts.rows in dict(classes).values() else 0,
+    }
+    findings = findings_of(counts, texts.rows)
+    characters = _lengths([len(text) for text in texts.texts])
+    statistics = statistics_of(texts, spec)
+    return TextProfile(raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens)
+
+
+def _lengths(lengths: list[int]) -> Lengths:
+    return Lengths(min(lengths), float(np.median(lengths)), max(lengths))
 
 
 class TextKind(Kind[RawTexts, TextSchema]):
@@ -26,12 +99,10 @@ class TextKind(Kind[RawTexts, TextSchema]):
         return profile_texts(raw, spec)
 
     def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal) -> TextSet:
-        texts = []
         for at, row in enumerate(rows, 1):
-            value, where = row[schema.text], f"row {at}, column {schema.text}"
-            if not isinstance(value, str):
-                raise refusal(f"{where}: the value is no text")
-            texts.append(text_of(value, REQUEST, where, at))
+            if not isinstance(row[schema.text], str):
+                raise refusal(f"{REQUEST.place(at, schema.text)}: the value is not a text")
+        texts = (text_of(row[schema.text], REQUEST, at, schema.text) for at, row in enumerate(rows, 1))
         return TextSet(tuple(texts), unlabelled(rows))
 
 
