@@ -28,7 +28,7 @@ import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.deploying.address_book import Deployment
@@ -37,8 +37,8 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import read_settings
 from consilium_core.connectivity import Address
 from consilium_core.locks import alone, is_locked
-from consilium_core.typed_toml import parse_toml
-from pydantic import BaseModel, ConfigDict, Field
+from consilium_core.typed_toml import Section, parse_toml
+from pydantic import Field
 
 from consilium_client.config import (
     FlowerSettings,
@@ -58,19 +58,15 @@ SALT_FILE = "split.salt"  # of a hospital that keeps rows from training (`split`
 LOCK_FILE = "lock"
 
 
-class Approval(BaseModel):
+class Approval(Section):
     """That this hospital's owner has said yes to a task file, and where that task's aggregator is reached."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    place: Annotated[str, Field(description="chain, contract and number of the task")]
-    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")]
+    place: str = Field(description="chain, contract and number of the task")
+    spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
-    superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
-    data: Annotated[Path | None, Field(description="a table for this task; without, the home's")] = None
-    mapping: Annotated[Path | None, Field(description="how its columns become the schema's; without, the home's")] = (
-        None
-    )
+    superlink: Address = Field(description="host:port of the aggregator's SuperLink")
+    data: Path | None = Field(default=None, description="a table for this task; without, the home's")
+    mapping: Path | None = Field(default=None, description="how its columns become the schema's; without, the home's")
 
     def written(self) -> dict[str, Any]:
         """As TOML has it, which knows no paths."""
@@ -259,10 +255,8 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self.folder / "tasks" / f"{task}.ca.crt"
 
 
-class OwnTable(BaseModel):
+class OwnTable(Section):
     """That a voter judges one task on another table than the home's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: Path
     mapping: Path | None = None
