@@ -8,7 +8,7 @@ each class. docs/models.md says how to add a family.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -39,10 +39,11 @@ class Evaluation:
 
 
 class Model(ABC):
-    """One family with a task's arguments. `input_shape`: of one example's row of inputs. `threads`: with how many torch
-    computes: small models only lose to threads, and one thread adds in one order. `rounding`: by how much a mean loss
-    may differ between two machines, in millionths."""
+    """One family with a task's arguments. `parameters`: their number, p. `input_shape`: of one example's row of inputs.
+    `threads`: torch's number of threads; small models only lose to threads, and one thread adds in one order.
+    `rounding`: the largest difference of a mean loss between two machines, in millionths."""
 
+    parameters: int
     input_shape: tuple[int, ...]
     threads = 1
     rounding = 1
@@ -68,6 +69,14 @@ class Model(ABC):
         """(batch of inputs) -> logits (n, outputs). Its trainable parameters, in their order, are a copy of
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
 
+    def require(self, parameters: Vector, inputs: Inputs | None = None) -> None:
+        """Raises ShapeMismatch, and UpdateNotFinite unless all parameters are finite."""
+        if parameters.shape != (self.parameters,):
+            raise ModelError("ShapeMismatch", what="parameters", expected=(self.parameters,), found=parameters.shape)
+        require_finite("parameters", parameters)
+        if inputs is not None and inputs.shape[1:] != self.input_shape:
+            raise ModelError("ShapeMismatch", what="inputs", expected=("n", *self.input_shape), found=inputs.shape)
+
     def loss(self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
         """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
         from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
@@ -92,17 +101,16 @@ def model_of(spec: TaskSpec) -> Model:
     return model
 
 
-def require_inputs(model: Model, inputs: Inputs) -> None:
-    """Raises ShapeMismatch."""
-    if inputs.shape[1:] != model.input_shape:
-        raise ModelError("ShapeMismatch", what="inputs", expected=("n", *model.input_shape), found=inputs.shape)
+def he_normal(seed: int, layers: Iterable[tuple[int, int]]) -> Vector:
+    """Each layer's weights of deviation sqrt(2 / inputs) (He), then its zero biases. Layers are (inputs, outputs).
 
-
-def require_parameters(expected: int, parameters: Vector) -> None:
-    """Raises ShapeMismatch, UpdateNotFinite unless there are as many as expected, and all finite."""
-    if parameters.shape != (expected,):
-        raise ModelError("ShapeMismatch", what="parameters", expected=(expected,), found=parameters.shape)
-    require_finite("parameters", parameters)
+    By numpy's PCG64: torch's own generator is one per process, and other draws from it would move the start.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    parts = []
+    for inputs, outputs in layers:
+        parts += [generator.standard_normal(inputs * outputs) * np.sqrt(2.0 / inputs), np.zeros(outputs)]
+    return np.concatenate(parts).astype(np.float32)
 
 
 def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> None:

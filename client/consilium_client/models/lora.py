@@ -23,16 +23,8 @@ from torch import nn
 from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
-from consilium_client.models import (
-    Evaluation,
-    Inputs,
-    Model,
-    Vector,
-    probabilities_of,
-    require_inputs,
-    require_parameters,
-)
-from consilium_client.models.torch_parameters import load
+from consilium_client.models import Evaluation, Inputs, Model, Vector
+from consilium_client.models.torch_parameters import evaluated, load
 
 EVALUATED_AT_ONCE = 64  # texts
 ADAPTED = ("query", "value")
@@ -63,7 +55,7 @@ class Lora(Model):
 
     def __init__(self, spec: LoraSpec, data: DataSchema) -> None:
         self._spec, self._data = spec, data
-        self._parameters = spec.parameters(data)
+        self.parameters = spec.parameters(data)
         self.input_shape: tuple[int, ...] = (spec.max_tokens,)
 
     def require_installed(self) -> None:
@@ -97,20 +89,12 @@ class Lora(Model):
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """In single precision, for time: the scores of two machines may differ by a few millionths."""
-        require_inputs(self, inputs)
+        self.require(parameters, inputs)
         module = self.module(parameters).eval()
-        torch.set_num_threads(self.threads)
-        with torch.no_grad():
-            parts = [
-                module.pooled(torch.from_numpy(inputs[start : start + EVALUATED_AT_ONCE]))
-                for start in range(0, len(inputs), EVALUATED_AT_ONCE)
-            ]
-            activations = torch.cat(parts)
-            logits = module.last(activations)
-        return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
+        return evaluated(module.pooled, module.last, inputs, EVALUATED_AT_ONCE, self.threads)
 
     def module(self, parameters: Vector) -> _Classifier:
-        require_parameters(self._parameters, parameters)
+        self.require(parameters)
         module = _Classifier(_encoder(self._folder, self._spec), ENCODERS[self._spec.encoder].width, self._data.outputs)
         load(module, parameters)
         return module

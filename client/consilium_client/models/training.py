@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
-from consilium_client.models import Inputs, Model, Vector, model_of, require_finite, require_inputs
+from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
 
 # Steps done, of how many, and the mean loss of the last one's rows, in nats; NaN where it had none.
@@ -71,7 +71,7 @@ def prepare(
     if len(inputs) == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)
     model = model_of(spec)
-    require_inputs(model, inputs)
+    model.require(base, inputs)
     torch.set_num_threads(model.threads)
     rows, targets = torch.from_numpy(inputs).to(device), torch.from_numpy(labels).to(device)
     return model, model.module(base).to(device), rows, targets
