@@ -1,7 +1,7 @@
-"""A disclosure: a voter shows an auditor who holds its rows its evaluation of the batches that chance drew.
+"""A disclosure: a voter shows its evaluation of randomly drawn batches to an auditor who holds its rows.
 
-It is as confidential as the rows: models are public, and a model's activations on a batch tell much of its rows. It
-goes to the auditor and nowhere else.
+It is as confidential as the rows, because the models are public, and a model's activations say much about its rows.
+Only the auditor may get it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,12 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_zk.evaluation import FINGERPRINT_TAG, batch_leaves, draw_seed, drawn, leaf_salt
 from consilium_zk.merkle import path_of
 from eth_utils.address import is_checksum_address
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from consilium_client.errors import ClientError, NodeError
-from consilium_client.voter.ballots import Ballot
+from consilium_client.voter.ballots import Ballot, Bytes
 
 MOST_BYTES = 1 << 28  # of a file: more than 22 batches of any ballot have
-
-
-def _from_hex(shown: object) -> object:
-    return bytes.fromhex(shown) if isinstance(shown, str) else shown
 
 
 def _address(text: str) -> str:
@@ -31,7 +27,6 @@ def _address(text: str) -> str:
     return text
 
 
-Bytes = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(bytes.hex)]
 Word = Annotated[Bytes, Field(min_length=32, max_length=32)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -42,7 +37,7 @@ class _Part(BaseModel):
 
 
 class OpenedBatch(_Part):
-    """fingerprints: of all models, one after the other; path: from the leaf up."""
+    """`fingerprints`: of all models, one after the other. `path`: from the leaf up."""
 
     index: Count
     salt: Word
@@ -51,7 +46,7 @@ class OpenedBatch(_Part):
 
 
 class Opening(_Part):
-    """held_out_secret: with it and the rows, the voter's commitment to its rows follows."""
+    """`held_out_secret`: it gives, with the rows, the voter's commitment to its rows."""
 
     format: Literal["consilium-evaluation-1"]
     chain_id: Count
@@ -71,9 +66,8 @@ class Opening(_Part):
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
-            raise ClientError(
-                "OpeningMalformed", path=path, why=f"the file cannot be read: {error.strerror or type(error).__name__}"
-            ) from error
+            why = f"the file cannot be read: {error.strerror or type(error).__name__}"
+            raise ClientError("OpeningMalformed", path=path, why=why) from error
         if len(raw) > MOST_BYTES:
             raise ClientError("OpeningMalformed", path=path, why=f"the file has more than {MOST_BYTES} bytes")
         try:
