@@ -21,8 +21,7 @@ from consilium_client.errors import BallotError, ClientError, NodeError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
-from consilium_client.voter.disclosure import Opening, opened
-from consilium_client.voter.disclosure_check import Finding, Name, audit
+from consilium_client.voter.disclosure import Finding, Name, Opening, audit, opened
 from consilium_client.voter.evaluating import Judge
 from consilium_client.voter.node import VoterNode
 from consilium_core.kinds import of_kind

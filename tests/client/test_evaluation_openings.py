@@ -13,8 +13,7 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot
-from consilium_client.voter.disclosure import opened
-from consilium_client.voter.disclosure_check import Name, audit
+from consilium_client.voter.disclosure import Name, audit, opened
 from consilium_client.voter.evaluating import Judge
 from consilium_zk.evaluation import BATCH_ROWS, OPENINGS, drawn, held_out_root
 from consilium_zk.packing import pack

@@ -29,7 +29,7 @@ from consilium_client.data.standardise import Standardiser, public_sums
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
-from consilium_client.hospital.pending_updates import PendingUpdate
+from consilium_client.hospital.round_updates import PendingUpdate
 from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.kinds import of_kind

@@ -52,7 +52,7 @@ def test_a_node_starts_no_other_task_file_than_the_one_approved(committing: Comm
 
 
 def test_a_node_starts_nothing_that_its_policy_does_not_allow(committing: Committing) -> None:
-    with raises_fault(OwnersRefusal, "NotAllowed", match="the model logistic"):
+    with raises_fault(OwnersRefusal, "NotAllowed", match="does not list its model logistic"):
         committing.node(0, policy=policy(committing, models=["mlp"]))
     with raises_fault(OwnersRefusal, "PolicyInvalid"):
         committing.node(0, policy=committing.settings[0].policy.with_name("none.toml"))

@@ -396,7 +396,7 @@ def test_an_account_without_stake_or_key_judges_nothing(chain: LocalChain, tmp_p
     keyless.staking.stake(Role.VOTER, 1_000 * TOKEN)
     voter = Voter(home)
     voter.ledger = keyless
-    with raises_fault(ConsentError, "NotRegistered", match="no voter's key registered"):
+    with raises_fault(ConsentError, "NotRegistered", match="has not registered the voter key"):
         voter.run_one(task.task)
     assert account.record.tasks_of_voter(account.address) == []
 

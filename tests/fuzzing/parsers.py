@@ -68,7 +68,7 @@ from consilium_client.errors import (
 )
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
-from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
 from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply

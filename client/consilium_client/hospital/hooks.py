@@ -25,8 +25,8 @@ from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.round_updates import RoundUpdates
 from consilium_client.hospital.training import Training
+from consilium_client.membership import ROUND_ERRORS, tell_failed
 from consilium_client.models import Vector
-from consilium_client.polling import ROUND_ERRORS, tell_failed
 
 
 class Dispute:

@@ -23,11 +23,10 @@ from consilium_client.config import HospitalSettings
 from consilium_client.home import running_alone
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.hooks import Hooks
-from consilium_client.hospital.pending_updates import PendingUpdate
 from consilium_client.hospital.relay_link import RelayLink
-from consilium_client.hospital.round_updates import RoundWork
+from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
-from consilium_client.polling import ROUND_ERRORS, Payouts, tell_failed
+from consilium_client.membership import ROUND_ERRORS, tell_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
 
 PARTS = {Part.SIGNED: Step.SIGN, Part.UPLOAD: Step.UPLOAD, Part.ANSWER: Step.UNMASK}
@@ -55,7 +54,6 @@ class HospitalNode(Hooks):
             Step.UPLOAD: self.updates.upload,
             Step.UNMASK: self.updates.unmask,
         }
-        self._payouts = Payouts(self.ledger, settings.task)
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
         self._block = 0
 
@@ -92,7 +90,7 @@ class HospitalNode(Hooks):
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
         self.link.raise_fault()
         view, due = self.due()
-        self._payouts.tell(view.state)
+        self.context.membership.tell_payouts(view.state)
         for step in due:
             if step in self.actions:
                 self.actions[step](view)

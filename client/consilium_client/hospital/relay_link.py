@@ -20,7 +20,7 @@ from eth_utils.address import to_checksum_address
 from consilium_client.errors import AuditError, FrameError, TransportKeyError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.transport_key import transport_public_key
-from consilium_client.polling import ROUND_ERRORS
+from consilium_client.membership import ROUND_ERRORS
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 

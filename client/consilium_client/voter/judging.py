@@ -22,7 +22,7 @@ from consilium_core.logs import about, emit
 
 from consilium_client.errors import ConsentError
 from consilium_client.home import VoterHome, running_alone
-from consilium_client.polling import ROUND_ERRORS
+from consilium_client.membership import ROUND_ERRORS
 from consilium_client.task import load_task
 from consilium_client.voter.node import VoterNode
 from consilium_client.voter.registration import has_key

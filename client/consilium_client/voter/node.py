@@ -44,9 +44,8 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
-from consilium_client.membership import Membership
+from consilium_client.membership import ROUND_ERRORS, Membership, tell_failed
 from consilium_client.models import model_of
-from consilium_client.polling import ROUND_ERRORS, Payouts, tell_failed
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.voter.ballots import Ballot, Ballots, held_out_secret
@@ -89,7 +88,6 @@ class VoterNode:
             Step.REVEAL: self._reveal,
         }
         self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
-        self._payouts = Payouts(ledger, self.number)
         self._given_up: set[tuple[int, Step]] = set()  # in which round
         self.failed: set[tuple[int, Step, str]] = set()  # by which fault: told, and tried again
 
@@ -151,7 +149,7 @@ class VoterNode:
         this process: a reorganisation undoes them.
         """
         state = self.ledger.tasks.state(self.number)
-        self._payouts.tell(state)
+        self.membership.tell_payouts(state)
         view = View(state, self.ledger.tasks.round_state(self.number, state.round))
         party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
         due = next_steps(view, party)
