@@ -40,7 +40,7 @@ Address = Annotated[str, AfterValidator(_address)]
 
 @dataclass(frozen=True)
 class Hours:
-    """From `start` (included) to `end` (excluded), local time of day; over midnight where end is not after start."""
+    """From `start` (included) to `end` (excluded), local time of day; over midnight if `end` is not after `start`."""
 
     start: datetime.time
     end: datetime.time
@@ -66,9 +66,9 @@ class Hours:
 
 
 class TaskPolicy(Section):
-    """All that is not named here is refused; "any" names everything."""
+    """The policy refuses all names that it does not list. "any" lists all names."""
 
-    # Of a task file's money: the bond that this node would lock, and what an event takes of it, in words.
+    # Fields of a task file's money: the bond that this node would lock; slashes of it, with the fault in words.
     bond: ClassVar[str]
     slashes: ClassVar[Mapping[str, str]]
 
@@ -99,7 +99,7 @@ class TaskPolicy(Section):
             raise OwnersRefusal("NotAllowed", task=spec.name, objections="; ".join(objections))
 
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
-        """In words, one for each rule that the task does not keep; none where it may be joined."""
+        """One sentence for each rule that the task breaks; none if the node may join it."""
         bond, days = getattr(spec.money, self.bond), spec.windows.longest(spec.rounds.rounds) / DAY
         slashes = [(event, getattr(spec.money, name) / 100) for name, event in self.slashes.items()]
         return [
@@ -245,7 +245,7 @@ class VoterPolicy(TaskPolicy):
 
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
 
-# What `init` writes of rules that most owners have no opinion on yet; a task file's own defaults keep them.
+# `init` writes these limits, on which most owners have no opinion yet. A task file's defaults keep them.
 NEW_LIMITS: Mapping[str, int | float] = {"max_days": 60}
 NEW_HOSPITAL: Mapping[str, bool | int | float] = {
     "masked_only": True, "exact_statistics": False, "min_rows": 50, "min_steps": 4, "min_cohort": 3, "min_harm": 0.02,
@@ -255,7 +255,7 @@ NEW_VOTER: Mapping[str, int | float] = {"max_slash_percent": 50, **NEW_LIMITS}
 
 
 def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:
-    """The file's text, with what each rule means above it."""
+    """The file's text, with an explanation above each rule."""
     parts = []
     for name, value in policy.items():
         words = textwrap.wrap(kind.model_fields[name].description or "", 98)
@@ -264,7 +264,7 @@ def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:
 
 
 def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
-    """Raises PolicyInvalid with every fault and where it stands."""
+    """Raises PolicyInvalid with every fault and its place."""
     what = f"the policy {path}"
     try:
         raw = path.read_bytes()

@@ -1,23 +1,23 @@
-"""A node's home: the folder with its key, its settings, its policy, and what its owner has decided.
+"""A node's home: the folder with its key, its settings, its policy and its owner's decisions.
 
 node.toml          settings (`HomeSettings`)             key.json, password   the account
-policy.toml        what is allowed (`consent`)           deployment.json      the contracts' addresses
-paused             while it is there, no round is begun, and no task joined
+policy.toml        the owner's policy (`consent`)        deployment.json      the contracts' addresses
+paused             while it exists, the node begins no round and joins no task
 
 A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
-tasks/N.left       it was taken back, the bond is locked still
-audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`accountant`)
-split.salt         which rows are kept from training     statistics.jsonl   which rows were counted exactly
-                                                         statistics.key     (`exact_statistics`), and its key
+tasks/N.left       the approval was withdrawn, but the bond is still locked
+audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
+split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
+                                                         statistics.key       (`exact_statistics`), and its key
 
-A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
-account, policy and record of privacy costs where these are (`Home.create_like`).
+A home is for the contracts of one address book. For other contracts, the owner makes another home, which shares the
+first one's account, policy and record of privacy costs (`Home.create_like`).
 
 A voter's:
 
-tasks/PLACE.toml   the table that is for one task        ballots/PLACE/       what is to be revealed
+tasks/PLACE.toml   the data for one task                 ballots/PLACE/       ballots to be revealed
 lock               held by the process that judges
 """
 
@@ -59,14 +59,14 @@ LOCK_FILE = "lock"
 
 
 class Approval(Section):
-    """That this hospital's owner has said yes to a task file, and where that task's aggregator is reached."""
+    """The owner's approval of a task file, and the address of the task's aggregator."""
 
     place: str = Field(description="chain, contract and number of the task")
     spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
     superlink: Address = Field(description="host:port of the aggregator's SuperLink")
-    data: Path | None = Field(default=None, description="a table for this task; without, the home's")
-    mapping: Path | None = Field(default=None, description="how its columns become the schema's; without, the home's")
+    data: Path | None = Field(default=None, description="data for this task; default: the home's")
+    mapping: Path | None = Field(default=None, description="mapping of its columns; default: the home's")
 
     def written(self) -> dict[str, Any]:
         """As TOML has it, which knows no paths."""
@@ -104,7 +104,7 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
-        """Writes both files, the first of them last: a home without it is none. Raises HomeTaken."""
+        """Writes the policy, then the settings, which make it a home. Raises HomeTaken."""
         folder = _new_folder(folder)
         write_private_file(folder / "policy.toml", policy_toml(policy, cls.policy_kind))
         write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
@@ -112,7 +112,7 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @classmethod
     def create_like(cls, folder: Path, other: Self, book: Path) -> Self:
-        """A home for the contracts of another address book: `other`'s files stay where they are, and serve both.
+        """A home for the contracts of another address book. `other`'s files stay in place, and serve both homes.
 
         Raises HomeTaken, DeploymentInvalid, SameContracts.
         """
@@ -129,13 +129,11 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @property
     def earlier_deployments(self) -> tuple[Path, ...]:
-        """Address books of contracts that homes like this one were for before."""
+        """Address books of the contracts of earlier homes with the same rows."""
         return ()
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """The part that another home of the same owner must share besides settings: changes the other's, which
-        are to be written to `folder`.
-        """
+        """Changes the settings of another home of the same owner, in `folder`, so that it shares more than them."""
 
     def policy(self) -> PolicyType:
         """Raises PolicyInvalid."""
@@ -163,7 +161,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self.settings.earlier_deployments
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """The same ledgers, and the same rows kept from training."""
+        """The same records, and the same rows kept out of training."""
         settings["privacy_ledger"] = str(self.settings.privacy_file)
         settings["statistics_ledger"] = str(self.settings.statistics_file)
         settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
@@ -191,7 +189,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self._numbers("*.toml")
 
     def approved_settings(self, number: int | None) -> HospitalSettings:
-        """Settings of this task, or of the only approved one. Raises WhichTask, NotApproved, ApprovalStale."""
+        """Settings of this task; of the only approved one for None. Raises WhichTask, NotApproved, ApprovalStale."""
         if number is None:
             approved = self.approved_tasks()
             if len(approved) != 1:
@@ -207,7 +205,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
             raise OwnersRefusal("NotApproved", task=task) from None
 
     def leave(self, task: int) -> None:
-        """Withdraws, and remembers that a bond is still to come back. Raises NotApproved."""
+        """Withdraws, and notes that the bond is still locked. Raises NotApproved."""
         self.withdraw(task)
         self._left(task).touch()
 
@@ -256,7 +254,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
 
 class OwnTable(Section):
-    """That a voter judges one task on another table than the home's."""
+    """The data by which a voter judges one task, if not the home's."""
 
     data: Path
     mapping: Path | None = None
@@ -269,7 +267,7 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
     policy_kind = VoterPolicy
 
     def use_table(self, place: str, table: OwnTable) -> None:
-        """For the task at `place`: what names it on the chain of this home's address book."""
+        """For the task at `place`: its name on the chain of this home's address book."""
         values = table.model_dump(mode="json", exclude_none=True)
         write_private_file(self._own_table(place), tomli_w.dumps(values))
 

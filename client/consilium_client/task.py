@@ -1,4 +1,4 @@
-"""A task as a node sees it: the file and the contract's half of it, held against each other."""
+"""A task as a node sees it: its file, checked against its terms on chain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 
 @dataclass(frozen=True)
 class JoinedTask:
-    """A task whose file hashes to what the chain names and whose terms are those that the contract enforces; the pool
-    may be larger than the file's, for its operator can add to it while others join.
+    """A task whose file has the hash and the terms that are on chain. The pool may be larger than in the file, because
+    its operator can add to it while others join.
     """
 
     number: int

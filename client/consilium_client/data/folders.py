@@ -1,7 +1,7 @@
-"""A folder of labelled files: a folder in it for each class, or a labels.csv (header `file,label`) that names them.
+"""A folder of labelled files: it has a folder for each class, or a labels.csv (header `file,label`).
 
-Names are compared in Unicode's composed form, since file systems differ in the form they keep, and sorted by it: the
-order is the same everywhere. Names that begin with a dot, as systems leave them behind, are passed over.
+Names are compared and sorted in Unicode's composed form, because file systems keep different forms. So the order is the
+same everywhere. Names that begin with a dot are ignored: operating systems create such files.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class LabelledFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """A folder's examples by name. `left_aside`: files that its list does not name."""
+    """A folder's examples by name. `left_aside`: the number of files that its list does not name."""
 
     files: tuple[LabelledFile, ...]
     left_aside: int = 0
 
 
 def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int) -> Listing:
-    """The files of these endings (".png", in any case). Nothing in them is read.
+    """The files with these endings (".png", in any case). It does not open them.
 
-    Raises FolderError, DataFileEmpty, TooManyRows, of its list what CSV files raise and LabelUnknown; and OSError.
+    Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files, LabelUnknown; and OSError.
     """
     numbers = {composed(name): number for number, name in enumerate(classes)}
     if (folder / LIST).exists():
@@ -54,7 +54,7 @@ def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str],
         raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
         _require_inside(folder, file.name, file.path)
-        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # a pipe would be read for ever
+        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # reading a pipe would never end
             raise FolderError("FileUnexpected", file=folder / file.name)
     return found
 
@@ -74,7 +74,7 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
 
 def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
     there: dict[str, Path] = {}
-    for place, _, _ in os.walk(folder, onerror=_raise):  # which enters no links
+    for place, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
         under = Path(place).relative_to(folder).as_posix()
         there |= _named(Path(place), folder, "" if under == "." else composed(f"{under}/"))
     there = {name: path for name, path in there.items() if not path.is_dir()}
@@ -111,7 +111,7 @@ def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
 
 
 def _require_inside(folder: Path, name: str, path: Path) -> None:
-    """Wherever links lead. Raises LeadsOutside."""
+    """Follows links. Raises LeadsOutside."""
     root = os.path.realpath(folder)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:
         raise FolderError("LeadsOutside", file=folder / name)

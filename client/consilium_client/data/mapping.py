@@ -1,6 +1,6 @@
-"""A mapping: how a hospital's own file becomes the table that the task's schema asks for. A TOML file of its author's.
+"""A mapping: a TOML file that maps a hospital's own file to the table of the task's schema.
 
-    [file]                      # all of it may be left out
+    [file]                      # every line may be left out
     delimiter = ";"             # , ; | or a tab ("\\t")
     decimal = ","
     encoding = "cp1252"         # utf-8, latin-1 or cp1252
@@ -14,7 +14,7 @@
     fbs = { column = "Nüchternzucker", missing = ["-9"] }
     ca = { absent = true }                                                # this hospital does not record it
 
-A column that is not named here is the file's column of that name. Of texts the label's codes give names of classes:
+A column without a line here has the same name in the file. For texts, the label's codes give the names of classes:
 
     diagnosis = { column = "Befund", codes = { neg = "healthy", pos = "ill" } }
 """
@@ -34,11 +34,11 @@ from consilium_client.data.table.cells import DecimalMark, Reading, key
 from consilium_client.errors import DataError
 
 Position = Annotated[int, Field(ge=1, strict=True)]
-Columns = TableSchema | TextSchema  # what a mapping can lead to
+Columns = TableSchema | TextSchema  # schemas with columns
 
 
 class FileFormat(Section):
-    """The form of the file. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
+    """The form of the file. In Parquet only `missing` and `decimal` apply, to texts."""
 
     delimiter: Literal[",", ";", "\t", "|"] = ","
     decimal: DecimalMark = "."
@@ -54,16 +54,16 @@ class FileFormat(Section):
 
 
 class ColumnMapping(Section):
-    """The source of one of the task's columns, and the meaning of its cells."""
+    """The file's column for one of the task's columns, and the meaning of its cells."""
 
     column: str | Position | None = Field(default=None, description="name, or position from 1 in a file without header")
     codes: dict[str, float | str] = Field(
-        default={}, description="the file's texts, to the task's numbers; of texts' labels, to its classes' names"
+        default={}, description="the task's number for each text in the file; for labels of texts, the class's name"
     )
-    missing: tuple[str, ...] = ()  # beside those of the whole file
+    missing: tuple[str, ...] = ()  # in addition to those of the whole file
     scale: float = 1.0
     offset: float = 0.0
-    absent: bool = Field(default=False, description="the file does not have it: missing in every row")
+    absent: bool = Field(default=False, description="the file does not have it, so it is missing in every row")
 
     @model_validator(mode="after")
     def _one_meaning(self) -> ColumnMapping:
@@ -85,7 +85,7 @@ class Mapping(Section):
     columns: dict[str, Annotated[ColumnMapping, BeforeValidator(_column_alone)]] = Field(default={})
 
     def source(self, column: str) -> str | int | None:
-        """The file's column that the task's `column` is: name, or position from 1; None: the file has none."""
+        """The file's column for the task's `column`: its name, or its position from 1; None if it is absent."""
         named = self.columns.get(column, ColumnMapping())
         if named.absent:
             return None
@@ -98,7 +98,7 @@ class Mapping(Section):
         return Reading.of_texts(file.decimal, missing, codes, named.scale, named.offset)
 
     def classes(self, schema: TextSchema) -> dict[str, str]:
-        """By what a label's cell holds, the name of the class; empty without codes for it. Both NFC."""
+        """The name of the class by the text of a label's cell, both NFC; empty without codes for the label."""
         codes = self.columns.get(schema.label, ColumnMapping()).codes
         return {composed(text.strip()): composed(str(name)) for text, name in codes.items()}
 
@@ -166,19 +166,19 @@ class Mapping(Section):
 
 
 def composed(text: str) -> str:
-    """In Unicode's composed form (NFC), whichever form a program or a file system gave it."""
+    """In Unicode's composed form (NFC): programs and file systems use different forms."""
     return unicodedata.normalize("NFC", text)
 
 
 def parse_mapping(raw: bytes, schema: Columns, what: str = "the mapping") -> Mapping:
-    """Raises MappingInvalid with every fault and where it stands."""
+    """Raises MappingInvalid with every fault and its place."""
     mapping = parse_toml(raw, Mapping, what, lambda why: DataError("MappingInvalid", why=why))
     mapping.require_fits(schema)
     return mapping
 
 
 def read_mapping(path: Path | None, schema: Columns) -> Mapping | None:
-    """The mapping at `path`, or none where a node's settings name none. Raises MappingInvalid."""
+    """The mapping at `path`; None if a node's settings have no path. Raises MappingInvalid."""
     if path is None:
         return None
     try:

@@ -18,15 +18,12 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples, Source
 from consilium_client.data.standardise import sums_of
 
-ONE_CLASS = "all labels are the same: the model can learn little here, and voters need several classes"
+ONE_CLASS = "all labels are the same: a model learns little from them, and voters need several classes"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`count` of `of` examples are a concern, in a column of the task's (None: as a whole).
-
-    `concern`: what may be wrong with data that can be read, in words that say what to look at.
-    """
+    """A possible fault (`concern`) in `count` of `of` examples, in a column of the task's (None: as a whole)."""
 
     concern: StrEnum
     column: str | None
@@ -36,9 +33,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Statistic:
-    """The sums of round 0 over one encoded column: values that are known, Σu and Σu² of them, u in [0, 1].
+    """The sums of round 0 over one encoded column: the number of known values, their Σu and Σu², u in [0, 1].
 
-    Of a channel: images, and the sums of their mean shade and mean squared shade.
+    For a channel: the number of images, and the sums of their mean shades and mean squared shades.
     """
 
     column: str

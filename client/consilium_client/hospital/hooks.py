@@ -1,4 +1,4 @@
-"""The decisions of a hospital: a dishonest one overrides these methods and nothing else."""
+"""The decisions of a hospital. A dishonest hospital overrides only these methods."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from consilium_client.models import Vector
 
 
 class Dispute:
-    """A hospital's statements in a dispute: its cohort has no sum, and it shows on chain how it masked.
+    """A hospital's statements in a dispute: its cohort has no sum, so it shows on chain how it masked.
 
-    `stated`: rounds and steps whose statement is on chain, or that need none.
+    `stated`: rounds and steps that are done, with or without a statement.
     """
 
     def __init__(self, context: Context, updates: RoundUpdates) -> None:
@@ -57,7 +57,7 @@ class Dispute:
             emit("testimony-failed", round=round_, step=step, error=name_of(error))
 
     def statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        """In the first step points of its masks; in the second shared keys, or nothing where all points are right."""
+        """In the first step, points of its masks. In the second, shared keys, or nothing if all points are right."""
         masking, update = self._updates.masking, self._updates.of(round_)
         if update is None or masking is None:
             raise NodeError("PendingUpdateLost", round=round_)
@@ -76,7 +76,7 @@ class Dispute:
 
 
 class Hooks:
-    """An honest hospital's decisions, made of the node's parts."""
+    """An honest hospital's decisions."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.settings = context, context.settings
@@ -92,7 +92,7 @@ class Hooks:
         return self.context.membership.index
 
     def consent(self) -> Policy:
-        """The hospital's policy, once it allows this task, and this is the one approved.
+        """The hospital's policy, if it allows this task, and the owner approved this task.
 
         Raises PolicyInvalid, NotAllowed, ApprovalStale.
         """
@@ -111,7 +111,7 @@ class Hooks:
         return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
 
     def sits_out(self) -> str | None:
-        """The reason why it begins no round at this time; None if it begins one."""
+        """The reason why it begins no round now; None if it may begin one."""
         if is_paused(self.settings.home):
             return "paused"
         return None if self.policy.allows_now(datetime.datetime.now()) else "hours"

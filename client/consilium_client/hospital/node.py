@@ -1,9 +1,9 @@
 """A hospital's node: the one process that holds its data, its key and its model code.
 
-It joins a task, and for each round whose cohorts include it, it trains from the base that it derives itself and signs a
-commitment. Flower's requests get first that, to commit it in this hospital's name, and the update, masked unless the
-task says otherwise, only once commitments are seen closed on chain. A commitment that nobody sends in time, the node
-sends itself.
+It joins a task. In each round whose cohorts include it, it derives the base, trains from it, and signs a commitment.
+Flower's first request gets the signed commitment, which the aggregator sends in this hospital's name. The second gets
+the update, masked unless the task says otherwise, once commitments are closed on chain. If no other party sends the
+commitment in time, the node sends it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PARTS = {Part.SIGNED: Step.SIGN, Part.UPLOAD: Step.UPLOAD, Part.ANSWER: Step.UNM
 
 
 class HospitalNode(Hooks):
-    """One hospital in one task. `actions`: how it takes each step of its own; requests ask for the others."""
+    """One hospital in one task. `actions`: its method for each step of its own. Requests trigger the other steps."""
 
     def __init__(self, settings: HospitalSettings) -> None:
         super().__init__(Context.open(settings))
@@ -141,8 +141,8 @@ class HospitalNode(Hooks):
                 self._resume_refused = view.state.round
 
     def answer(self, request: RoundRequest) -> RoundReply:
-        """The requested part of a round, once it is time: the signed update as soon as it is made, the weighted blobs
-        once commitments are closed, and once survivors are fixed the answer that unmasks their sum.
+        """Waits for its time, and gives the requested part of a round: the signed update as soon as it is made, the
+        weighted blobs once commitments are closed, or the answer that unmasks the sum once survivors are fixed.
         """
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
@@ -153,7 +153,7 @@ class HospitalNode(Hooks):
         return RoundReply(ReplyCode.SAT_OUT) if update is None else self._hand_over[step](request.round, update)
 
     def _wait_for(self, step: Step, round_: int) -> bool:
-        """True once the step is due in this round, False where it can come no more. Moves an overdue phase on."""
+        """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""
         block = 0
         while may_come((view := self.context.view()).state, round_, step):
             due = next_steps(view, AsHospital(self.index))
@@ -165,14 +165,14 @@ class HospitalNode(Hooks):
         return False
 
     def _tick(self) -> None:
-        """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
+        """Any account may end a phase after its deadline. It is not a fault if another was first."""
         try:
             self.ledger.phases.tick(self.task.number)
         except ChainError as error:
             emit("tick-refused", error=name_of(error))
 
     def leave(self) -> bool:
-        """Takes the bond and the rewards; False where the block that ended the task is gone."""
+        """Takes the bond and the rewards. False if the block that ended the task was undone."""
         try:
             self.ledger.staking.release_bond(self.task.number, self.ledger.address)
             self.ledger.staking.claim(Role.HOSPITAL)

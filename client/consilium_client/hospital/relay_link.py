@@ -36,7 +36,7 @@ class Listener:
         answer: Callable[[RoundRequest], RoundReply],
         leaving: Callable[[RoundRequest, RoundReply], None],
     ) -> None:
-        """`leaving` hears of each reply before it is sent. If it raises AuditError, nothing is sent."""
+        """Calls `leaving` before it sends a reply. If that raises AuditError, nothing is sent."""
         path.unlink(missing_ok=True)
         self._path, self._answer, self._leaving = path, answer, leaving
         self._fault: BaseException | None = None
@@ -47,7 +47,7 @@ class Listener:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def raise_fault(self) -> None:
-        """Raises what ended the thread: a fault in this program, which must not look like a hospital at rest."""
+        """Raises the error that ended the thread. A fault in this program must not look like an idle hospital."""
         if self._fault is not None:
             raise self._fault
 
@@ -90,8 +90,8 @@ class Listener:
 
 
 class RelayLink:
-    """`reached`: the aggregator's first request came through; `asked`: the latest round that one came for;
-    `unreachable`: why the SuperLink cannot be reached, as told, or nothing.
+    """`reached`: the aggregator's first request has arrived. `asked`: the latest round of a request. `unreachable`: the
+    reason why the SuperLink cannot be reached, as logged; empty if it can.
     """
 
     def __init__(self, context: Context, answer: Callable[[RoundRequest], RoundReply]) -> None:
@@ -135,9 +135,9 @@ class RelayLink:
         )  # fmt: skip
 
     def check(self, now: float | None = None) -> None:
-        """Tells in words why the aggregator's SuperLink cannot be reached, and when it can. Flower connects by itself.
+        """Logs why the aggregator's SuperLink cannot be reached, and when it can. Flower connects by itself.
 
-        `now`: seconds of any clock that goes on; None for this machine's.
+        `now`: seconds of any monotonic clock; None for this machine's.
         """
         now = time.monotonic() if now is None else now
         if now - self._checked_at < CHECK_INTERVAL:
@@ -152,7 +152,7 @@ class RelayLink:
         self.unreachable = why
 
     def _why_unknown(self) -> str | None:
-        """The reason why the SuperLink would not know this node, in words."""
+        """The reason why the SuperLink would refuse this node, in words."""
         path, context = self.settings.flower.transport_key, self._context
         try:
             own = transport_public_key(path)

@@ -38,8 +38,8 @@ _BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BL
 
 @dataclass(frozen=True)
 class PendingUpdate:
-    """A round's update: unweighted blobs, the signature by which anybody commits to them in this hospital's name, and
-    the seed (32 bytes) of their masks.
+    """A round's update: unweighted blobs, the signature that lets any account commit to them in this hospital's name,
+    and the seed (32 bytes) of their masks.
     """
 
     signed: SignedUpdate
@@ -64,12 +64,12 @@ class PendingUpdates:
         )
 
     def forget(self) -> None:
-        """Deletes its files, once the task has ended: nobody asks for them any more."""
+        """Deletes its files, once the task has ended."""
         for old in self._folder.glob("round-*"):
             old.unlink()
 
     def read(self, round_: int) -> PendingUpdate | None:
-        """None if no update of the round was kept. Raises PendingUpdateLost if one was and is not whole."""
+        """None if no update of the round was kept. Raises PendingUpdateLost if the kept one is not complete."""
         try:
             raw = (self._folder / f"round-{round_}").read_bytes()
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class PendingUpdates:
 
 
 class Decisions(Protocol):
-    """The hospital's own decisions about an update; `Hooks` says what each one does."""
+    """The hospital's own decisions about an update, as `Hooks` describes them."""
 
     def sits_out(self) -> str | None: ...
 
@@ -100,7 +100,7 @@ class Decisions(Protocol):
 
 @dataclass
 class RoundWork:
-    """The node's work on one round, from when it takes it up."""
+    """The node's work on one round."""
 
     number: int
     update: PendingUpdate | None = None  # once it is made; never another one
@@ -119,7 +119,7 @@ class RoundWork:
 
 
 class RoundUpdates:
-    """`work`: on the latest round that was taken up. A request and the node's own loop may both take it up."""
+    """`work`: on the latest round that was begun. A request and the node's own loop may both begin a round."""
 
     def __init__(self, context: Context, training: Training, decisions: Decisions) -> None:
         self._context, self._training, self._decisions = context, training, decisions
@@ -137,7 +137,7 @@ class RoundUpdates:
         return self._context.membership.index
 
     def forget(self) -> None:
-        """Deletes files that nobody asks for once the task has ended."""
+        """Deletes the files of an ended task."""
         self.pending.forget()
         if self.masking:
             self.masking.forget()
@@ -170,7 +170,7 @@ class RoundUpdates:
             return update
 
     def _make(self, work: RoundWork, cohort: int) -> PendingUpdate:
-        """For the cohort as it was before training: another one may follow, in which this update is unsound."""
+        """For the cohort before training. If the chain assigns another one meanwhile, this update is not valid."""
         started = time.monotonic()
         emit("training", round=work.number)
         blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
@@ -188,15 +188,15 @@ class RoundUpdates:
         return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 
     def secret_shares(self, round_: int, seed: bytes, cohort: int | None = None) -> bytes:
-        """Secret shares for this bit map's hospitals; None: those of the cohort as it is now."""
+        """Secret shares for the hospitals of this bit map; None: for the cohort as it is now."""
         if self.masking is None:
             return b""
         return self.masking.secret_shares(round_, cohort or self._context.cohort(round_), self._index, seed)
 
     def note_commitment(self, view: View) -> None:
-        """Tells of the commitment once it is on chain. If the block that had it is gone, it is to be sent again."""
+        """Logs the commitment once it is on chain. If its block was undone, it must be sent again."""
         work = self.work
-        if work.number != view.state.round:  # a request took up the next one meanwhile
+        if work.number != view.state.round:  # a request began the next round meanwhile
             return
         if view.round.committed >> self._index & 1:
             work.tell_committed(by="relay")
@@ -204,7 +204,7 @@ class RoundUpdates:
             work.has_told = work.has_sent = False
 
     def commit(self, view: View) -> None:
-        """By a transaction of its own: half of the time went by, and nobody relayed it."""
+        """Sends its own transaction, because half of the time has passed without a relayed one."""
         work, round_ = self.work, view.state.round
         if work.number != round_ or work.update is None:
             return
@@ -214,7 +214,7 @@ class RoundUpdates:
         try:
             receipt = self._ledger.hospital.commit_update(self._task, round_, own)
         except (Refused, TransactionRejected) as error:
-            # Relayed meanwhile: the next look tells.
+            # It was relayed meanwhile, which the next poll notes.
             if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
                 tell_failed(self._ledger, error, "not-committed", round=round_)
         else:

@@ -55,9 +55,9 @@ def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]
     """Marks rows that are held out, bool (n,): each with probability `share` in [0, 1], drawn by a hash under `salt`.
 
     The same patients are held out again after the next export, in any order of rows and columns and any form of file.
-    The label does not count: a corrected diagnosis moves nobody, and rows that look alike to the model stay together.
-    Rows of a smaller share are among those of a larger one. `salt`: 16 to 64 random bytes, which the hospital keeps:
-    who has them, and a patient's row, knows on which side it is. Raises ArgumentInvalid.
+    The label does not count: a corrected diagnosis moves no row, and equal rows stay together. A larger share includes
+    the rows of a smaller one. `salt`: 16 to 64 random bytes, which the hospital keeps secret: with them and a patient's
+    row, one knows on which side the row is. Raises ArgumentInvalid.
     """
     if not 0 <= share <= 1:
         raise ArgumentInvalid("share", share, "in [0, 1]")
@@ -122,7 +122,7 @@ class Privacy:
         self._require_givable()
 
     def give_statistics(self) -> None:
-        """Records that exact statistics leave, if the task takes them: on disk before anything of it is signed."""
+        """Records on disk that exact statistics leave, if the task takes them, before anything is signed."""
         self._require_givable()
         if self._statistics:
             self._statistics.give(self._context.name, self._examples, self._context.task.spec.data)
@@ -156,7 +156,7 @@ class Training:
         require_device(context.settings.device)
         self.record = PublicRecord(context.ledger, context.store, context.task)
         self.privacy = Privacy(context, policy, self.examples)
-        self._read = STATISTICS_ROUND  # the latest round whose sums were read, or tried to be
+        self._read = STATISTICS_ROUND  # the latest round whose sums it tried to read
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -175,7 +175,7 @@ class Training:
         return list(packed(self._lanes(update), spec.update_layout))
 
     def _lanes(self, update: NDArray[np.float64]) -> Iterator[NDArray[np.uint64]]:
-        """The quantised update, a blob's lanes at a time, of which every one is in use: zeros follow the parameters."""
+        """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
         spec = self._spec
         size = spec.update_layout.lanes_per_blob
         quantiser = Quantiser(spec.update.bits, spec.update.value_range)
@@ -186,8 +186,8 @@ class Training:
             yield quantiser.quantise(part, noise.random(size))
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """Trains from `base`; the difference to it, float64 (p,). Never the same twice: two tasks' updates of the same
-        rows must not differ by the rows alone.
+        """The difference that training makes to `base`, float64 (p,). Never the same twice: two tasks' updates of the
+        same rows must not differ by the rows alone.
         """
         given = base, self.inputs, self.examples.labels
 
@@ -201,11 +201,11 @@ class Training:
         return np.subtract(trained, base, dtype=np.float64)
 
     def has_read(self, round_: int) -> bool:
-        """True if nothing of this round is left to read ahead. The last one leads to no base."""
+        """True if this round's sums need not be read ahead. The last round leads to no base."""
         return round_ in (self._read, self._last_round)
 
     def read_ahead(self, view: View) -> None:
-        """Reads the sums of the next base while a committee judges. Missing ones are missed again then."""
+        """Reads the sums of the next base while a committee judges. Missing sums fail the next round, not this step."""
         self._read = view.state.round
         self.show_worth(self._read)
         try:
@@ -214,7 +214,7 @@ class Training:
             emit("sums-missing", round=self._read, error=name_of(error))
 
     def show_worth(self, round_: int) -> None:
-        """Shows on the screen alone how good the round's base is on this hospital's own rows."""
+        """Shows how good the round's base is on this hospital's own rows, only on the screen."""
         if self.own_test is None or round_ == STATISTICS_ROUND:
             return
         try:

@@ -1,8 +1,8 @@
-"""The models that this installation runs, by family; a task names one and never brings its own.
+"""The models that this installation runs, by family. A task names one, and never brings its own.
 
-Parameters travel as one float32 vector (p,), p = `ModelSpec.parameters(data)`: of each layer from the input on, its
-weight (outputs first) row by row, then its bias. Of two classes a model has one logit, that of class 1; else one for
-each class. docs/models.md says how to add a family.
+Parameters travel as one float32 vector (p,), p = `ModelSpec.parameters(data)`: for each layer from the input on, its
+weight (outputs first) row by row, then its bias. With two classes a model has one logit, for class 1; else one for each
+class. docs/models.md explains how to add a family.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model's results on n examples. `probabilities`: float64 (n, classes), each row's sum is 1. `activations`:
-    float64 (n, width), what the last layer is given; the logits, where it is the only one."""
+    """A model's results on n examples. `probabilities`: float64 (n, classes), with row sums 1. `activations`: float64
+    (n, width), the last layer's inputs; the logits, if it is the only layer."""
 
     probabilities: NDArray[np.float64] = field(repr=False)
     activations: NDArray[np.float64] = field(repr=False)
@@ -49,7 +49,7 @@ class Model(ABC):
     rounding = 1
 
     def require_installed(self) -> None:
-        """Raises ModelError (ModelNotInstalled, EncoderAltered) unless all that the model computes with is here."""
+        """Raises ModelError (ModelNotInstalled, EncoderAltered) unless the model can run here."""
         return  # most families need nothing more
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Model(ABC):
         return cross_entropy(logits, labels, reduction=reduction)
 
 
-FAMILIES: Mapping[str, tuple[str, str]] = {  # by a task's name for it: module here, and class
+FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in this package, and class
     "logistic": ("dense", "Dense"),
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
@@ -95,7 +95,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by a task's name for it: module h
 
 
 def model_of(spec: TaskSpec) -> Model:
-    """The task's model. A family's libraries are imported here, and not before."""
+    """The task's model. It imports the family's libraries only now."""
     module, name = FAMILIES[spec.model.name]
     model: Model = getattr(import_module(f"consilium_client.models.{module}"), name)(spec.model, spec.data)
     return model

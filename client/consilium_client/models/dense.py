@@ -37,12 +37,13 @@ class Dense(Model):
         return Standardiser.from_sums(sums).transform(of_kind(Table, examples))
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
-        """Computed in double precision, so that two voters' machines agree far below a millionth, and by numpy, so that
-        a voter's node needs no torch."""
+        """In double precision, so that two voters' machines agree far below a millionth; by numpy, so that a voter's
+        node needs no torch.
+        """
         self.require(parameters, inputs)
         values = inputs.astype(np.float64)
         *hidden, last = self._layers(parameters)
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow is refused below
             for layer in hidden:
                 values = np.maximum(_through(layer, values), 0.0)
             logits = _through(last, values)

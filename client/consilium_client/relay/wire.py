@@ -1,8 +1,8 @@
 """Typed frames between the relay and the node over a Unix socket.
 
 Request: contract (20 bytes), task (8), round (4), part (1), big-endian. Reply: code (1), length (4) and count (4), then
-a body of that length, which the relay passes on as it is, and `count` blobs of 131,072 bytes. Errors travel as codes:
-text of an exception could carry a row of data.
+a body of that length, which the relay forwards unchanged, and `count` blobs of 131,072 bytes. Errors travel as codes,
+because an exception's text could contain a row of data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BODY = signed_update_bytes(MAX_BLOBS) + dealing_bytes(MAX_PARTICIPANTS)
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """Asks a hospital for a part of a round. Everything else the hospital reads from the chain itself."""
+    """Asks a hospital for a part of a round. The hospital reads everything else from the chain."""
 
     contract: bytes
     task: int
@@ -53,8 +53,8 @@ class RoundRequest:
 
 @dataclass(frozen=True)
 class RoundReply:
-    """A hospital's answer: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
-    (`body`), and with OK its weighted blobs, where they are masked with its signed statement on them.
+    """A hospital's answer. `body`: with SIGNED the signed update and its secret shares, with ANSWERED the answer that
+    unmasks, with OK and masked blobs the signed statement on them. `blobs`: with OK the weighted blobs.
     """
 
     code: ReplyCode

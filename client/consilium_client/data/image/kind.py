@@ -26,14 +26,14 @@ DARK = 0.03 * 255  # mean shade
 
 
 class Concern(StrEnum):
-    """Possible faults of images that can be read, in words that say what to look at."""
+    """Possible faults of readable images, with the check to make."""
 
-    CONSTANT = "images of one shade all over: check that they were exported with what is in them"
-    DARK = "images that are almost black: check the window in which they were exported"
-    ENLARGED = "images smaller than the task's size, which are enlarged: check that these are no thumbnails"
-    STRETCHED = "images of other proportions than the task's, which are stretched to them: check how they are cut"
-    DUPLICATES = "images that repeat an earlier one, as the task sees them: check that the export has each once"
-    CONTRADICTING = "images that repeat an earlier one under another label: look at which label is right"
+    CONSTANT = "images with a single shade: check that they were exported with their content"
+    DARK = "images that are almost black: check the display window in which they were exported"
+    ENLARGED = "images smaller than the task's size, which are enlarged: check that these are not thumbnails"
+    STRETCHED = "images with other proportions than the task's, which are stretched: check how they were cropped"
+    DUPLICATES = "images that repeat an earlier one at the task's size: check that the export has each image once"
+    CONTRADICTING = "images that repeat an earlier one under another label: check which label is right"
     ONE_CLASS = ONE_CLASS
 
 

@@ -1,7 +1,6 @@
-"""Images with labels: the only door through which they enter.
+"""Reads images with labels from a folder of PNG, JPEG, BMP or TIFF files (`folders`), or from a NumPy archive.
 
-From a folder of PNG, JPEG, BMP or TIFF files (`folders`), or from a NumPy archive of two arrays. Each is brought to the
-schema's channels and size by `image_files`, one at a time.
+Each image is brought to the schema's channels and size by `files`, one at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from consilium_client.data.image import MOST_PIXELS
 from consilium_client.errors import DataError, ExampleError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
-MOST_BYTES = 1 << 32  # of all images together, as they are kept
+MOST_BYTES = 1 << 32  # of all images together, in memory
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
 WHITE = 255.0
@@ -78,7 +77,7 @@ def read_raw_images(path: Path, schema: ImageSchema) -> RawImages:
 
 
 def most_images(schema: ImageSchema) -> int:
-    """That one hospital may bring."""
+    """The largest number that one hospital may bring."""
     return min(MOST_ROWS, MOST_BYTES // (schema.channels * schema.height * schema.width))
 
 
@@ -103,7 +102,7 @@ def room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np
 
 # NumPy archives
 
-# What zipfile and NumPy raise over an archive's bytes. Their messages may quote them.
+# Errors of zipfile and NumPy about an archive's bytes. Their messages may quote the bytes.
 _FAULTS = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -144,7 +143,7 @@ def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Pat
 
 
 def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema) -> NDArray[Any]:
-    """Its shape is looked at before anything is unpacked. Raises DataError, and _FAULTS."""
+    """Checks the shape before it unpacks the array. Raises DataError, and _FAULTS."""
     with archive.open(f"{name}.npy") as member:
         read_header = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
         shape, _, kind = read_header(member)

@@ -1,4 +1,4 @@
-"""An opened table, and where its columns are: CSV or Parquet, told apart by the first bytes."""
+"""The task's columns in a CSV or Parquet file. The first bytes show the format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named 
 
 
 class Rows(Protocol):
-    """An opened file: `width` columns, whose `names` it may say, and cells of those at positions, row by row."""
+    """An opened file with `width` columns, perhaps with `names`. `cells`: the cells at these positions, row by row."""
 
     width: int
     names: list[str] | None
@@ -31,9 +31,9 @@ class Rows(Protocol):
 
 
 class Columns:
-    """The task's columns in an opened file; iterating gives each row's number and its cells of these, in `at`'s order.
+    """The task's columns in an opened file. Iterating gives each row's number and its cells, in the order of `at`.
 
-    `at`: by column of the schema, where its column in the file is, from 0; without those that the file lacks.
+    `at`: the position in the file, from 0, of each of the schema's columns; without absent columns.
     """
 
     def __init__(self, file: BinaryIO, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
@@ -74,7 +74,7 @@ def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
 
 
 def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
-    """By column of the schema, where its column in the file is, from 0. `strict`: the file may have no others.
+    """The position in the file, from 0, of each of the schema's columns. `strict`: the file may have no others.
 
     Raises HeaderMissing, ColumnsWrong.
     """

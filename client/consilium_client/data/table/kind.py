@@ -26,12 +26,12 @@ ZERO_DEVIATIONS = 3.0  # how far below the mean of the other values a zero is no
 
 
 class Concern(StrEnum):
-    """Possible faults of a table that can be read, in words that say what to look at."""
+    """Possible faults of a readable table, with the check to make."""
 
-    ALL_MISSING = "no row has a value: where the hospital does not record it, say absent = true in the mapping"
+    ALL_MISSING = "no row has a value: if the hospital does not record it, write absent = true in the mapping"
     MOSTLY_MISSING = "more than half of the values are missing"
     OUTSIDE = "values outside the task's range, which are clamped to it: check units (scale and offset in the mapping)"
-    UNKNOWN_CODES = "codes that the task does not know, which count as missing: give the mapping codes for them"
+    UNKNOWN_CODES = "codes that the task does not know, which count as missing: add codes for them to the mapping"
     ZEROS = 'zeros that look like missing values: if they are, add "0" to the column\'s missing in the mapping'
     CONSTANT = "all values are the same"
     ONE_CLASS = ONE_CLASS
@@ -42,9 +42,9 @@ class Concern(StrEnum):
 class ColumnProfile:
     """One of the task's columns in `rows` rows.
 
-    `source`: its name in the file, None where it is absent. `outside`: values beyond the range, `unknown`: codes that
-    the task does not know. `smallest`, `mean`, `largest`: of measurements as read, in the task's unit, before they are
-    clamped; None without any, and for codes.
+    `source`: its name in the file, None if it is absent. `outside`: number of values beyond the range. `unknown`:
+    number of codes that the task does not know. `smallest`, `mean`, `largest`: measurements in the task's unit, before
+    clamping; None for codes, or without values.
     """
 
     feature: Feature
@@ -121,9 +121,9 @@ def _findings(column: ColumnProfile, values: NDArray[np.float64]) -> list[Findin
 
 
 def _zeros(known: NDArray[np.float64]) -> int:
-    """Counts zeros that seem to stand for missing values: all values are, or they are far from all others.
+    """Counts zeros that seem to stand for missing values: all values are zero, or all others are far from zero.
 
-    Of two values, 0 and another, neither is far from the others: a yes and a no.
+    If there are only two values, 0 and another, they are a no and a yes.
     """
     others = known[known != 0]
     zeros = len(known) - len(others)

@@ -1,9 +1,9 @@
-"""A hospital's or voter's file becomes a typed table: the only door through which rows enter.
+"""Reads a hospital's or voter's CSV or Parquet file into a typed table.
 
-The file is CSV or Parquet, told apart by its first bytes. Without a mapping its columns are the schema's features and
-label in any order, and nothing else, so that no patient number slips in; a CSV file has a header line, UTF-8, commas.
-With a mapping (`mapping`) the file is as it says, and columns that are not the task's are left aside. An empty cell or
-`?` is a missing value, in Parquet a null too.
+The first bytes show the format. Without a mapping, the columns must be the schema's features and label in any order,
+and no others, so that no patient number gets in; a CSV file has a header line, UTF-8 and commas. A mapping (`mapping`)
+can describe another form, and columns that the task does not have are ignored. An empty cell, `?`, or a null in Parquet
+is a missing value.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from consilium_client.data.table.columns import Columns
 from consilium_client.errors import DataError
 
 CANONICAL = "<f8"  # of a value in `row_bytes`
-# Steps of a feature's range that are told apart: coarse against what a form of file rounds, as float32 does, so that
-# of a thousand values not one lies so near to a border between two steps that it changes sides.
+# Steps of a feature's range in `contents`. They are coarse against the rounding of file formats, such as float32: fewer
+# than one in a thousand values is so near to a border between two steps that rounding moves it across.
 STEPS = 4096
 MISSING = -1
 
@@ -59,7 +59,7 @@ class Table(Examples):
 
 
 def row_codes(table: Table) -> NDArray[np.int32]:
-    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING where there is no value."""
+    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING without a value."""
     steps = np.where(np.isnan(table.features), MISSING, np.rint(table.features * STEPS))
     return np.ascontiguousarray(steps, dtype="<i4")
 

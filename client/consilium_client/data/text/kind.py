@@ -21,27 +21,24 @@ from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findin
 from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, text_of
 
 FEW = 2  # words
-# What is left of letters that a program could not read, and what those of UTF-8 are when read as Latin-1 or cp1252.
+# The replacement character of letters that a program could not read, and UTF-8 letters read as Latin-1 or cp1252.
 _SECOND = "".join(bytes(range(0x80, 0xC0)).decode(encoding, "ignore") for encoding in ("latin-1", "cp1252"))
 _BROKEN = re.compile(f"\ufffd|[ÂÃ][{re.escape(_SECOND)}]|â€")
 
 
 class Concern(StrEnum):
-    """Possible faults of texts that can be read, in words that say what to look at."""
+    """Possible faults of readable texts, with the check to make."""
 
     CUT = (
-        "texts with more words than the model reads tokens (a word is one or more), so that it never sees their end:"
-        " see that what counts comes first, or ask the operator for a higher max_tokens"
+        "texts with more words than the model reads tokens (a word is one or more tokens), so it never sees their end:"
+        " check that the important part comes first, or ask the operator for a higher max_tokens"
     )
-    FEW_WORDS = (
-        "texts of one or two words: check that these are the texts, and not codes or numbers that stand for them"
-    )
+    FEW_WORDS = "texts of one or two words: check that these are texts, not codes or numbers"
     BROKEN_LETTERS = (
-        "texts with letters that were broken on the way (\ufffd, Ã¼): export them anew as UTF-8, or say encoding in a"
-        " mapping"
+        "texts with broken letters (\ufffd, Ã¼): export them again as UTF-8, or write the encoding into a mapping"
     )
-    DUPLICATES = "texts that repeat an earlier one: check that the export lists each once, and leaves out templates"
-    CONTRADICTING = "texts that repeat an earlier one under another label: look at which label is right"
+    DUPLICATES = "texts that repeat an earlier one: check that the export has each text once, and no templates"
+    CONTRADICTING = "texts that repeat an earlier one under another label: check which label is right"
     ONE_CLASS = ONE_CLASS
 
 
@@ -56,7 +53,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class TextProfile(Profile):
-    """`tokens`: how many the task's model reads of a text at most; None where that is no matter of the task's."""
+    """`tokens`: the most that the task's model reads of a text; None if the model has no such limit."""
 
     words: Lengths
     characters: Lengths

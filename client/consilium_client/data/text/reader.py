@@ -1,8 +1,7 @@
-"""Texts with labels: the only door through which they enter.
+"""Reads texts with labels from a table (CSV or Parquet) or from a folder of UTF-8 .txt files (`folders`).
 
-From a table (CSV or Parquet) with a column of texts and one of classes' names, or from a folder
-of .txt files (`folders`), UTF-8. However a text came, it is the same afterwards: composed Unicode (NFC), lines that end
-in a line feed, and no blanks around it.
+A table has a column of texts and a column of class names. Afterwards every text has one form: composed Unicode (NFC),
+line feeds at the ends of lines, and no blanks around it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from consilium_client.data.table.columns import Columns
 from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
 from consilium_client.errors import DataError, ExampleError
 
-MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times what an encoder reads of a text
+MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times more than an encoder reads
 ENDINGS = (".txt",)
 MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest characters
 
@@ -60,7 +59,7 @@ class RawTexts:
 def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = None) -> RawTexts:
     """Texts of a file or folder. `mapping`, of a file, fits the schema (`require_fits`); a folder has none.
 
-    Raises a DataError that names file and line, never what a text says.
+    Raises a DataError that names file and line, but never has a part of a text.
     """
     with reading(path):
         if path.is_dir():
@@ -70,7 +69,7 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
 
 
 def clean(text: str) -> str:
-    """The form that every text has from then on."""
+    """The one form of a text."""
     return composed(text).replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
@@ -109,7 +108,7 @@ def text_of(cell: Cell, source: Source, row: int, column: str) -> str:
 
 
 def _class_of(cell: Cell, classes: Mapped[str, int]) -> int | None:
-    """Parquet may hold names that are numbers as such."""
+    """A Parquet file may have class names that are numbers."""
     if isinstance(cell, float):
         cell = str(int(cell)) if cell.is_integer() else str(cell)
     return classes.get(composed(cell or ""))
