@@ -68,11 +68,6 @@ class Approval(Section):
     data: Path | None = Field(default=None, description="data for this task; default: the home's")
     mapping: Path | None = Field(default=None, description="mapping of its columns; default: the home's")
 
-    def written(self) -> dict[str, Any]:
-        """As TOML has it, which knows no paths."""
-        values = self.model_dump(exclude_none=True)
-        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
-
 
 SettingsType = TypeVar("SettingsType", bound=HomeSettings)
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
@@ -172,13 +167,14 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def approve(self, task: int, approval: Approval, authority: bytes) -> None:
         """`authority`: PEM of the certificate that signed the SuperLink's."""
-        write_private_file(self._authority(task), authority)
-        write_private_file(self._approval(task), tomli_w.dumps(approval.written()))
+        values = approval.model_dump(mode="json", exclude_none=True) | {"approved_at": approval.approved_at}
+        write_private_file(self._file(task, "ca.crt"), authority)
+        write_private_file(self._file(task, "toml"), tomli_w.dumps(values))
         self.forget(task)
 
     def approval(self, task: int) -> Approval:
         """Raises NotApproved, ApprovalInvalid."""
-        path = self._approval(task)
+        path = self._file(task, "toml")
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
@@ -200,17 +196,17 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""
         try:
-            self._approval(task).unlink()
+            self._file(task, "toml").unlink()
         except FileNotFoundError:
             raise OwnersRefusal("NotApproved", task=task) from None
 
     def leave(self, task: int) -> None:
         """Withdraws, and notes that the bond is still locked. Raises NotApproved."""
         self.withdraw(task)
-        self._left(task).touch()
+        self._file(task, "left").touch()
 
     def forget(self, task: int) -> None:
-        self._left(task).unlink(missing_ok=True)
+        self._file(task, "left").unlink(missing_ok=True)
 
     def left_tasks(self) -> list[int]:
         return self._numbers("*.left")
@@ -225,32 +221,23 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
             raise OwnersRefusal(
                 "ApprovalStale", task=task, why=f"you approved {approval.place}, but this address book makes it {place}"
             )
-        own = {"data": approval.data, "mapping": approval.mapping}
-        common = self.settings.model_dump(exclude={"transport_key", "policy"})
-        common |= {name: path for name, path in own.items() if path is not None}
+        common = self.settings.model_dump(exclude={"transport_key"})
+        common |= approval.model_dump(include={"data", "mapping"}, exclude_none=True)
         flower = FlowerSettings(
             superlink=approval.superlink,
-            ca_certificate=self._authority(task),
+            ca_certificate=self._file(task, "ca.crt"),
             transport_key=self.settings.transport_key,
         )
-        return HospitalSettings(
-            **common, task=task, flower=flower, policy=self.settings.policy, approved=approval.spec_hash
-        )
+        return HospitalSettings(**common, task=task, flower=flower, approved=approval.spec_hash)
 
     def _numbers(self, pattern: str) -> list[int]:
         return sorted(int(path.stem) for path in (self.folder / "tasks").glob(pattern) if path.stem.isdecimal())
 
-    def _left(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.left"
-
     def runtime(self, task: int) -> Path:
         return runtime_folder(self.folder, task)
 
-    def _approval(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.toml"
-
-    def _authority(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.ca.crt"
+    def _file(self, task: int, ending: str) -> Path:
+        return self.folder / "tasks" / f"{task}.{ending}"
 
 
 class OwnTable(Section):
@@ -301,7 +288,6 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _contracts(book: Path) -> tuple[int, str]:
-    """Raises DeploymentInvalid."""
     read = Deployment.read(book)
     return read.chain_id, read.tasks.lower()
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from consilium_chain.keystore import sync_folder
 from eth_account import Account
@@ -126,6 +126,10 @@ class Seal(_Line):
     signature: Annotated[str, Field(pattern="^0x[0-9a-f]{130}$")]
 
 
+_SEAL = TypeAdapter(Seal)
+LineType = TypeVar("LineType", bound=_Line)
+
+
 @dataclass(frozen=True)
 class Export:
     """A checked export: `seal.hospital` signed its entries."""
@@ -142,7 +146,7 @@ def parse_log(raw: bytes) -> list[Entry]:
     entries = []
     previous = FIRST
     for number, line in enumerate(_lines(raw), start=1):
-        entry = _parsed(number, line)
+        entry = _parsed(_ENTRY, number, line)
         if (entry.seq, entry.previous) != (number, previous):
             raise AuditError("AuditBroken", line=number)
         entries.append(entry)
@@ -154,20 +158,12 @@ def parse_export(raw: bytes) -> Export:
     """Raises AuditMalformed, AuditBroken, AuditForged."""
     *lines, last = _lines(raw) or [b""]
     number = len(lines) + 1
-    try:
-        seal = Seal.model_validate_json(last)
-    except ValidationError as error:
-        raise AuditError(
-            "AuditMalformed", line=number, why="the file does not end with the hospital's signature"
-        ) from error
-    _require_canonical(number, last, seal)
+    seal = _parsed(_SEAL, number, last, "the file does not end with the hospital's signature")
     entries = parse_log(b"".join(lines))
     head = digest(lines[-1]) if lines else FIRST
     if (seal.count, seal.head) != (len(lines), head):
-        raise AuditError(
-            "AuditForged",
-            why=f"the signature covers {seal.count} entries with head {seal.head}, but the file has {len(lines)}",
-        )
+        why = f"the signature covers {seal.count} entries with head {seal.head}, but the file has {len(lines)}"
+        raise AuditError("AuditForged", why=why)
     message = _statement(seal.chain_id, seal.contract, seal.count, seal.head)
     try:
         signer = Account.recover_message(message, signature=seal.signature)
@@ -181,9 +177,8 @@ def parse_export(raw: bytes) -> Export:
 def require_extends(newer: Export, older: Export) -> None:
     """Raises AuditRewritten unless the newer export of a log begins with all entries of the older one."""
     if newer.seal.hospital != older.seal.hospital:
-        raise AuditError(
-            "AuditRewritten", why=f"it is from {newer.seal.hospital}, but the older one is from {older.seal.hospital}"
-        )
+        why = f"it is from {newer.seal.hospital}, but the older one is from {older.seal.hospital}"
+        raise AuditError("AuditRewritten", why=why)
     for number, entry in enumerate(older.entries):
         if number >= len(newer.entries) or newer.entries[number] != entry:
             raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is missing or different")
@@ -219,18 +214,16 @@ def _lines(raw: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines]
 
 
-def _parsed(number: int, line: bytes) -> Entry:
+def _parsed(
+    kind: TypeAdapter[LineType], number: int, line: bytes, why: str = "it is not an entry of an audit log"
+) -> LineType:
     try:
-        entry = _ENTRY.validate_json(line)
+        parsed = kind.validate_json(line)
     except ValidationError as error:
-        raise AuditError("AuditMalformed", line=number, why="it is not an entry of an audit log") from error
-    _require_canonical(number, line, entry)
-    return entry
-
-
-def _require_canonical(number: int, line: bytes, parsed: _Line) -> None:
+        raise AuditError("AuditMalformed", line=number, why=why) from error
     if parsed.line() != line:
         raise AuditError("AuditMalformed", line=number, why="this program writes it in another form")
+    return parsed
 
 
 # Writing
@@ -315,7 +308,7 @@ def _last(file: int) -> tuple[int, str]:
     tail = _read(file, max(0, os.fstat(file).st_size - LONGEST_LINE))
     line = tail[tail.rfind(b"\n", 0, -1) + 1 :]
     try:
-        return _parsed(0, line).seq, digest(line)
+        return _parsed(_ENTRY, 0, line).seq, digest(line)
     except AuditError as error:
         raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n"), why=error.values["why"]) from error
 
