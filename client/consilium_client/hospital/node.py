@@ -29,8 +29,6 @@ from consilium_client.hospital.transport_key import read_transport_key
 from consilium_client.membership import ROUND_ERRORS, tell_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
 
-PARTS = {Part.SIGNED: Step.SIGN, Part.UPLOAD: Step.UPLOAD, Part.ANSWER: Step.UNMASK}
-
 
 class HospitalNode(Hooks):
     """One hospital in one task. `actions`: its method for each step of its own. Requests trigger the other steps."""
@@ -49,10 +47,10 @@ class HospitalNode(Hooks):
             Step.COMMIT: self.updates.commit,
             Step.READ_AHEAD: self.training.read_ahead,
         }
-        self._hand_over: dict[Step, Callable[[int, PendingUpdate], RoundReply]] = {
-            Step.SIGN: self.updates.signed,
-            Step.UPLOAD: self.updates.upload,
-            Step.UNMASK: self.updates.unmask,
+        self._parts: dict[Part, tuple[Step, Callable[[int, PendingUpdate], RoundReply]]] = {
+            Part.SIGNED: (Step.SIGN, self.updates.signed),
+            Part.UPLOAD: (Step.UPLOAD, self.updates.upload),
+            Part.ANSWER: (Step.UNMASK, self.updates.unmask),
         }
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
         self._block = 0
@@ -148,9 +146,9 @@ class HospitalNode(Hooks):
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
         self.link.note(request)
-        step = PARTS[request.part]
+        step, hand_over = self._parts[request.part]
         update = self.updates.of(request.round) if self._wait_for(step, request.round) else None
-        return RoundReply(ReplyCode.SAT_OUT) if update is None else self._hand_over[step](request.round, update)
+        return RoundReply(ReplyCode.SAT_OUT) if update is None else hand_over(request.round, update)
 
     def _wait_for(self, step: Step, round_: int) -> bool:
         """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""

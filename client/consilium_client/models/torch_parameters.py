@@ -17,7 +17,7 @@ def evaluated(
     """The last layer's results on the activations of `body`, which gets so many rows at once."""
     torch.set_num_threads(threads)
     with torch.no_grad():
-        activations = torch.cat([body(part) for part in torch.from_numpy(inputs).split(at_once)])
+        activations = torch.cat([body(part) for part in torch.split(torch.from_numpy(inputs), at_once)])
         logits = last(activations)
     return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
 

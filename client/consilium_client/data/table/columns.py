@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapped
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from consilium_client.data.examples import MOST_ROWS, Source
 from consilium_client.data.mapping import FileFormat, Mapping
@@ -14,20 +14,11 @@ from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, shortened
 
+if TYPE_CHECKING:
+    from consilium_client.data.table.parquet_rows import ParquetRows
+
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
 FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
-
-
-class Rows(Protocol):
-    """An opened file with `width` columns, perhaps with `names`. `cells`: the cells at these positions, row by row."""
-
-    width: int
-    names: list[str] | None
-
-    @property
-    def kind(self) -> Literal["CSV", "Parquet"]: ...
-
-    def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, Sequence[Cell]]]: ...
 
 
 class Columns:
@@ -50,7 +41,8 @@ class Columns:
     def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
         """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
         count = 0
-        for count, row in enumerate(self._rows.cells(list(self.at.values())), 1):
+        rows: Iterator[tuple[int, Sequence[Cell]]] = self._rows.cells(list(self.at.values()))
+        for count, row in enumerate(rows, 1):
             if count > MOST_ROWS:
                 raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
             yield row
@@ -58,12 +50,12 @@ class Columns:
             raise DataError("DataFileEmpty", path=self.source.path)
 
 
-def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
+def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | ParquetRows:
     start = file.read(4)
     file.seek(0)
     if start not in PARQUET:
         return CsvRows(file, path, mapping.file if mapping else FileFormat())
-    from consilium_client.data.table.parquet_rows import ParquetRows
+    from consilium_client.data.table.parquet_rows import ParquetRows  # a second to load, and 55 MB
 
     if mapping and not mapping.file.header:
         raise DataError(
@@ -73,7 +65,7 @@ def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
     return ParquetRows(file, path)
 
 
-def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
+def positions(rows: CsvRows | ParquetRows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
     """The position in the file, from 0, of each of the schema's columns. `strict`: the file may have no others.
 
     Raises HeaderMissing, ColumnsWrong.
