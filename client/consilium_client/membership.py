@@ -17,7 +17,7 @@ ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # a round may fail w
 TRIES = 5  # blocks
 
 
-def tell_failed(ledger: Ledger, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:
+def log_failed(ledger: Ledger, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:
     """Logs a refused call; or, as the event `unpaid`, a call that the account could not pay for.
 
     The chain node's words stay out of the log. The account's balance for gas says most.
@@ -74,7 +74,7 @@ class Membership:
         except Refused as error:  # the first transaction came back, or another account took the place
             emit("refused", call=error.call, error=error.name)
 
-    def tell_payouts(self, state: TaskState) -> None:
+    def log_payouts(self, state: TaskState) -> None:
         """Logs reward and slash of each round, once the next round has begun or the task has ended. Rounds that were
         over before the first call are left out.
         """

@@ -164,7 +164,7 @@ def test_a_voter_that_copied_half_of_its_fingerprints_is_found(voted: Voted, tmp
     assert code == 1
     drawn = [batch.index for batch in voted.opening(LAZY).batches]
     copied = [index for index in drawn if index >= BATCHES // 2]
-    assert f"these were not evaluated as said: {', '.join(map(str, copied))}" in said
+    assert f"these do not match their fingerprints: {', '.join(map(str, copied))}" in said
 
 
 def test_a_voter_that_evaluates_and_says_something_else_is_found_by_its_scores_alone(voted: Voted) -> None:

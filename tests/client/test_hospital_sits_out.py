@@ -137,5 +137,5 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
         thread.start()
         assert look(listening.getsockname()[1], 4 * CHECK_INTERVAL) == ["superlink-reached"]
         thread.join()
-    node.link.asked = 0  # a request came: nothing is looked at any more
+    node.link.requested = 0  # a request came: nothing is looked at any more
     assert look(closed, 5 * CHECK_INTERVAL) == []

@@ -73,11 +73,11 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
 
 
 def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
-    there: dict[str, Path] = {}
-    for place, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
-        under = Path(place).relative_to(folder).as_posix()
-        there |= _named(Path(place), folder, "" if under == "." else composed(f"{under}/"))
-    there = {name: path for name, path in there.items() if not path.is_dir()}
+    paths: dict[str, Path] = {}
+    for part, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
+        under = Path(part).relative_to(folder).as_posix()
+        paths |= _named(Path(part), folder, "" if under == "." else composed(f"{under}/"))
+    paths = {name: path for name, path in paths.items() if not path.is_dir()}
     files: dict[str, LabelledFile] = {}
     with (folder / LIST).open("rb") as file:
         rows = CsvRows(file, folder / LIST, FileFormat())
@@ -87,14 +87,14 @@ def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
             name = composed(PurePosixPath(written).as_posix())
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
                 raise FolderError("LeadsOutside", file=where)
-            if name not in there or name == LIST:
+            if name not in paths or name == LIST:
                 raise FolderError("ListedFileMissing", file=where)
             if name in files:
                 raise FolderError("ListedTwice", file=where)
             if composed(label) not in numbers:
                 raise Source(folder / LIST, "CSV").cell_error("LabelUnknown", line, "label")
-            files[name] = LabelledFile(there[name], name, numbers[composed(label)])
-    return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(there) - len(files) - 1)
+            files[name] = LabelledFile(paths[name], name, numbers[composed(label)])
+    return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(paths) - len(files) - 1)
 
 
 def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:

@@ -154,8 +154,8 @@ class Mapping(Section):
     def _faults_of_classes(self, schema: TextSchema) -> list[str]:
         faults = []
         for name, allowed in ((schema.text, {"column"}), (schema.label, {"column", "codes", "absent"})):
-            said = self.columns.get(name, ColumnMapping()).model_fields_set - allowed
-            faults += [f"{name} holds texts: leave out {field}" for field in sorted(said)]
+            extra = self.columns.get(name, ColumnMapping()).model_fields_set - allowed
+            faults += [f"{name} holds texts: leave out {field}" for field in sorted(extra)]
         codes, known = self.columns.get(schema.label, ColumnMapping()).codes, set(map(composed, schema.classes))
         foreign = [str(name) for name in codes.values() if composed(str(name)) not in known]
         if foreign:

@@ -202,8 +202,8 @@ def digest(content: bytes) -> str:
 
 def _statement(chain_id: int, contract: str, count: int, head: str) -> SignableMessage:
     """EIP-191, in words, for a person who sees it before signing."""
-    said = f"Consilium audit log, version 1\nchain {chain_id}\ncontract {contract}\nentries {count}\nhead {head}"
-    return encode_defunct(text=said)
+    text = f"Consilium audit log, version 1\nchain {chain_id}\ncontract {contract}\nentries {count}\nhead {head}"
+    return encode_defunct(text=text)
 
 
 def _lines(raw: bytes) -> list[bytes]:
@@ -268,8 +268,8 @@ class AuditLog:
     def _append(self, file: int, kind: str, fields: Mapping[str, str | int]) -> None:
         size = os.fstat(file).st_size
         seq, previous = _last(file) if size else (0, FIRST)
-        said = {"seq": seq + 1, "at": int(self._clock()), "previous": previous, "kind": kind, **fields}
-        rest = _ENTRY.validate_python(said).line()
+        values = {"seq": seq + 1, "at": int(self._clock()), "previous": previous, "kind": kind, **fields}
+        rest = _ENTRY.validate_python(values).line()
         try:
             while rest:
                 rest = rest[os.write(file, rest) :]

@@ -25,7 +25,7 @@ from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.round_updates import RoundUpdates
 from consilium_client.hospital.training import Training
-from consilium_client.membership import ROUND_ERRORS, tell_failed
+from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.models import Vector
 
 
@@ -52,7 +52,7 @@ class Dispute:
                 emit("nothing-to-show", round=round_, step=step)
             self.stated.add((round_, step))
         except TransactionRejected as error:
-            tell_failed(ledger, error, "not-testified", round=round_, step=step)
+            log_failed(ledger, error, "not-testified", round=round_, step=step)
         except ROUND_ERRORS as error:
             emit("testimony-failed", round=round_, step=step, error=name_of(error))
 

@@ -26,7 +26,7 @@ from consilium_client.hospital.hooks import Hooks
 from consilium_client.hospital.relay_link import RelayLink
 from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
-from consilium_client.membership import ROUND_ERRORS, tell_failed
+from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
 
 
@@ -88,7 +88,7 @@ class HospitalNode(Hooks):
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
         self.link.raise_fault()
         view, due = self.due()
-        self.context.membership.tell_payouts(view.state)
+        self.context.membership.log_payouts(view.state)
         for step in due:
             if step in self.actions:
                 self.actions[step](view)
@@ -109,12 +109,12 @@ class HospitalNode(Hooks):
             self.index,
             is_member=is_member,
             is_reached=self.link.reached.is_set(),
-            is_asked=self.link.asked >= round_,
+            is_asked=self.link.requested >= round_,
             is_cut_off=bool(self.link.unreachable),
             can_resume=not spent and self._resume_refused != round_ and not self.sits_out(),
             has_begun=has_begun,
             has_update=work.update is not None,
-            knows_commitment=work.has_told,
+            knows_commitment=work.is_logged,
             has_sent=work.has_sent,
             send_at=work.send_at,
             disputed=frozenset(self.dispute.stated),
@@ -134,7 +134,7 @@ class HospitalNode(Hooks):
             self.ledger.hospital.resume(self.task.number)
             emit("resumed", round=view.state.round)
         except (Refused, TransactionRejected) as error:
-            tell_failed(self.ledger, error, "not-resumed", round=view.state.round)
+            log_failed(self.ledger, error, "not-resumed", round=view.state.round)
             if not isinstance(error, Refused):  # refused: the phase ended meanwhile; in the next round, then
                 self._resume_refused = view.state.round
 
@@ -180,7 +180,7 @@ class HospitalNode(Hooks):
             emit("end-undone", role="hospital")
             return False
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
-            tell_failed(self.ledger, error, "not-claimed")
+            log_failed(self.ledger, error, "not-claimed")
         self.updates.forget()
         self.context.store.forget()
         emit("left", role="hospital", balance=str(self.ledger.token.balance(self.ledger.address)))

@@ -90,14 +90,14 @@ class Listener:
 
 
 class RelayLink:
-    """`reached`: the aggregator's first request has arrived. `asked`: the latest round of a request. `unreachable`: the
-    reason why the SuperLink cannot be reached, as logged; empty if it can.
+    """`reached`: the aggregator's first request has arrived. `requested`: the latest round of a request. `unreachable`:
+    the reason why the SuperLink cannot be reached, as logged; empty if it can.
     """
 
     def __init__(self, context: Context, answer: Callable[[RoundRequest], RoundReply]) -> None:
         self._context, self._answer = context, answer
         self.settings = context.settings
-        self.reached, self.asked = threading.Event(), -1
+        self.reached, self.requested = threading.Event(), -1
         self.unreachable, self._checked_at = "", -CHECK_INTERVAL
         self._open = ExitStack()
 
@@ -120,7 +120,7 @@ class RelayLink:
 
     def note(self, request: RoundRequest) -> None:
         self.reached.set()
-        self.asked = max(self.asked, request.round)
+        self.requested = max(self.requested, request.round)
 
     def write_down(self, request: RoundRequest, reply: RoundReply) -> None:
         """Records a reply before it is handed to the relay. Raises AuditError."""

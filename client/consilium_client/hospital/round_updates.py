@@ -29,7 +29,7 @@ from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Masking
 from consilium_client.hospital.training import Training
-from consilium_client.membership import tell_failed
+from consilium_client.membership import log_failed
 from consilium_client.models import Vector
 from consilium_client.relay.wire import RoundReply
 
@@ -108,10 +108,10 @@ class RoundWork:
     trained_at: float = field(default_factory=time.monotonic)
     send_at: int = 0  # by the chain's clock: from then on this node's own transaction
     has_sent: bool = False
-    has_told: bool = False  # of the commitment
+    is_logged: bool = False  # of the commitment
 
-    def tell_committed(self, by: str, **fields: object) -> None:
-        self.has_told = True
+    def log_committed(self, by: str, **fields: object) -> None:
+        self.is_logged = True
         emit(
             "committed", round=self.number, blobs=len(self.update.blobs) if self.update else 0,
             train_s=round(self.train_s, 3), commit_s=round(time.monotonic() - self.trained_at, 3), by=by, **fields,
@@ -199,9 +199,9 @@ class RoundUpdates:
         if work.number != view.state.round:  # a request began the next round meanwhile
             return
         if view.round.committed >> self._index & 1:
-            work.tell_committed(by="relay")
+            work.log_committed(by="relay")
         else:
-            work.has_told = work.has_sent = False
+            work.is_logged = work.has_sent = False
 
     def commit(self, view: View) -> None:
         """Sends its own transaction, because half of the time has passed without a relayed one."""
@@ -216,9 +216,9 @@ class RoundUpdates:
         except (Refused, TransactionRejected) as error:
             # It was relayed meanwhile, which the next poll notes.
             if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
-                tell_failed(self._ledger, error, "not-committed", round=round_)
+                log_failed(self._ledger, error, "not-committed", round=round_)
         else:
-            work.tell_committed(by="own", gas=receipt.gas_used)
+            work.log_committed(by="own", gas=receipt.gas_used)
 
     def signed(self, round_: int, update: PendingUpdate) -> RoundReply:
         body = update.signed.to_wire() + self.secret_shares(round_, update.seed)

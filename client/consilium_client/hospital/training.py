@@ -189,15 +189,15 @@ class Training:
         """The difference that training makes to `base`, float64 (p,). Never the same twice: two tasks' updates of the
         same rows must not differ by the rows alone.
         """
-        given = base, self.inputs, self.examples.labels
+        start = base, self.inputs, self.examples.labels
 
-        def seen(done: int, steps: int, loss: float) -> None:
+        def progress(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.privacy.rounds is None:
-            trained = train(self._spec, *given, secrets.randbits(SEED_BITS), seen, self._settings.device)
+            trained = train(self._spec, *start, secrets.randbits(SEED_BITS), progress, self._settings.device)
         else:
-            trained = self.privacy.rounds.train(round_, *given, seen, self._settings.device)
+            trained = self.privacy.rounds.train(round_, *start, progress, self._settings.device)
         return np.subtract(trained, base, dtype=np.float64)
 
     def has_read(self, round_: int) -> bool:

@@ -22,7 +22,7 @@ from consilium_client.models.torch_parameters import flatten, trainable
 Progress = Callable[[int, int, float], None]
 
 
-def unseen(done: int, steps: int, loss: float) -> None:
+def no_progress(done: int, steps: int, loss: float) -> None:
     pass
 
 
@@ -32,7 +32,7 @@ def train(
     inputs: Inputs,
     labels: NDArray[np.int64],
     seed: int,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Vector:
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.

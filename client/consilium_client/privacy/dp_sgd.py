@@ -31,7 +31,7 @@ from scipy.special import ndtri
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, prepare, proximal_term, unseen
+from consilium_client.models.training import Progress, no_progress, prepare, proximal_term
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
@@ -102,7 +102,7 @@ def train_privately(
     base: Vector,
     inputs: Inputs,
     labels: NDArray[np.int64],
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Vector:
     """Trained parameters float32 (p,), as by `training.train`, but never the same twice. It raises the same errors.

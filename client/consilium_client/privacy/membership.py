@@ -68,15 +68,15 @@ def in_words(spec: TaskSpec, rows: int) -> str:
     together = nearest(spec, rows, spec.rounds.min_cohort_size if spec.update.masked else 1)
     alone = nearest(spec, rows, 1)
     things = spec.data.things
-    told = [
+    sentences = [
         f"Of {rows:,} {things} like yours, an attacker who knows candidate {things} tells members from others with AUC"
         f" {together.auc:.2f} (0.5 is a guess, 1 is certain).",
         f"It finds {together.found:.0%} of them at 5% false alarms.",
     ]
     if together != alone:
-        told.append(f"If the others of your cohort conspire: AUC {alone.auc:.2f}, {alone.found:.0%} found.")
+        sentences.append(f"If the others of your cohort conspire: AUC {alone.auc:.2f}, {alone.found:.0%} found.")
     measured_on = f"{together.rows} rows each, a sum of {together.hospitals}, {together.model}, {together.training}"
-    return " ".join([*told, _beyond(spec), f"Measured on {measured_on} (docs/privacy.md)."])
+    return " ".join([*sentences, _beyond(spec), f"Measured on {measured_on} (docs/privacy.md)."])
 
 
 def _beyond(spec: TaskSpec) -> str:

@@ -47,8 +47,8 @@ def run_supernode(arguments: list[str]) -> None:
         """If a run is stopped while its message arrives, Flower keeps and answers the message. Each later reply then
         leaves only with the next request. So this makes Flower treat the message as not received.
         """
-        given = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
-        received: int | None = pull(**{name: _failing(call) for name, call in given.items()}, **others)
+        calls = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
+        received: int | None = pull(**{name: _failing(call) for name, call in calls.items()}, **others)
         return received
 
     supernode._pull_and_store_message = pull_whole

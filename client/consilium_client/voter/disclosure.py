@@ -146,7 +146,7 @@ class Name(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """holds: None if it was not checked."""
+    """`holds`: None if it was not checked."""
 
     name: Name
     holds: bool | None
@@ -154,17 +154,17 @@ class Finding:
 
 
 def audit(ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool = False) -> Iterator[Finding]:
-    """Findings, in the order in which they rest on one another. `drawn_only`: evaluates nothing but the drawn batches.
+    """Findings, each after those that it rests on. `drawn_only`: evaluates only the drawn batches.
 
-    The judge is of the opening's task and of the rows that the auditor holds. Raises RecordIncomplete where the round
-    has not ended or its record gives no models, ArtifactMissing, ArtifactCorrupt.
+    `judge`: of the opening's task and the auditor's rows. Raises RecordIncomplete if the round has not ended or its
+    record gives no models, ArtifactMissing, ArtifactCorrupt.
     """
     yield _ballot(ledger, opening)
     rows = _rows(ledger, judge, opening)
     yield rows
     if not rows.holds:
         rest = (Name.DRAW, Name.PATHS, Name.FINGERPRINTS, Name.SCORES)
-        yield from (Finding(name, None, "it needs the rows that the voter committed to") for name in rest)
+        yield from (Finding(name, None, "not checked without the rows that the voter committed to") for name in rest)
         return
     draw = _draw(ledger, judge, opening)
     yield draw
@@ -183,8 +183,8 @@ def _ballot(ledger: Ledger, opening: Opening) -> Finding:
         return Finding(Name.BALLOT, False, f"{voter} {missing} in round {round_}")
     salt = ballot_salt(opening.root, opening.blinding)
     if ledger.tasks.score_commitment(task, round_, scores, salt, voter) != committed:
-        return Finding(Name.BALLOT, False, "root and blinding do not give the salt that the ballot was committed with")
-    return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before anybody revealed")
+        return Finding(Name.BALLOT, False, "root and blinding do not give the salt of the committed ballot")
+    return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before the reveals")
 
 
 def _rows(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
@@ -201,7 +201,7 @@ def _draw(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
     wanted = drawn(seed_of(ledger, opening.task, opening.round, opening.voter), judge.batches)
     shown = tuple(batch.index for batch in opening.batches)
     if shown != wanted:
-        return Finding(Name.DRAW, False, f"drawn are {_listed(wanted)}; shown are {_listed(shown)}")
+        return Finding(Name.DRAW, False, f"the draw gives {_listed(wanted)}, but the file has {_listed(shown)}")
     return Finding(Name.DRAW, True, f"{len(wanted)} of {judge.batches}: {_listed(wanted)}")
 
 
@@ -210,19 +210,19 @@ def _paths(judge: Judge, opening: Opening) -> Finding:
     for batch in opening.batches:
         try:
             root = root_of_opening(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
-        except ZkError:  # no leaf of this tree, or no path to it
+        except ZkError:  # not a leaf of this tree, or not its path
             root = b""
         if root != opening.root:
             strays.append(batch.index)
     if strays:
-        return Finding(Name.PATHS, False, f"not beneath it: {_listed(strays)}")
+        return Finding(Name.PATHS, False, f"these batches are not in the tree: {_listed(strays)}")
     return Finding(Name.PATHS, True, f"{len(opening.batches)} of {len(opening.batches)}")
 
 
 def _evaluation(
     ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
 ) -> Iterator[Finding]:
-    """Runs each model once, for both findings. `batches`: ascending; none if they are not those drawn."""
+    """Runs each model once, for both findings. `batches`: ascending; empty if they are not the drawn ones."""
     state = ledger.tasks.round_state(opening.task, opening.round)
     chosen = [batch.index for batch in batches]
     worths: dict[int, float] = {}
@@ -237,19 +237,19 @@ def _evaluation(
                 worths[index] = judge.worth(evaluation)
     yield _fingerprints(batches, made)
     if drawn_only:
-        yield Finding(Name.SCORES, None, "left out: only the drawn batches were evaluated")
+        yield Finding(Name.SCORES, None, "not checked: only the drawn batches were evaluated")
         return
     shown = ledger.record.revealed_scores(opening.task, opening.round, opening.voter)
     if shown is None:
-        yield Finding(Name.SCORES, None, "none were revealed")
+        yield Finding(Name.SCORES, None, "the voter revealed none")
         return
     yield _scores(shown, judge.scores(opening.round, state, worths), judge.rounding)
 
 
 def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
-    """made: by batch, the activations of each model."""
+    """`made`: for each batch, the activations of each model."""
     if not batches:
-        return Finding(Name.FINGERPRINTS, None, "it needs the batches that chance drew")
+        return Finding(Name.FINGERPRINTS, None, "not checked without the drawn batches")
     off: dict[int, float] = {}
     for batch, own in zip(batches, made, strict=True):
         try:
@@ -259,16 +259,16 @@ def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArra
     made_up = [index for index, worst in off.items() if worst > TOLERANCE]
     of = f"{len(batches)} batches by {len(made[0])} models"
     if made_up:
-        return Finding(Name.FINGERPRINTS, False, f"of {of}, these were not evaluated as said: {_listed(made_up)}")
+        return Finding(Name.FINGERPRINTS, False, f"of {of}, these do not match their fingerprints: {_listed(made_up)}")
     return Finding(Name.FINGERPRINTS, True, f"{of}, at most {max(off.values()):.1e} off, of {TOLERANCE:.1e} allowed")
 
 
 def _scores(shown: Sequence[int], computed: Sequence[int], rounding: int) -> Finding:
     pairs = list(zip(shown, computed, strict=True))
-    wrong = [index for index, (said, found) in enumerate(pairs) if abs(said - found) > rounding]
+    wrong = [index for index, (voted, own) in enumerate(pairs) if abs(voted - own) > rounding]
     if wrong:
-        said = "; ".join(f"{pairs[index][0]} was said at {index}, and {pairs[index][1]} found" for index in wrong)
-        return Finding(Name.SCORES, False, said)
+        differences = (f"score {index} is {pairs[index][0]}, but {pairs[index][1]} was computed" for index in wrong)
+        return Finding(Name.SCORES, False, "; ".join(differences))
     return Finding(Name.SCORES, True, f"{len(pairs)} of {len(pairs)}, from all rows")
 
 

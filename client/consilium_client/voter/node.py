@@ -44,7 +44,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
-from consilium_client.membership import ROUND_ERRORS, Membership, tell_failed
+from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
 from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
@@ -148,7 +148,7 @@ class VoterNode:
         shows which steps are done, and not this process, because a reorganisation undoes them.
         """
         state = self.ledger.tasks.state(self.number)
-        self.membership.tell_payouts(state)
+        self.membership.log_payouts(state)
         view = View(state, self.ledger.tasks.round_state(self.number, state.round))
         party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
         due = next_steps(view, party)
@@ -165,7 +165,7 @@ class VoterNode:
             raise
         except (Refused, TransactionRejected) as error:
             if self._is_first(round_, step, "refused"):
-                tell_failed(self.ledger, error, "not-voted", round=round_)
+                log_failed(self.ledger, error, "not-voted", round=round_)
         except BallotError:
             if self._is_first(round_, step, "lost"):
                 emit("ballot-lost", round=round_)
@@ -189,7 +189,7 @@ class VoterNode:
             self.ledger.staking.release_bond(self.number, self.ledger.address)
             self.ledger.staking.claim(Role.VOTER)
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
-            tell_failed(self.ledger, error, "not-claimed")
+            log_failed(self.ledger, error, "not-claimed")
         self.store.forget()
         emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
 

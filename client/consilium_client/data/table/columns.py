@@ -31,8 +31,8 @@ class Columns:
         """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema."""
         self._rows = rows = _opened(file, path, mapping)
         wanted = {name: mapping.source(name) if mapping else name for name in used}
-        there = {name: source for name, source in wanted.items() if source is not None}
-        self.at = positions(rows, path, there, strict=mapping is None)
+        present = {name: source for name, source in wanted.items() if source is not None}
+        self.at = positions(rows, path, present, strict=mapping is None)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
         names = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
         aside_names = tuple(rows.names[position] for position in aside) if rows.names else ()
