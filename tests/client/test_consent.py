@@ -1,4 +1,4 @@
-"""What a hospital's policy allows: what it names, and nothing else."""
+"""A hospital's policy allows only the things that it names."""
 
 from __future__ import annotations
 

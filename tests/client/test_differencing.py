@@ -75,7 +75,7 @@ class Consortium:
             home.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"exact_statistics": True}))
 
     def read_sums(self, statistics: str | None, rows: list[Frame]) -> NDArray[np.float64]:
-        """What everybody reads of a task's round 0, in which all hospitals take part with these rows."""
+        """The public sums of a task's round 0, in which all hospitals take part with these rows."""
         task, spec = self.propose(statistics)
         nodes = [self.node(index, task, own) for index, own in enumerate(rows)]
         for node in nodes:

@@ -1,4 +1,4 @@
-"""How often a voter that skips some of its batches is found, by the code that opens and audits."""
+"""The chance to find a voter that skips some of its batches, by the code that discloses and checks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def voted(tmp_path_factory: pytest.TempPathFactory) -> tuple[PaperRecord, Judge,
 
 
 def audited(record: PaperRecord, judge: Judge, ballot: Ballot) -> tuple[bool, dict[Name, bool | None]]:
-    """Whether the auditor that looks at the drawn batches alone finds the voter out, and what it found."""
+    """True if an auditor of only the drawn batches finds the fault; and its findings."""
     record.reveal_ballot(1, ballot.scores, ballot.salt)
     ledger = cast(Ledger, record)
     opening = opened(ledger, NUMBER, ballot, SECRET)

@@ -155,7 +155,7 @@ def test_a_model_off_by_a_ten_thousandth_is_told_apart_and_by_a_ten_millionth_no
 
 @on_models
 def test_one_row_left_out_shows_where_it_has_a_large_activation(model: Dense) -> None:
-    """Nobody knows beforehand which rows these are."""
+    """A cheater cannot know these rows beforehand."""
     for batch in in_batches(activations(model, parameters_of(model), rows())):
         row = int(np.unravel_index(np.abs(batch).argmax(), batch.shape)[0])
         skipped = batch.copy()

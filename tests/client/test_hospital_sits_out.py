@@ -1,4 +1,4 @@
-"""What a hospital's owner has not allowed never starts: another task file, a task outside the policy, a round outside
+"""A node starts only work that its owner allowed: not another task file, a task outside the policy, or a round outside
 the hours or while paused. On a real chain.
 """
 

@@ -57,7 +57,7 @@ def home_of(task: PrivateTask, index: int, *stores: Path) -> HospitalHome:
 
 
 def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
-    """What a node runs on that has joined by `join`."""
+    """The settings of a node after `join`."""
     place = ledger.folder_name(task)
     given: Any = {"place": place, "spec_hash": ledger.tasks.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
     home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")

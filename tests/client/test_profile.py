@@ -1,4 +1,4 @@
-"""What a hospital is shown of its table before it joins: counts, concerns, and round 0's numbers as a node has them."""
+"""The profile of a table before joining: counts, concerns, and round 0's numbers as a node has them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_column_that_says_nothing_is_a_concern(tmp_path: Path) -> None:
 
 
 def test_natural_zeros_are_of_no_concern(tmp_path: Path) -> None:
-    """Of a yes and a no, and of small counts."""
+    """For a yes and a no, and for small counts."""
     yes_and_no = "".join(rows(age=40 + i / 3, chol=i % 2, oldpeak=i, ill=i % 2) for i in range(40))
     counts = "".join(rows(age=40 + i / 3, chol=i % 4, oldpeak=i, ill=i % 2) for i in range(40))
     for lines in (yes_and_no, counts):
@@ -167,7 +167,7 @@ def test_a_task_that_scales_by_its_schema_is_shown_to_take_nothing_of_the_rows_i
 
 
 def test_representation_holds_no_values(tmp_path: Path) -> None:
-    """Where one is put into a log by accident."""
+    """If a log gets one by accident."""
     shown = repr(read(tmp_path, HEAD + GOOD + rows(age=31.4159, chol=1.4142)))
     assert "name='chol'" in shown
     assert [value for value in ("31.4159", "1.4142", str(10 / 21), "('ill', 11)") if value in shown] == []

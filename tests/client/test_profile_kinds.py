@@ -1,4 +1,4 @@
-"""What a hospital is shown of texts and images before it joins: concerns, and round 0's numbers as a node has them."""
+"""The profile of texts and images before joining: concerns, and round 0's numbers as a node has them."""
 
 from __future__ import annotations
 

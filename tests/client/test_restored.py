@@ -1,5 +1,5 @@
-"""What is put back from a copy: as it was it goes on; from an older one it loses what it says, and no more: nothing
-leaves twice, and what has left is charged.
+"""Restored homes. A node goes on from a current copy. With an older copy, it loses only the later records: nothing
+leaves twice, and all that has left is charged.
 """
 
 from __future__ import annotations

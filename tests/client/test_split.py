@@ -1,4 +1,4 @@
-"""Who is held out follows from the row and the salt, and from nothing else."""
+"""Row and salt alone decide the rows that are held out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `read_table` makes of a table; what it refuses is in `test_bad_tables`."""
+"""The results of `read_table`; `test_bad_tables` has the tables that it refuses."""
 
 from __future__ import annotations
 

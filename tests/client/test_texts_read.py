@@ -88,7 +88,7 @@ def test_cells_of_several_lines_and_other_forms_of_one_text_are_one_text(tmp_pat
 
 
 def test_compatible_characters_stay_apart(tmp_path: Path) -> None:
-    """What only looks alike may mean something else: 10² is not 102."""
+    """Texts that only look alike may differ in meaning: 10² is not 102."""
     path = tmp_path / "t.csv"
     path.write_text("note,found\n10²,ill\n102,ill\nﬁne,ill\nfine,ill\n")
     assert read_texts(path, SCHEMA).texts == ("10²", "102", "ﬁne", "fine")

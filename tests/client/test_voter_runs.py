@@ -57,7 +57,7 @@ def own_chain() -> Iterator[LocalChain]:
 
 
 def begin(task: FiledTask) -> None:
-    """What the voter's joining does not do; its statistics round begins."""
+    """Begins the task's statistics round, which the voter's joining does not do."""
     task.aggregator.aggregator.join(task.task)
     task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     wait_until(lambda: task.phase is Phase.COMMITTING)

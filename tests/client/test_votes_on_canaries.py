@@ -181,7 +181,7 @@ def test_a_canary_that_leaves_the_range_is_no_model_but_its_sum_is(tmp_path: Pat
 
 
 def test_padding_is_read_and_left_out(tmp_path: Path) -> None:
-    """What a hospital puts beyond the parameters changes neither the model nor what canaries take back."""
+    """Values after the parameters change neither the model nor the delta that canaries take back."""
     honest, marked = (PaperRecord(TASK.encode(), tmp_path / name, WEIGHTS) for name in ("honest", "marked"))
     lanes = quantised(honest, np.random.default_rng(1).normal(0, 0.1, (3, 10)))
     honest.publish(1, packed(honest, lanes))
