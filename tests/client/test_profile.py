@@ -14,7 +14,7 @@ from consilium_cli.hospital.data_check import WIDTH, screen
 from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.profile import Finding
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.table.kind import Concern, TableProfile, profile
+from consilium_client.data.table.kind import KIND, Concern, TableProfile
 from consilium_client.data.table.reader import encoded, read_raw
 from consilium_core.kinds import of_kind
 from hypothesis import given
@@ -49,7 +49,7 @@ def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC)
     path = tmp_path / "table.csv"
     path.write_text(content)
     schema = of_kind(TableSchema, spec.data)
-    return profile(read_raw(path, schema, parse_mapping(mapping.encode(), schema)), spec)
+    return KIND.profile(read_raw(path, schema, parse_mapping(mapping.encode(), schema)), spec)
 
 
 def rows(*, age: object = 50, chol: object = 200, oldpeak: object = 1, pain: object = 1, ill: object = 1) -> str:
@@ -134,7 +134,7 @@ def test_preview_is_what_the_node_will_send(
     path.write_text(HEAD + "".join(",".join(map(str, line)) + "\n" for line in lines))
     schema = of_kind(TableSchema, SPEC.data)
     raw = read_raw(path, schema)
-    found = profile(raw, SPEC)
+    found = KIND.profile(raw, SPEC)
     shown = np.array([[one.known, one.total, one.squares] for one in found.statistics]).T.ravel()
     np.testing.assert_array_equal(shown, sums_of(encoded(raw, schema), schema))
     assert [one.column for one in found.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
@@ -249,7 +249,7 @@ disease = { column = 14, codes = { "0" = 0, "1" = 1, "2" = 1, "3" = 1, "4" = 1 }
         schema,
     )
     found = {
-        name: profile(read_raw(HEART / f"processed.{name}.data", schema, mapping), spec)
+        name: KIND.profile(read_raw(HEART / f"processed.{name}.data", schema, mapping), spec)
         for name in ("cleveland", "switzerland", "va")
     }
     assert Finding(Concern.ZEROS, "chol", 123, 123) in found["switzerland"].findings

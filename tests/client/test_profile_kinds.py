@@ -62,7 +62,7 @@ TextConcern, ImageConcern = text_profile.Concern, image_profile.Concern
 def of_texts(texts: Sequence[str], labels: Sequence[int], spec: TaskSpec = TEXTS) -> TextProfile:
     held = TextSet(tuple(texts), np.array(labels))
     sources: dict[str, str | None] = {"text": "note", "found": "dx"}
-    return text_profile.profile_texts(RawTexts(Source(Path("/t.csv"), "CSV", sources, 1, ("name",)), held), spec)
+    return text_profile.KIND.profile(RawTexts(Source(Path("/t.csv"), "CSV", sources, 1, ("name",)), held), spec)
 
 
 def of_images(
@@ -70,7 +70,7 @@ def of_images(
 ) -> ImageProfile:
     held = ImageSet(pixels, np.array(labels))
     known = np.array([*sizes, *[pixels.shape[2:]] * (len(pixels) - len(sizes))])
-    return image_profile.profile_images(RawImages(Source(Path("/x"), "folder", left_aside=2), held, known), spec)
+    return image_profile.KIND.profile(RawImages(Source(Path("/x"), "folder", left_aside=2), held, known), spec)
 
 
 def concerns(found: Profile) -> list[tuple[object, int]]:

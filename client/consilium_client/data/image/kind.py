@@ -47,33 +47,6 @@ class ImageProfile(Profile):
     shades: tuple[float, ...] = field(repr=False)
 
 
-def profile_images(raw: RawImages, spec: TaskSpec) -> ImageProfile:
-    """The profile of images that were read with the task's schema."""
-    schema, images = of_kind(ImageSchema, spec.data), raw.images
-    classes = classes_of(images.labels, schema)
-    digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
-    repeated, contradicting = repeats(digests, images.labels)
-    means = np.array([image.mean() for image in images.pixels])  # one at a time, for memory
-    constant = np.array([(image == image[:, :1, :1]).all() for image in images.pixels])
-    proportions = (raw.sizes[:, 0] * schema.width) / (raw.sizes[:, 1] * schema.height)
-    counts: dict[StrEnum, int] = {
-        Concern.CONSTANT: constant.sum(),
-        Concern.DARK: ((means < DARK) & ~constant).sum(),
-        Concern.ENLARGED: (raw.sizes < [schema.height, schema.width]).any(axis=1).sum(),
-        Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
-        Concern.DUPLICATES: repeated,
-        Concern.CONTRADICTING: contradicting,
-        Concern.ONE_CLASS: images.rows if images.rows in dict(classes).values() else 0,
-    }
-    by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
-    picked = [0, images.rows // 2, -1]
-    return ImageProfile(
-        raw.source, spec, classes, repeated, findings_of(counts, images.rows), statistics_of(images, spec),
-        sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
-        shades=tuple(map(float, by_shade[picked])),
-    )  # fmt: skip
-
-
 class ImageKind(Kind[RawImages, ImageSchema]):
     def read(self, path: Path, schema: ImageSchema, mapping: Path | None) -> RawImages:
         return read_raw_images(path, schema)
@@ -82,7 +55,29 @@ class ImageKind(Kind[RawImages, ImageSchema]):
         return raw.images
 
     def profile(self, raw: RawImages, spec: TaskSpec) -> ImageProfile:
-        return profile_images(raw, spec)
+        schema, images = of_kind(ImageSchema, spec.data), raw.images
+        classes = classes_of(images.labels, schema)
+        digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
+        repeated, contradicting = repeats(digests, images.labels)
+        means = np.array([image.mean() for image in images.pixels])  # one at a time, for memory
+        constant = np.array([(image == image[:, :1, :1]).all() for image in images.pixels])
+        proportions = (raw.sizes[:, 0] * schema.width) / (raw.sizes[:, 1] * schema.height)
+        counts: dict[StrEnum, int] = {
+            Concern.CONSTANT: constant.sum(),
+            Concern.DARK: ((means < DARK) & ~constant).sum(),
+            Concern.ENLARGED: (raw.sizes < [schema.height, schema.width]).any(axis=1).sum(),
+            Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
+            Concern.DUPLICATES: repeated,
+            Concern.CONTRADICTING: contradicting,
+            Concern.ONE_CLASS: images.rows if images.rows in dict(classes).values() else 0,
+        }
+        by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
+        picked = [0, images.rows // 2, -1]
+        return ImageProfile(
+            raw.source, spec, classes, repeated, findings_of(counts, images.rows), statistics_of(images, spec),
+            sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
+            shades=tuple(map(float, by_shade[picked])),
+        )  # fmt: skip
 
     def requested(self, rows: Sequence[Row], schema: ImageSchema, refusal: Refusal) -> ImageSet:
         """A value is the base64 of a file."""

@@ -63,22 +63,6 @@ class TableProfile(Profile):
     columns: tuple[ColumnProfile, ...]
 
 
-def profile(raw: RawTable, spec: TaskSpec) -> TableProfile:
-    """The profile of a table that was read by `read_raw` with the task's schema."""
-    schema = of_kind(TableSchema, spec.data)
-    table = encoded(raw, schema)
-    columns = tuple(_column(feature, raw) for feature in schema.features)
-    classes = classes_of(table.labels, schema)
-    repeated = _duplicates(table)
-    findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
-    if raw.rows in dict(classes).values():
-        findings.append(Finding(Concern.ONE_CLASS, schema.label, raw.rows, raw.rows))
-    if repeated:
-        findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
-    statistics = statistics_of(table, spec)
-    return TableProfile(raw.source, spec, classes, repeated, tuple(findings), statistics, columns)
-
-
 def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
     values = raw.values[feature.name]
     known = values[~np.isnan(values)]
@@ -146,7 +130,18 @@ class TableKind(Kind[RawTable, TableSchema]):
         return checked(raw, schema)
 
     def profile(self, raw: RawTable, spec: TaskSpec) -> TableProfile:
-        return profile(raw, spec)
+        schema = of_kind(TableSchema, spec.data)
+        table = encoded(raw, schema)
+        columns = tuple(_column(feature, raw) for feature in schema.features)
+        classes = classes_of(table.labels, schema)
+        repeated = _duplicates(table)
+        findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
+        if raw.rows in dict(classes).values():
+            findings.append(Finding(Concern.ONE_CLASS, schema.label, raw.rows, raw.rows))
+        if repeated:
+            findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
+        statistics = statistics_of(table, spec)
+        return TableProfile(raw.source, spec, classes, repeated, tuple(findings), statistics, columns)
 
     def requested(self, rows: Sequence[Row], schema: TableSchema, refusal: Refusal) -> Table:
         """A value is a number, a text that reads as one, or null where it is missing."""

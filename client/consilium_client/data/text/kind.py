@@ -60,27 +60,6 @@ class TextProfile(Profile):
     tokens: int | None
 
 
-def profile_texts(raw: RawTexts, spec: TaskSpec) -> TextProfile:
-    """The profile of texts that were read with the task's schema."""
-    schema, texts = of_kind(TextSchema, spec.data), raw.texts
-    words = [len(text.split()) for text in texts.texts]
-    tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
-    classes = classes_of(texts.labels, schema)
-    repeated, contradicting = repeats(texts.texts, texts.labels)
-    counts: dict[StrEnum, int] = {
-        Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
-        Concern.FEW_WORDS: sum(count <= FEW for count in words),
-        Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
-        Concern.DUPLICATES: repeated,
-        Concern.CONTRADICTING: contradicting,
-        Concern.ONE_CLASS: texts.rows if texts.rows in dict(classes).values() else 0,
-    }
-    findings = findings_of(counts, texts.rows)
-    characters = _lengths([len(text) for text in texts.texts])
-    statistics = statistics_of(texts, spec)
-    return TextProfile(raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens)
-
-
 def _lengths(lengths: list[int]) -> Lengths:
     return Lengths(min(lengths), float(np.median(lengths)), max(lengths))
 
@@ -93,7 +72,25 @@ class TextKind(Kind[RawTexts, TextSchema]):
         return raw.texts
 
     def profile(self, raw: RawTexts, spec: TaskSpec) -> TextProfile:
-        return profile_texts(raw, spec)
+        schema, texts = of_kind(TextSchema, spec.data), raw.texts
+        words = [len(text.split()) for text in texts.texts]
+        tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
+        classes = classes_of(texts.labels, schema)
+        repeated, contradicting = repeats(texts.texts, texts.labels)
+        counts: dict[StrEnum, int] = {
+            Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
+            Concern.FEW_WORDS: sum(count <= FEW for count in words),
+            Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
+            Concern.DUPLICATES: repeated,
+            Concern.CONTRADICTING: contradicting,
+            Concern.ONE_CLASS: texts.rows if texts.rows in dict(classes).values() else 0,
+        }
+        findings = findings_of(counts, texts.rows)
+        characters = _lengths([len(text) for text in texts.texts])
+        statistics = statistics_of(texts, spec)
+        return TextProfile(
+            raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens
+        )
 
     def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal) -> TextSet:
         for at, row in enumerate(rows, 1):
