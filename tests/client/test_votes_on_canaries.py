@@ -20,7 +20,7 @@ from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
 from consilium_client.models.metrics import WORTH, log_loss
-from consilium_client.voter.node import VoterNode, patience_is_over
+from consilium_client.voter.node import VoterNode, is_half_over
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob
@@ -428,6 +428,6 @@ def test_lazy_voters_ballots_are_as_long_as_honest_ones(task_file: str, voter: M
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**9), st.integers(0, 2 * 10**6))
-def test_patience_is_over_once_half_the_window_has_passed(window: int, start: int, waited: int) -> None:
+def test_is_half_over_once_half_the_window_has_passed(window: int, start: int, waited: int) -> None:
     state = TaskState("0x" + "11" * 20, Phase.SCORING, 1, start + window, 0, True, False, 0, 0, 0)
-    assert patience_is_over(state, window, start + waited) == (2 * waited >= window)
+    assert is_half_over(state, window, start + waited) == (2 * waited >= window)

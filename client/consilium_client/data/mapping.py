@@ -184,7 +184,6 @@ def read_mapping(path: Path | None, schema: Columns) -> Mapping | None:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        why = error.strerror or type(error).__name__
-    else:
-        return parse_mapping(raw, schema, f"the mapping {path}")
-    raise DataError("MappingInvalid", why=f"the mapping {path} cannot be read: {why}")
+        why = f"the mapping {path} cannot be read: {error.strerror or type(error).__name__}"
+        raise DataError("MappingInvalid", why=why) from error
+    return parse_mapping(raw, schema, f"the mapping {path}")

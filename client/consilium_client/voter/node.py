@@ -55,7 +55,7 @@ from consilium_client.voter.evaluating import Judge
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
 
 
-def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
+def is_half_over(state: TaskState, score_window: int, now: int) -> bool:
     """True after half of Scoring's window: then unreadable files count as not published.
 
     The other half is for the transaction. `now`: the chain's clock in seconds.
@@ -221,8 +221,8 @@ class VoterNode:
             except (MismatchError, EvidenceMalformed) as error:
                 fault = name_of(error)
             except UNREADABLE as error:
-                if patience_is_over(state, params.score_window, self.ledger.connection.blocks.now()):
-                    # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
+                if is_half_over(state, params.score_window, self.ledger.connection.blocks.now()):
+                    # A failing store proves nothing, and the contract itself checks the publications of plain tasks.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
                     fault = name_of(error)
