@@ -74,4 +74,4 @@ def test_a_file_that_does_not_hold_ends_it_with_1_and_the_reason(consilium: Run,
 def test_what_moves_a_cursor_is_no_entry(consilium: Run, raw: bytes, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole", raw, lambda e: e.replace(b"superlink", b"\\u001b[2Jlink"))
     code, said = consilium("verify-audit", whole)
-    assert (code, "\x1b" in said, "no entry of an audit log" in said) == (1, False, True)
+    assert (code, "\x1b" in said, "not an entry of an audit log" in said) == (1, False, True)

@@ -191,7 +191,7 @@ def test_server_names_missing_and_malformed_config(consilium: CommandLine, tmp_p
 
 def test_voter_names_missing_and_malformed_home(consilium: CommandLine, tmp_path: Path) -> None:
     run = ("voter", "run", "--home", str(tmp_path))
-    refused(consilium(*run), [str(tmp_path), "is no voter's home", "consilium voter init"])
+    refused(consilium(*run), [str(tmp_path), "is not a voter's home", "consilium voter init"])
     (tmp_path / "node.toml").write_text("home = ")
     refused(consilium(*run), ["node.toml", "is not TOML"])
     (tmp_path / "node.toml").write_text("task = 1\nextra = 1\n")

@@ -176,7 +176,7 @@ def test_a_node_key_is_changed_between_tasks(world: World) -> None:
 
 def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:
     done(world.init(operator="0x" + "77" * 20))
-    done(world.say("tasks"), "no: its operator")
+    done(world.say("tasks"), "no: `operators` does not list its operator")
     done(world.say("show", str(world.task)), "policy does not allow it", "`operators`")
     refused(world.join("--yes"), "does not allow the task 'who will fall ill'", "change policy.toml", code=REFUSED)
     assert world.index() is None
