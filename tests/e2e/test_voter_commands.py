@@ -138,8 +138,8 @@ def test_tasks_says_everything_that_keeps_the_node_out(world: World) -> None:
     done(world.init("--metric", "auc", "--max-bond", "100", "--model", "mlp", operator="0x" + "77" * 20))
     done(
         world.say("tasks"),
-        "who of these will fall ill", "no: `operators` does not list its operator", "`models`", "above `max_bond` 100", "`metrics`",
-        "missing: weight", "tokens of stake are free",
+        "who of these will fall ill", "no: `operators` does not list its operator", "`models`", "above `max_bond` 100",
+        "`metrics`", "missing: weight", "tokens of stake are free",
     )  # fmt: skip
 
 
