@@ -159,6 +159,15 @@ def test_encrypted_file_is_refused_as_such(tmp_path: Path, plaintext_footer: boo
     assert caught.value.values["why"] == "it is encrypted"
 
 
+def test_index_beyond_a_dictionary_is_refused_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "table", [RECORD] * 50, compression="none")
+    raw = bytearray(path.read_bytes())
+    raw[66] = raw[86] = 0
+    path.write_bytes(raw)
+    with raises_fault(DataError, "ParquetUnreadable", match="damaged"):
+        read_table(path, SCHEMA, mapping=MAPPING)
+
+
 @given(st.data())
 def test_damaged_file_gives_a_table_or_a_named_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

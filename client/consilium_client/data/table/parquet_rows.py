@@ -21,8 +21,8 @@ ROWS_AT_A_TIME = 4096
 READ_BUFFER = 1 << 18  # bytes of a column chunk at a time
 # A group of rows above this size may not be packed into less than a hundredth, because pages are unpacked whole.
 MOST_UNPACKED, MOST_PACKED = 1 << 26, 100
-# Errors of pyarrow about a file's bytes. Their messages may quote the bytes.
-_FAULTS = (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
+# Errors of pyarrow about a file's bytes, and of indices beyond a dictionary. Their messages may quote the bytes.
+_FAULTS = (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError)
 
 
 class ParquetRows:
