@@ -643,7 +643,7 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
     assert (found.code, found.levels("configuration")) == (1, ["fault"])
     assert PASSWORD not in str(found.findings)
     shutil.rmtree(stand.home)
-    assert "is no voter's home" in stand.doctor("voter").says("configuration")
+    assert "is not a voter's home" in stand.doctor("voter").says("configuration")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from consilium_chain.rpc import retry
-from consilium_client import membership, polling
+from consilium_client import membership
 from consilium_client.hospital import hooks, relay_link, round_updates, training
 from consilium_client.hospital import node as hospital
 from consilium_client.privacy import accountant
@@ -37,7 +37,7 @@ FIELDS = {
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
     hospitals = hospital, round_updates, hooks, relay_link, training
-    for module in (store, *hospitals, accountant, retry, membership, polling, voter, judging):
+    for module in (store, *hospitals, accountant, retry, membership, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args

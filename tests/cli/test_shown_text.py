@@ -74,7 +74,7 @@ def test_verdict_prints_a_strangers_columns_visibly(screen: Console) -> None:
     policy = Policy(operators="any", models="any", columns=["weight"])
     print_verdict(screen, policy, hostile()[0].spec, OPERATOR)
     assert is_visible(said(screen))
-    assert f"it uses {LINKED}, sickU+202E, not among `columns`" in said(screen)
+    assert f"it uses {LINKED}, sickU+202E, which `columns` does not list" in said(screen)
 
 
 def test_what_a_node_tells_is_shown_visibly() -> None:

@@ -58,7 +58,7 @@ def begun(local_chain: LocalChain, folder: Path) -> dict[int, Committing]:
 
 @pytest.fixture
 def make(local_chain: LocalChain, begun: dict[int, Committing], folder: Path, tmp_path: Path) -> Iterator[Make]:
-    """What a test brings onto the chain and into the nodes' folders is gone after it."""
+    """Undoes a test's changes on the chain and in the nodes' folders."""
     shutil.copytree(folder, tmp_path / "before")
     with local_chain.undone():
         yield begun.__getitem__
@@ -252,7 +252,7 @@ def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest
 
 
 def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, list[HospitalNode]]:
-    """Of five, a chain node shows the commitments of three. The contract itself would not go on with them."""
+    """A chain node shows only three of five commitments. The contract itself would not go on with them."""
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
     round_.relay(*(round_.signed(node) for node in nodes))

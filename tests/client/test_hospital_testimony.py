@@ -108,7 +108,7 @@ def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeyp
 def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     case: Accused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever an accuser changes of it, voters find that the case proves nothing, and say so."""
+    """If an accuser changes any part of it, voters find that the case proves nothing, and say so."""
     case.testify()
     store, aggregator = case.round.store, case.round.aggregator
     said = aggregator.record.accusations(case.round.task, 0)[0]

@@ -201,7 +201,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     # A node that fails says so by a code alone, whatever its error says.
     for error in (
         ArtifactMissing(PRIVATE, PRIVATE),
-        CellError("ValueNotNumeric", path=Path(PRIVATE), row=3, column=PRIVATE),
+        CellError("ValueNotNumeric", path=Path(PRIVATE), at=PRIVATE),
         OSError(PRIVATE),
     ):
         exchange.answer = raising(error)

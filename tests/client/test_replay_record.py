@@ -235,7 +235,7 @@ def test_load_task_refuses_terms_that_are_not_the_files(local_chain: LocalChain,
     operator = local_chain.treasury
     params = task_params(spec, store.put_file(TASK), operator.address)
     number = operator.operator.propose(replace(params, hospital_bond=params.hospital_bond + 1))
-    with pytest.raises(SpecMismatch, match="do not join, ask its operator"):
+    with pytest.raises(SpecMismatch, match="do not join, and ask its operator"):
         load_task(operator, store, number)
 
 

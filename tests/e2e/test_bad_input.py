@@ -192,7 +192,7 @@ def test_server_names_missing_and_malformed_config(consilium: CommandLine, tmp_p
 
 def test_voter_names_missing_and_malformed_home(consilium: CommandLine, tmp_path: Path) -> None:
     run = ("voter", "run", "--home", str(tmp_path))
-    refused(consilium(*run), [str(tmp_path), "is no voter's home", "consilium voter init"])
+    refused(consilium(*run), [str(tmp_path), "is not a voter's home", "consilium voter init"])
     (tmp_path / "node.toml").write_text("home = ")
     refused(consilium(*run), ["node.toml", "is not TOML"])
     (tmp_path / "node.toml").write_text("task = 1\nextra = 1\n")
@@ -213,12 +213,12 @@ BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
     "missing": (None, ["data.csv", "no such file", "pass the path"]),
     "column missing": ("age\n50\n", ["missing: sick", "rename these columns"]),
     "column too many": ("age,sick,name\n50,0,Doe\n", ["unexpected: name"]),
-    "no header": ("50,0\n60,1\n", ["line 1", "none of the task's columns"]),
+    "no header": ("50,0\n60,1\n", ["line 1", "none of the expected column names"]),
     "nan": ("age,sick\nnan,0\n60,1\n", ["line 2, column age", "not a finite number", "leave the cell empty"]),
     "infinite": ("age,sick\n50,0\ninf,1\n", ["line 3, column age", "not a finite number"]),
     "text": ("age,sick\nDoe,0\n60,1\n", ["line 2, column age", "not a number"]),
-    "label": ("age,sick\n50,2\n", ["line 2", "no number of the task's classes"]),
-    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "add rows of the others"]),
+    "label": ("age,sick\n50,2\n", ["line 2", "not one of the task's classes"]),
+    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "Add rows of other classes"]),
     "empty": ("age,sick\n", ["no rows"]),
 }
 
@@ -285,7 +285,7 @@ def test_voter_without_ether_is_told_so(consilium: CommandLine, node_folder: Pat
 def test_an_account_that_is_no_voter_is_told_so(consilium: CommandLine, node_folder: Path) -> None:
     (node_folder / "key.json").unlink()
     write_keystore(node_folder / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
-    refused(consilium(*judge(node_folder)), ["is no voter yet", "consilium voter register"])
+    refused(consilium(*judge(node_folder)), ["is not a voter yet", "consilium voter register"])
 
 
 def test_voter_names_address_book_of_a_chain_started_anew(consilium: CommandLine, node_folder: Path) -> None:

@@ -49,10 +49,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
 from consilium_client.data.folders import labelled_files
-from consilium_client.data.image.reader import read_images
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.table.reader import read_table
-from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     AuditError,
     BallotError,
@@ -66,7 +63,7 @@ from consilium_client.errors import (
 )
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
-from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
 from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
@@ -121,6 +118,7 @@ from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmas
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode
 from eth_account import Account
+from examples_read import read_images, read_table, read_texts
 from hypothesis import strategies as st
 from model_driver import written as written_model
 from PIL import Image

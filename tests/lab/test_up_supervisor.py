@@ -191,7 +191,7 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
         tending.turn()
     (said,) = told(capsys)
     assert (said["event"], said["task"]) == ("not-joined", task)
-    assert said["why"] == f"hospital-1: its operator {stranger.address} is not among `operators`"
+    assert said["why"] == f"hospital-1: `operators` does not list its operator {stranger.address}"
     assert processes.running() == []
 
 
