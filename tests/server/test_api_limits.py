@@ -242,15 +242,15 @@ def test_a_server_whose_chain_is_far_ahead_is_not_ready(network: IndexedNetwork)
     service = app.state.service
     client = TestClient(app)  # without its start: nobody asks that chain
     assert client.get("/ready").status_code == 503
-    service.chain_head = network.block + 5
+    service.broadcaster.chain_head = network.block + 5
     assert client.get("/ready").json()["behind"] == 5
-    service.chain_head = network.block + 6
+    service.broadcaster.chain_head = network.block + 6
     answer = client.get("/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:consilium:problem:not-ready")
     index = client.get("/v1/network").json()["index"]
     assert (index["chain_head"], index["behind"]) == (network.block + 6, 6)
     tag = client.get("/v1/network").headers["etag"]
-    service.chain_head = network.block + 7
+    service.broadcaster.chain_head = network.block + 7
     assert client.get("/v1/network", headers={"If-None-Match": tag}).status_code == 200
 
 

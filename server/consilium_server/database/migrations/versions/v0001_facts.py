@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -10,16 +12,17 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+Columns = dict[str, sa.types.TypeEngine[Any]]
 BIG, INTEGER, JSON = sa.BigInteger(), sa.Integer(), sa.JSON()
 ACCOUNT, AMOUNT, BIT_MAP, HASH = sa.String(42), sa.String(39), sa.String(64), sa.String(66)
-OWN = {
+OWN: dict[str, Columns] = {
     "blocks": {"number": BIG, "hash": HASH, "time": BIG},
     "checkpoints": {"number": BIG, "hash": HASH},
     "sources": {"chain_id": BIG, "tasks": ACCOUNT},
     "specs": {"hash": HASH, "text": sa.String()},
 }
 KEYS = {"blocks": ["number"], "checkpoints": ["number"], "sources": ["chain_id", "tasks"], "specs": ["hash"]}
-FACTS = {  # after the columns that all of them have
+FACTS: dict[str, Columns] = {  # after the columns that all of them have
     "cohorts": {"task": BIG, "round": INTEGER, "members": BIT_MAP},
     "events": {
         "contract": sa.String(16), "name": sa.String(40), "transaction": HASH, "task": BIG, "round": INTEGER,
@@ -98,5 +101,5 @@ def upgrade() -> None:
             sa.PrimaryKeyConstraint("block", "log_index", "item", name=f"pk_{table}"),
             *constraints,
         )
-    for table, name, columns_ in INDEXES:
-        op.create_index(f"ix_{table}_{name}", table, columns_)
+    for table, name, indexed in INDEXES:
+        op.create_index(f"ix_{table}_{name}", table, indexed)
