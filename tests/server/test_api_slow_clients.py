@@ -148,7 +148,7 @@ def test_export_of_what_is_taken_back_meanwhile_breaks_off(network: IndexedNetwo
     pay_often(network, 2)
     with (
         at_head(service.engine, service.deployment) as at,
-        raises_fault(AnswerBroken, "ExportReorganised", match=f"the history of {WHO} was sent: ask for it"),
+        raises_fault(AnswerBroken, "ExportReorganised", match=f"the history of {WHO} was sent: request it"),
     ):
         money_reads.next_csv_page(at, WHO, first)
 

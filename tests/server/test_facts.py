@@ -17,7 +17,7 @@ from consilium_chain.rpc.event_logs import Event
 from consilium_server.database.tables import EventRow, Fact, Participant, Payment, PhaseStart, PoolRow, Position
 from consilium_server.database.tables import UnbondingRow as Request
 from consilium_server.index.facts import facts
-from consilium_server.index.staking_facts import Known, needs
+from consilium_server.index.staking_facts import Known, Latest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,21 +115,16 @@ class History:
         found: list[Fact] = []
         for first, last in pairwise([0, *sorted(cuts), len(self.times)]):
             part = [one for one in self.events if first <= one.block < last]
-            found += facts(part, self.times, STAKING, latest(found, part), {})
+            found += facts(part, self.times, STAKING, latest(found), {})
         return found
 
 
-def latest(rows: Sequence[Fact], events: Sequence[Event]) -> Known:
+def latest(rows: Sequence[Fact]) -> Known:
     """What the tables would give."""
-    wanted, known = needs(events, STAKING), Known()
-    for row in rows:
-        if isinstance(row, PoolRow) and (row.node, row.role) in wanted.pools:
-            known.pools[row.node, row.role] = row
-        if isinstance(row, Position) and (row.delegator, row.node, row.role) in wanted.positions:
-            known.positions[row.delegator, row.node, row.role] = row
-        if isinstance(row, Request) and (row.delegator, row.request) in wanted.unbondings:
-            known.unbondings[row.delegator, row.request] = row
-    return known
+    pools = {(row.node, row.role): row for row in rows if isinstance(row, PoolRow)}
+    positions = {(row.delegator, row.node, row.role): row for row in rows if isinstance(row, Position)}
+    unbondings = {(row.delegator, row.request): row for row in rows if isinstance(row, Request)}
+    return Known(Latest(pools.get), Latest(positions.get), Latest(unbondings.get))
 
 
 def history(name: str) -> History:
@@ -215,7 +210,7 @@ def test_payments_say_as_what_an_account_was_paid() -> None:
         event("PhaseStarted", 2, 3, TASKS, taskId=3, round=1, phase=int(Phase.ENDED), deadline=0),
         event("TaskEnded", 2, 4, TASKS, taskId=3, refund=8),
     ]
-    rows = facts(events, {1: 0, 2: 0}, STAKING, Known(operators={3: "o"}), {})
+    rows = facts(events, {1: 0, 2: 0}, STAKING, Known(operators=Latest({3: "o"}.get)), {})
     paid = [(row.account, row.role, row.kind, row.amount, row.reason) for row in rows if isinstance(row, Payment)]
     assert paid == [
         ("h", Role.HOSPITAL, "reward", 5, None),

@@ -40,7 +40,6 @@ from consilium_server.database.tables import Block, Checkpoint, Source, Spec
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.facts import facts
-from consilium_server.index.staking_facts import needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
 MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
@@ -244,7 +243,7 @@ class Indexer:
         with writing(self._database) as connection:
             if store.checkpoint(connection) != before:
                 return False
-            known = store.known(connection, needs(reading_.events, staking))
+            known = store.known(connection)
             with self._consistent(before, reading_):
                 store.add(connection, reading_.blocks)
                 store.add(connection, facts(reading_.events, times, staking, known, reading_.params))
