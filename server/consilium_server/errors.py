@@ -61,8 +61,8 @@ class Unavailable(ServerError):
 class DatabaseUnfit(ServerError):
     MESSAGES: ClassVar = {
         "SchemaTooNew": (
-            "the tables of {shown} have version {revision}. This program does not know that version, and writes nothing:"
-            " update the program, or use another database"
+            "the tables of {shown} have the unknown version {revision}, so this program writes nothing: update the"
+            " program, or use another database"
         ),
         "SourceMismatch": (
             "{shown} is the index of {found}, but the address book names {expected}: use another database, or the"

@@ -79,7 +79,7 @@ def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 def test_a_home_has_one_aggregator_and_a_killed_one_frees_it_at_once(tmp_path: Path) -> None:
     with running(HOLD, str(tmp_path)) as (holder, child):
         with (
-            raises_fault(ServerError, "AlreadyConducting", match="stop it first, or name another home"),
+            raises_fault(ServerError, "AlreadyConducting", match="stop it first, or use another home"),
             home_lock(tmp_path),
         ):
             pytest.fail("two at once")
@@ -121,7 +121,7 @@ def outlive(superlink: SuperLink, left: int) -> None:
         try:
             grid.get_node_ids()
         finally:
-            assert time.monotonic() - killed < internals.PATIENCE / 2
+            assert time.monotonic() - killed < internals.ANSWER_TIMEOUT / 2
 
 
 def test_superlink_ends_with_a_killed_aggregator_and_the_next_one_stops_its_run(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(internals, "PORT_PATIENCE", 0.5)
+        monkeypatch.setattr(internals, "PORT_TIMEOUT", 0.5)
         with pytest.raises(LocalNodeError, match="stop what listens there"):
             SuperLink(tmp_path, taken.getsockname()[1])
 

@@ -152,7 +152,7 @@ def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callab
         file.unlink()
     else:
         file.write_bytes(spoil(file.read_bytes()))
-    with pytest.raises(CanariesLost, match=r"round-3\.json does not hold") as caught:
+    with pytest.raises(CanariesLost, match=r"round-3\.json does not contain") as caught:
         read_secrets(tmp_path, 3)
     said = "".join(traceback.format_exception(caught.value))
     assert caught.value.__suppress_context__

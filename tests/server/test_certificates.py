@@ -165,7 +165,9 @@ def test_an_authority_without_its_key_stays_until_it_has_ended(tmp_path: Path) -
 def test_what_is_damaged_is_named_and_not_replaced(tmp_path: Path, name: str) -> None:
     ensure_certificates(tmp_path)
     write_private_file(tmp_path / name, "-----BEGIN NOTHING-----\n")
-    with raises_fault(ServerError, "CertificatesUnusable", match=f"{name} is no .*restore it, or move its folder away"):
+    with raises_fault(
+        ServerError, "CertificatesUnusable", match=f"{name} is not a .*restore it, or move its folder away"
+    ):
         ensure_certificates(tmp_path)
     assert (tmp_path / name).read_text() == "-----BEGIN NOTHING-----\n"
 
@@ -177,7 +179,7 @@ def test_keys_of_another_folder_sign_nothing(tmp_path: Path) -> None:
         ensure_certificates(tmp_path / "tls")
     (tmp_path / "tls" / "ca.key").unlink()
     shutil.copy(other.certificate, made.certificate)
-    with raises_fault(ServerError, "CertificatesUnusable", match="does not fit the key or the authority beside it"):
+    with raises_fault(ServerError, "CertificatesUnusable", match="does not match the key or the authority beside it"):
         ensure_certificates(tmp_path / "tls")
 
 

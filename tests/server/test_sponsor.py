@@ -229,21 +229,27 @@ def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Ca
         "sends tokens": ([join, call_of(hospital, "token", "transfer", other, 1)], "token.transfer"),
         "approves another": (
             [join, call_of(hospital, "token", "approve", other, 1)],
-            "approve is not of its own staking",
+            "spender of approve must be",
         ),
         "another task": (
             [call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, *node_key(hospital, task + 1), NO_KEY)],
-            "not of its own task",
+            "taskId of joinAsHospital must be",
         ),
-        "another role": ([join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)], "not of its own role"),
-        "backs another": ([join, call_of(hospital, "staking", "delegate", other, Role.HOSPITAL, 1)], "own account"),
+        "another role": (
+            [join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)],
+            "role of register must be",
+        ),
+        "backs another": (
+            [join, call_of(hospital, "staking", "delegate", other, Role.HOSPITAL, 1)],
+            "node of delegate must be",
+        ),
         "votes": ([join, call_of(hospital, "tasks", "joinAsVoter", task)], "tasks.joinAsVoter"),
         "settles": ([join, call_of(hospital, "tasks", "settle", task, 0)], "tasks.settle"),
         "many in one": ([call_of(hospital, "tasks", "multicall", [join.data])], "tasks.multicall"),
-        "unknown contract": ([join, Call(to=other, data=bytes(4))], "something unknown"),
-        "unknown function": ([join, Call(to=staking, data=b"\x01\x02\x03\x04")], "something unknown"),
-        "cut short": ([Call(to=join.to, data=join.data[:20])], "something unknown"),
-        "no member": ([call_of(hospital, "staking", "register", Role.HOSPITAL, 0, 0)], "no hospital of task"),
+        "unknown contract": ([join, Call(to=other, data=bytes(4))], "an unknown function"),
+        "unknown function": ([join, Call(to=staking, data=b"\x01\x02\x03\x04")], "an unknown function"),
+        "cut short": ([Call(to=join.to, data=join.data[:20])], "an unknown function"),
+        "no member": ([call_of(hospital, "staking", "register", Role.HOSPITAL, 0, 0)], "not a hospital of task"),
     }
 
 
@@ -399,7 +405,7 @@ def test_bytes_that_are_no_batch_are_refused_in_words(scene: Sponsored, name: st
 def test_sponsor_without_ether_says_that_it_cannot_pay(scene: Sponsored) -> None:
     scene.task.aggregator.aggregator.join(scene.task.task)
     scene.chain.rpc("anvil_setBalance", scene.payer.address, "0x0")
-    with pytest.raises(SponsorFailed, match="503: this sponsor cannot send anything now"):
+    with pytest.raises(SponsorFailed, match="503: this sponsor cannot send the batch now"):
         scene.join(scene.hospital())
 
 

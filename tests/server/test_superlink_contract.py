@@ -118,7 +118,10 @@ def test_superlink_refuses_a_port_in_use(tmp_path: Path) -> None:
 
 def test_superlink_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_internals, "SUPERLINK", "raise SystemExit(7)")
-    with SuperLink(tmp_path, free_port()) as ended, pytest.raises(SuperLinkFailed, match="exit code 7; see its log"):
+    with (
+        SuperLink(tmp_path, free_port()) as ended,
+        pytest.raises(SuperLinkFailed, match="exit code 7: read superlink.log"),
+    ):
         ended.wait_until_up()
 
 

@@ -15,9 +15,10 @@ from sqlalchemy import FromClause, select
 
 from consilium_server.api import schemas
 from consilium_server.api.paging import PageRequest, Place, behind
-from consilium_server.api.reading import At, latest, place_of, with_log
+from consilium_server.api.reading import At, place_of, with_log
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
 from consilium_server.errors import AnswerBroken
+from consilium_server.index.store import latest
 
 MOVEMENTS = {
     "Delegated": "delegated",

@@ -15,10 +15,11 @@ from consilium_server.api import schemas
 from consilium_server.api.money_reads import slashes
 from consilium_server.api.paging import PageRequest
 from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At, latest, place_of, with_log
+from consilium_server.api.reading import At, place_of, with_log
 from consilium_server.api.schemas import name
 from consilium_server.api.task_reads import latest_phases
 from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow, Position
+from consilium_server.index.store import latest
 
 MICRO, DAY = 10**6, 86_400
 FRACTION_BITS = 48

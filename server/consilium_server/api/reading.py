@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -115,21 +115,6 @@ def head_of(db: Session | Connection) -> Head:
     """Head of the tables in this transaction."""
     number, hash_, specs, latest_hash, time = db.execute(_HEAD).one()
     return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
-
-
-def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
-    """A subquery of each key's latest row, by block and log; with `first`, of the latest in its first block.
-
-    The block is found in the database's index alone, because a table has many rows for each key.
-    """
-    chosen = (func.min if first else func.max)(model.block).label("chosen")
-    named = [key.label(f"key_{n}") for n, key in enumerate(keys)]
-    blocks = select(*named, chosen).where(*where).group_by(*keys).subquery()
-    same = [key == blocks.c[f"key_{n}"] for n, key in enumerate(keys)]
-    order = (model.log_index.desc(), model.item.desc())
-    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("rank")
-    ranked = select(model, rank).join(blocks, and_(*same, model.block == blocks.c.chosen)).where(*where).subquery()
-    return select(ranked).where(ranked.c.rank == 1).subquery()
 
 
 def place_of(fact: Any) -> tuple[Any, Any, Any]:

@@ -17,10 +17,11 @@ from sqlalchemy import Select, func, select
 from consilium_server.api import schemas, task_schemas
 from consilium_server.api.paging import PageRequest
 from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At, latest
+from consilium_server.api.reading import At
 from consilium_server.api.schemas import name
 from consilium_server.api.task_schemas import AMOUNTS, Terms
 from consilium_server.database.tables import Block, EventRow, Funding, Participant, Payment, PhaseStart, Spec, TaskRow
+from consilium_server.index.store import latest
 
 _TERMS = [field.name for field in fields(TaskParams) if field.name not in ("spec_hash", "aggregator")]
 

@@ -14,7 +14,8 @@ from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingR
 NodeKey = tuple[str, int]  # node, role
 PositionKey = tuple[str, str, int]  # delegator, node, role
 RequestKey = tuple[str, int]  # delegator, number
-Key, Value = TypeVar("Key"), TypeVar("Value")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class Latest(dict[Key, Value], Generic[Key, Value]):

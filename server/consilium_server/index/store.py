@@ -1,14 +1,14 @@
-"""Queries and writes of the indexer, within a transaction of its caller."""
+"""Queries and writes of the index, within a transaction of the caller."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.blocks import Head
-from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, insert, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, bindparam, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from consilium_server.database.engine import shown
@@ -100,6 +100,21 @@ def missing_specs(connection: Connection) -> list[bytes]:
 
 def has_spec(connection: Connection, digest: bytes) -> bool:
     return connection.scalar(select(Spec.hash).where(Spec.hash == digest)) is not None
+
+
+def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
+    """A subquery of each key's latest row, by block and log; with `first`, of the latest in its first block.
+
+    The block is found in the database's index alone, because a table has many rows for each key.
+    """
+    chosen = (func.min if first else func.max)(model.block).label("chosen")
+    named = [key.label(f"key_{n}") for n, key in enumerate(keys)]
+    blocks = select(*named, chosen).where(*where).group_by(*keys).subquery()
+    same = [key == blocks.c[f"key_{n}"] for n, key in enumerate(keys)]
+    order = (model.log_index.desc(), model.item.desc())
+    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("rank")
+    ranked = select(model, rank).join(blocks, and_(*same, model.block == blocks.c.chosen)).where(*where).subquery()
+    return select(ranked).where(ranked.c.rank == 1).subquery()
 
 
 def known(connection: Connection) -> Known:
