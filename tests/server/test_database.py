@@ -77,7 +77,7 @@ def test_amounts_are_exact_and_sort_as_numbers(database: Engine) -> None:
     with reading(database) as connection:
         assert list(connection.scalars(select(Position.shares).order_by(Position.shares))) == amounts
     for wrong in (-1, 2**128):
-        with pytest.raises(StatementError, match="is no amount"), writing(database) as connection:
+        with pytest.raises(StatementError, match="is not an amount"), writing(database) as connection:
             connection.execute(update(store.table_of(Position)).values(shares=wrong))
 
 

@@ -181,7 +181,7 @@ def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
     assert task.operator.record.testimonies(task.task, 0) == ({0: points}, {0: seeds})
     assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
     other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, 1, points)
-    with pytest.raises(SponsorFailed, match="testify is not of its own task"):
+    with pytest.raises(SponsorFailed, match="taskId of testify must be"):
         scene.sponsor.carry_out(scene.batch(task.nodes[1], other))
 
 
@@ -322,7 +322,7 @@ def test_sponsor_pays_each_hospital_so_much_and_no_more(scene: Sponsored, budget
     while spent < 10 and (why := failure(lambda: first.connection.transactions.send(approval))) is None:
         spent += 1
     assert why is not None
-    assert "of 700,000 gas for each hospital" in why
+    assert "of 700,000 for each hospital are left" in why
     second.connection.transactions.send(approval)  # one hospital's thirst is not another's
 
 

@@ -120,7 +120,7 @@ def test_superlink_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(server_internals, "SUPERLINK", "raise SystemExit(7)")
     with (
         SuperLink(tmp_path, free_port()) as ended,
-        pytest.raises(SuperLinkFailed, match="exit code 7: read superlink.log"),
+        pytest.raises(SuperLinkFailed, match=r"exit code 7: read superlink\.log"),
     ):
         ended.wait_until_up()
 
