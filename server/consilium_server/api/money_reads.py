@@ -8,14 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from consilium_chain.ledger.structs import Role
+from fastapi import APIRouter, Query
 from sqlalchemy import FromClause, select
 
 from consilium_server.api import schemas
-from consilium_server.api.paging import PageRequest, Place, behind
+from consilium_server.api.paging import Place, behind
 from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.routing import LIST, Paged, read_route
+from consilium_server.api.schemas import GivenAccount
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
 from consilium_server.errors import AnswerBroken
 from consilium_server.index.store import latest
@@ -29,6 +32,8 @@ MOVEMENTS = {
 CSV_COLUMNS = tuple(schemas.Entry.model_fields)
 CSV_PAGE = 500  # rows read at once
 
+money = APIRouter(prefix="/v1", tags=["money"])
+
 
 def _payment_views(rows: Iterable[Any]) -> list[schemas.Payment]:
     return [schemas.Payment(**row._mapping) for row in rows]
@@ -40,10 +45,17 @@ def payments_of_round(at: At, task: int, round_: int) -> list[schemas.Payment]:
     return _payment_views(at.db.execute(query.order_by(*place_of(Payment))))
 
 
-def list_payments(at: At, request: PageRequest, **wanted: str | int | None) -> schemas.Page[schemas.Payment]:
-    """Payments, the latest first. `wanted`: account, kind and task; None for any."""
-    filters = [getattr(Payment, name) == value for name, value in wanted.items() if value is not None]
-    query = with_log(Payment.__table__).where(*filters)
+@read_route(money, "/payments", "listPayments", "Rewards, slashes, bounties, refunds", LIST)
+def list_payments(
+    at: At,
+    request: Paged,
+    account: GivenAccount | None = None,
+    kind: Literal["reward", "slash", "bounty", "refund"] | None = None,
+    task: Annotated[schemas.TaskNumber | None, Query()] = None,
+) -> schemas.Page[schemas.Payment]:
+    """Payments of this account, kind and task, the latest first; None for any."""
+    wanted = ((Payment.account, account), (Payment.kind, kind), (Payment.task, task))
+    query = with_log(Payment.__table__).where(*(column == value for column, value in wanted if value is not None))
     cut = request.read(at.db, query, place_of(Payment), descending=True)
     return schemas.Page(items=_payment_views(cut.rows), next=cut.next)
 
@@ -58,7 +70,11 @@ def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
 # An account's history
 
 
-def list_history(at: At, account: str, request: PageRequest) -> schemas.Page[schemas.Entry]:
+@read_route(
+    money, "/accounts/{account}/history", "listHistory",
+    "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
+)  # fmt: skip
+def list_history(at: At, request: Paged, account: GivenAccount) -> schemas.Page[schemas.Entry]:
     """An account's history, the latest first."""
     cut = request.cut(_entries(at, account, request.start(), request.limit + 1), lambda pair: pair[0])
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
@@ -156,17 +172,18 @@ def worth(shares: int, generation: int, pool: Any) -> int:
     return int(shares * pool.assets // pool.shares)
 
 
+@read_route(money, "/delegations", "listDelegations", "Delegators' shares of nodes", LIST)
 def list_delegations(
-    at: At, delegator: str | None, node: str | None, role: str | None, request: PageRequest
+    at: At,
+    request: Paged,
+    delegator: GivenAccount | None = None,
+    node: GivenAccount | None = None,
+    role: schemas.RoleName | None = None,
 ) -> schemas.Page[schemas.Delegation]:
     """A page of delegators' shares."""
-    where = []
-    if delegator is not None:
-        where.append(Position.delegator == delegator)
-    if node is not None:
-        where.append(Position.node == node)
-    if role is not None:
-        where.append(Position.role == schemas.named(Role, role))
+    role_number = None if role is None else schemas.named(Role, role)
+    wanted = ((Position.delegator, delegator), (Position.node, node), (Position.role, role_number))
+    where = [column == value for column, value in wanted if value is not None]
     held = latest(Position, (Position.delegator, Position.node, Position.role), *where)
     query = select(held, Block.time.label("since")).join(Block, Block.number == held.c.block)
     cut = request.read(at.db, query, (held.c.delegator, held.c.node, held.c.role))
@@ -180,7 +197,8 @@ def list_delegations(
     return schemas.Page(items=items, next=cut.next)
 
 
-def list_unbondings(at: At, account: str, request: PageRequest) -> schemas.Page[schemas.Unbonding]:
+@read_route(money, "/accounts/{account}/unbondings", "listUnbondings", "Stake that is being withdrawn", LIST)
+def list_unbondings(at: At, request: Paged, account: GivenAccount) -> schemas.Page[schemas.Unbonding]:
     """Stake that is being withdrawn, in the order of the requests."""
     latest_rows = latest(
         UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account

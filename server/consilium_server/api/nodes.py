@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.ledger.structs import Role
 from sqlalchemy import func, select
 
 from consilium_server.api import schemas
-from consilium_server.api.money_reads import slashes
-from consilium_server.api.paging import PageRequest
-from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.reading import At
 from consilium_server.api.schemas import name
-from consilium_server.api.task_reads import latest_phases
-from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow, Position
+from consilium_server.database.tables import Block, Participant, Payment, PoolRow, Position
 from consilium_server.index.store import latest
 
 MICRO, DAY = 10**6, 86_400
@@ -131,62 +126,6 @@ def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
     found = rows.subquery()
     query = select(found.c.account, found.c.role, func.count()).group_by(found.c.account, found.c.role)
     return Counter({(account, role): count for account, role, count in at.db.execute(query)})
-
-
-def list_nodes(
-    every: Sequence[schemas.NodeSummary], role: str | None, account: str | None, sort: str, request: PageRequest
-) -> schemas.Page[schemas.NodeSummary]:
-    """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
-    rows = [row for row in every if role in (None, row.role) and account in (None, row.node)]
-    descending, field = sort.startswith("-"), sort.removeprefix("-")
-    rows.sort(key=lambda row: _sort_key(row, field), reverse=descending)
-    start = request.start()
-    if start is not None:
-        after = tuple(start)
-        rows = [row for row in rows if (_sort_key(row, field) < after if descending else _sort_key(row, field) > after)]
-    cut = request.cut(rows[: request.limit + 1], lambda row: _sort_key(row, field))
-    return schemas.Page(items=cut.rows, next=cut.next)
-
-
-def _sort_key(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
-    by: dict[str, Any] = {
-        "node": row.node, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
-        "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds, "yield": row.realised_yield.net,
-    }  # fmt: skip
-    return by[field], row.node, row.role
-
-
-def one_node(at: At, every: Sequence[schemas.NodeSummary], node: str, role: str) -> schemas.Node:
-    """A node with its latest slashes and tasks. `every`: all nodes. Raises Problem if there is none."""
-    summary = next((row for row in every if (row.node, row.role) == (node, role)), None)
-    if summary is None:
-        raise Problem("not-found", f"the index has no {role} {node}: /v1/nodes lists all nodes")
-    number = schemas.named(Role, role)
-    phase = latest_phases()
-    tasks = (
-        select(
-            Participant.task, Participant.position, Block.time.label("joined_at"),
-            func.coalesce(phase.c.phase, Phase.NONE.value).label("phase"),
-        )
-        .join(Block, Block.number == Participant.block)
-        .outerjoin(phase, phase.c.task == Participant.task)
-        .where(Participant.account == node, Participant.role == number)
-        .order_by(Participant.block.desc(), Participant.log_index.desc())
-        .limit(HISTORY)
-    )  # fmt: skip
-    return schemas.Node(
-        **dict(summary),
-        slash_history=slashes(at, node, number, HISTORY),
-        task_history=[schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
-    )
-
-
-def list_pool_changes(at: At, node: str, role: str, request: PageRequest) -> schemas.Page[schemas.PoolChange]:
-    """Changes of a node's pool, the latest first."""
-    changes = with_log(PoolRow.__table__, EventRow.name.label("event"))
-    query = changes.where(PoolRow.node == node, PoolRow.role == schemas.named(Role, role))
-    cut = request.read(at.db, query, place_of(PoolRow), descending=True)
-    return schemas.Page(items=[schemas.PoolChange(**row._mapping) for row in cut.rows], next=cut.next)
 
 
 def totals(rows: tuple[schemas.NodeSummary, ...]) -> dict[str, schemas.Totals]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any
+from typing import Annotated, Any
 
 from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
@@ -18,21 +18,26 @@ from consilium_chain.ledger.structs import (
     VoidReason,
     members,
 )
+from fastapi import APIRouter, Path
 from sqlalchemy import func, select
 
 from consilium_server.api import schemas, task_schemas
 from consilium_server.api.money_reads import payments_of_round
-from consilium_server.api.paging import PageRequest
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
+from consilium_server.api.routing import LIST_OF_ONE, ONE, Paged, read_route
 from consilium_server.api.schemas import name
 from consilium_server.api.task_reads import participants, task_row
 from consilium_server.database.tables import Block, Cohort, EventRow, OutcomeRow, Participant, PhaseStart
 
 POINT_BYTES = 48
+RoundInPath = Annotated[schemas.RoundNumber, Path(alias="round")]
+
+rounds = APIRouter(prefix="/v1", tags=["tasks"])
 
 
-def list_rounds(at: At, task: int, request: PageRequest) -> schemas.Page[task_schemas.RoundSummary]:
+@read_route(rounds, "/tasks/{task}/rounds", "listRounds", "A task's rounds, the latest first", LIST_OF_ONE)
+def list_rounds(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.Page[task_schemas.RoundSummary]:
     """A task's rounds, the latest first."""
     current = task_row(at, task)
     begun = (PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
@@ -113,7 +118,11 @@ def cohorts_of(at: At, task: int, round_: int, hospitals: Sequence[Participant])
     return list(at.db.scalars(query))
 
 
-def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
+@read_route(
+    rounds, "/tasks/{task}/rounds/{round}", "getRound",
+    "A round: cohorts, commitments, committee, outcome, payments, evidence", ONE,
+)  # fmt: skip
+def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas.Round:
     """A round with all its details. Raises Problem if it has not begun."""
     row = task_row(at, task)
     events, joined = round_events(at, task, round_), participants(at, task)
@@ -263,7 +272,8 @@ def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[tas
     return spreads
 
 
-def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
+@read_route(rounds, "/tasks/{task}/rounds/{round}/proof", "getProof", "Data to check a round again", ONE)
+def proof(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas.Proof:
     """Data to check a round again. Raises Problem before the first commitment."""
     row = task_row(at, task)
     events = round_events(at, task, round_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import Outcome, Phase
@@ -13,50 +13,34 @@ from consilium_chain.tasks.estimate import ChainTerms, estimate
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_zk.errors import ZkError
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from sqlalchemy import func, select
 from sse_starlette import EventSourceResponse
 
-from consilium_server.api import money_reads, nodes, round_reads, schemas, task_reads, task_schemas
+from consilium_server.api import money_reads, node_reads, round_reads, schemas, task_reads, task_schemas
 from consilium_server.api.events import parse_event_id
+from consilium_server.api.nodes import totals
 from consilium_server.api.observed import client_address
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import At
-from consilium_server.api.routing import (
-    NOT_MODIFIED,
-    READ,
-    FromReader,
-    Paged,
-    Shared,
-    get,
-    index_view,
-    is_known,
-    limited,
-    media,
-)
-from consilium_server.api.schemas import GivenAccount, RoleName, RoundNumber, TaskNumber
+from consilium_server.api.routing import READ, FromReader, Shared, index_view, is_known, limited, media
+from consilium_server.api.schemas import GivenAccount, TaskNumber
 from consilium_server.database.tables import OutcomeRow
 
 ZERO = "0x" + "00" * 20
 
-LIST = documented(400, 422, 429) | NOT_MODIFIED
-ONE = documented(404, 422, 429) | NOT_MODIFIED
-LIST_OF_ONE = documented(400, 404, 422, 429) | NOT_MODIFIED
-
 network = APIRouter(prefix="/v1", tags=["network"])
-tasks = APIRouter(prefix="/v1", tags=["tasks"])
-nodes_router = APIRouter(prefix="/v1", tags=["nodes"])
-money = APIRouter(prefix="/v1", tags=["money"])
-ROUTERS = (network, tasks, nodes_router, money)
-
-Days = Annotated[int, Query(ge=1, le=365, description="days over which the yield is realised")]
+ROUTERS = (network, task_reads.tasks, round_reads.rounds, node_reads.nodes, money_reads.money)
 
 
 # Network
 
 
-@get(network, "/network", schemas.Network, "getNetwork", "Statistics of the network, and state of the index", READ)
+@network.get(
+    "/network", response_model=schemas.Network, operation_id="getNetwork",
+    summary="Statistics of the network, and state of the index", responses=READ,
+)  # fmt: skip
 async def get_network(reader: FromReader, service: Shared) -> Response:
     chain_head = service.broadcaster.chain_head
 
@@ -73,7 +57,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
             tasks={schemas.name(Phase(k)): v for k, v in sorted(phases.items())},
             rounds={schemas.name(Outcome(k)): v for k, v in sorted(outcomes.items())},
             pools=str(task_reads.all_pools(at)),
-            stake=nodes.totals(everything.nodes),
+            stake=totals(everything.nodes),
             delegators=everything.delegators,
         )  # fmt: skip
 
@@ -131,58 +115,7 @@ class _Counted(EventSourceResponse):
 # Tasks
 
 
-@get(tasks, "/tasks", schemas.Page[task_schemas.TaskSummary], "listTasks", "Tasks, the latest first", LIST)
-async def list_tasks(
-    reader: FromReader,
-    page: Paged,
-    phase: schemas.PhaseName | None = None,
-    operator: GivenAccount | None = None,
-    aggregator: GivenAccount | None = None,
-    text: Annotated[
-        str | None,
-        Query(
-            min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="text that the task file contains"
-        ),
-    ] = None,
-    sort: Literal["task", "-task", "pool", "-pool"] = "-task",
-) -> Response:
-    return await reader.answer(lambda at: task_reads.list_tasks(at, page, phase, operator, aggregator, text, sort))
-
-
-@get(tasks, "/tasks/{task}", task_schemas.Task, "getTask", "A task: terms, file, money, participants", ONE)
-async def get_task(reader: FromReader, task: TaskNumber) -> Response:
-    return await reader.answer(lambda at: task_reads.one_task(at, task))
-
-
-@get(
-    tasks, "/tasks/{task}/rounds", schemas.Page[task_schemas.RoundSummary], "listRounds",
-    "A task's rounds, the latest first", LIST_OF_ONE,
-)  # fmt: skip
-async def list_rounds(reader: FromReader, page: Paged, task: TaskNumber) -> Response:
-    return await reader.answer(lambda at: round_reads.list_rounds(at, task, page))
-
-
-@get(
-    tasks, "/tasks/{task}/rounds/{round}", task_schemas.Round, "getRound",
-    "A round: cohorts, commitments, committee, outcome, payments, evidence", ONE,
-)  # fmt: skip
-async def get_round(
-    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
-) -> Response:
-    return await reader.answer(lambda at: round_reads.one_round(at, task, round_))
-
-
-@get(
-    tasks, "/tasks/{task}/rounds/{round}/proof", task_schemas.Proof, "getProof",
-    "Data to check a round again", ONE,
-)  # fmt: skip
-async def get_proof(
-    reader: FromReader, task: TaskNumber, round_: Annotated[RoundNumber, Path(alias="round")]
-) -> Response:
-    return await reader.answer(lambda at: round_reads.proof(at, task, round_))
-
-
-@tasks.post(
+@task_reads.tasks.post(
     "/tasks/check", operation_id="checkTask", summary="Checks a task file and estimates its cost; nothing is stored",
     responses=documented(413, 422, 429),
 )  # fmt: skip
@@ -217,82 +150,10 @@ def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> task_schem
     return task_schemas.CheckedTask.model_validate(values)
 
 
-# Nodes
-
-
-@get(nodes_router, "/nodes", schemas.Page[schemas.NodeSummary], "listNodes", "Nodes, by stake", LIST)
-async def list_nodes(
-    reader: FromReader,
-    service: Shared,
-    page: Paged,
-    role: RoleName | None = None,
-    account: GivenAccount | None = None,
-    days: Days = 30,
-    sort: Literal[
-        "node", "assets", "active", "commission", "rewarded", "burnt", "rounds", "yield",
-        "-node", "-assets", "-active", "-commission", "-rewarded", "-burnt", "-rounds", "-yield",
-    ] = "-assets",
-) -> Response:  # fmt: skip
-    return await reader.answer(lambda at: nodes.list_nodes(service.nodes.at(at, days).nodes, role, account, sort, page))
-
-
-@get(nodes_router, "/nodes/{node}/{role}", schemas.Node, "getNode", "A node, its slashes and tasks", ONE)
-async def get_node(
-    reader: FromReader, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30
-) -> Response:
-    return await reader.answer(lambda at: nodes.one_node(at, service.nodes.at(at, days).nodes, node, role))
-
-
-@get(
-    nodes_router, "/nodes/{node}/{role}/history", schemas.Page[schemas.PoolChange], "listNodeHistory",
-    "Changes of a node's pool of stake, the latest first", LIST,
-)  # fmt: skip
-async def list_node_history(reader: FromReader, page: Paged, node: GivenAccount, role: RoleName) -> Response:
-    return await reader.answer(lambda at: nodes.list_pool_changes(at, node, role, page))
-
-
 # Money
 
 
-@get(money, "/delegations", schemas.Page[schemas.Delegation], "listDelegations", "Delegators' shares of nodes", LIST)
-async def list_delegations(
-    reader: FromReader,
-    page: Paged,
-    delegator: GivenAccount | None = None,
-    node: GivenAccount | None = None,
-    role: RoleName | None = None,
-) -> Response:
-    return await reader.answer(lambda at: money_reads.list_delegations(at, delegator, node, role, page))
-
-
-@get(money, "/payments", schemas.Page[schemas.Payment], "listPayments", "Rewards, slashes, bounties, refunds", LIST)
-async def list_payments(
-    reader: FromReader,
-    page: Paged,
-    account: GivenAccount | None = None,
-    kind: Literal["reward", "slash", "bounty", "refund"] | None = None,
-    task: Annotated[TaskNumber | None, Query()] = None,
-) -> Response:
-    return await reader.answer(lambda at: money_reads.list_payments(at, page, account=account, kind=kind, task=task))
-
-
-@get(
-    money, "/accounts/{account}/unbondings", schemas.Page[schemas.Unbonding], "listUnbondings",
-    "Stake that is being withdrawn", LIST,
-)  # fmt: skip
-async def list_unbondings(reader: FromReader, page: Paged, account: GivenAccount) -> Response:
-    return await reader.answer(lambda at: money_reads.list_unbondings(at, account, page))
-
-
-@get(
-    money, "/accounts/{account}/history", schemas.Page[schemas.Entry], "listHistory",
-    "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
-)  # fmt: skip
-async def list_history(reader: FromReader, page: Paged, account: GivenAccount) -> Response:
-    return await reader.answer(lambda at: money_reads.list_history(at, account, page))
-
-
-@money.get(
+@money_reads.money.get(
     "/accounts/{account}/history.csv", operation_id="exportHistory", summary="The whole history as CSV (RFC 4180)",
     response_class=StreamingResponse,
     responses=media("a header, and a line for each entry", "text/csv", {"type": "string"}) | READ,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel
 
 from consilium_server.api.context import Service, service_of, shared
 from consilium_server.api.limits import Buckets
@@ -18,21 +20,12 @@ from consilium_server.api.schemas import Index
 BLOCK_HEADER = "X-Consilium-Block"
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "the client already has this answer"}}
 READ = documented(422, 429) | NOT_MODIFIED
+LIST = documented(400, 422, 429) | NOT_MODIFIED
+ONE = documented(404, 422, 429) | NOT_MODIFIED
+LIST_OF_ONE = documented(400, 404, 422, 429) | NOT_MODIFIED
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+ReadFunction = TypeVar("ReadFunction", bound=Callable[..., BaseModel])
 Shared = Annotated[Service, Depends(shared)]
-
-
-def get(
-    router: APIRouter,
-    path: str,
-    model: Any,
-    operation_id: str,
-    summary: str,
-    responses: dict[int | str, dict[str, Any]],
-) -> Callable[[Handler], Handler]:
-    """A route whose handler answers from the index, with JSON of this model."""
-    return router.get(path, response_model=model, operation_id=operation_id, summary=summary, responses=responses)
 
 
 def limited(buckets: Buckets, key: str) -> None:
@@ -108,3 +101,29 @@ async def page_request(
 
 FromReader = Annotated[Reader, Depends(reader)]
 Paged = Annotated[PageRequest, Depends(page_request)]
+
+
+def read_route(
+    router: APIRouter, path: str, operation_id: str, summary: str, responses: dict[int | str, dict[str, Any]]
+) -> Callable[[ReadFunction], ReadFunction]:
+    """A route that answers with the model that a function reads from the index.
+
+    The function's first argument is the tables at one head. FastAPI gives the others, by their annotations.
+    """
+
+    def add(read: ReadFunction) -> ReadFunction:
+        async def handler(reader: Reader, **arguments: Any) -> Response:
+            return await reader.answer(lambda at: read(at, **arguments))
+
+        hints = get_type_hints(read, include_extras=True)
+        parameters = [Parameter("reader", Parameter.KEYWORD_ONLY, annotation=FromReader)]
+        for one in list(signature(read).parameters.values())[1:]:
+            parameters.append(one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[one.name]))
+        handler.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        add_route = router.get(
+            path, response_model=hints["return"], operation_id=operation_id, summary=summary, responses=responses
+        )
+        add_route(handler)
+        return read
+
+    return add

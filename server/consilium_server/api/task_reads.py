@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import Phase, Role, TaskParams
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_core.visible_text import shown
 from consilium_zk.errors import ZkError
+from fastapi import APIRouter, Query
 from sqlalchemy import Select, func, select
 
 from consilium_server.api import schemas, task_schemas
-from consilium_server.api.paging import PageRequest
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
+from consilium_server.api.routing import LIST, ONE, Paged, read_route
 from consilium_server.api.schemas import name
 from consilium_server.api.task_schemas import AMOUNTS, Terms
 from consilium_server.database.tables import Block, EventRow, Funding, Participant, Payment, PhaseStart, Spec, TaskRow
 from consilium_server.index.store import latest
 
+tasks = APIRouter(prefix="/v1", tags=["tasks"])
 _TERMS = [field.name for field in fields(TaskParams) if field.name not in ("spec_hash", "aggregator")]
 
 
@@ -52,14 +54,20 @@ def all_pools(at: At) -> int:
     return sum(at.db.scalars(select(_POOL).select_from(TaskRow).outerjoin(_FUNDED, _FUNDED.c.task == TaskRow.task)))
 
 
+@read_route(tasks, "/tasks", "listTasks", "Tasks, the latest first", LIST)
 def list_tasks(
     at: At,
-    request: PageRequest,
-    phase: str | None,
-    operator: str | None,
-    aggregator: str | None,
-    text: str | None,
-    sort: str,
+    request: Paged,
+    phase: schemas.PhaseName | None = None,
+    operator: schemas.GivenAccount | None = None,
+    aggregator: schemas.GivenAccount | None = None,
+    text: Annotated[
+        str | None,
+        Query(
+            min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$", description="text that the task file contains"
+        ),
+    ] = None,
+    sort: Literal["task", "-task", "pool", "-pool"] = "-task",
 ) -> schemas.Page[task_schemas.TaskSummary]:
     """A page of tasks with these properties; None for any."""
     query, latest_phase = _tasks()
@@ -114,7 +122,8 @@ def terms_view(params: dict[str, Any]) -> Any:
     return Terms(**{key: int(params[key]) if key in AMOUNTS else params[key] for key in _TERMS})
 
 
-def one_task(at: At, task: int) -> task_schemas.Task:
+@read_route(tasks, "/tasks/{task}", "getTask", "A task: terms, file, money, participants", ONE)
+def one_task(at: At, task: schemas.TaskNumber) -> task_schemas.Task:
     """A task with money and participants. Raises Problem if there is none."""
     row = task_row(at, task)
     spec, fault = spec_of(row.text) if row.text is not None else (None, None)
