@@ -57,7 +57,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         store=settings.store,
         seal=seal,
         sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
-        limits=Limits.of(settings, time.monotonic),
+        limits=Limits(settings.limits, time.monotonic),
         metrics=metrics,
         nodes=NodeTable(),
         reads=SharedReads(engine, deployment),

@@ -1,4 +1,4 @@
-"""The service: what the requests of one process share."""
+"""The service: state that the requests of one process share."""
 
 from __future__ import annotations
 

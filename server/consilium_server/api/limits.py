@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from consilium_server.config import ApiSettings
+from consilium_server.config import ApiLimits
 
 ROUNDING = 1e-6  # of clocks and levels: a client that waits the stated time is admitted
 MOST_BUCKETS = 20_000  # the longest unused is dropped first
@@ -33,28 +32,21 @@ class Buckets:
         return wait
 
 
-@dataclass(frozen=True)
 class Limits:
-    """`requests`, `sign_ins` and `checks` by client address; `files` by account, and by client address."""
+    """`requests`, `sign_ins` and `checks` by client address; `files` by account, and by client address.
 
-    requests: Buckets
-    sign_ins: Buckets
-    checks: Buckets
-    files: Buckets
-    streams: Counter[str]  # open, by client address
+    `streams`: number of open streams, by client address.
+    """
 
-    @classmethod
-    def of(cls, settings: ApiSettings, clock: Callable[[], float]) -> Limits:
-        """Limits by these settings."""
-
+    def __init__(self, limits: ApiLimits, clock: Callable[[], float]) -> None:
         def buckets(most: int, seconds: int) -> Buckets:
             return Buckets(most / seconds, most, clock)
 
-        limits = settings.limits
-        return cls(
-            buckets(limits.requests_per_minute, 60), buckets(limits.sign_ins_per_minute, 60),
-            buckets(limits.checks_per_minute, 60), buckets(limits.files_per_hour, 3600), Counter(),
-        )  # fmt: skip
+        self.requests = buckets(limits.requests_per_minute, 60)
+        self.sign_ins = buckets(limits.sign_ins_per_minute, 60)
+        self.checks = buckets(limits.checks_per_minute, 60)
+        self.files = buckets(limits.files_per_hour, 3600)
+        self.streams: Counter[str] = Counter()
 
 
 def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[IPv4Network | IPv6Network]) -> str:

@@ -103,14 +103,12 @@ def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
 def sign_in(request: Request, service: Shared, body: schemas.SignIn) -> schemas.SignedIn:
     limited(service.limits.sign_ins, client_address(request.scope, service))
     token, begun = service.sessions.sign_in(body.message, bytes.fromhex(body.signature[2:]), int(time.time()))
-    return schemas.SignedIn(
-        account=begun.account, role=service.sessions.role_of(begun), expires_at=begun.expires_at, token=token
-    )
+    return schemas.SignedIn(**vars(begun), token=token)
 
 
 @sessions.get("/session", operation_id="getSession", summary="The signed-in account", responses=documented(401, 429))
-def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
-    return schemas.SessionView(account=who.account, role=service.sessions.role_of(who), expires_at=who.expires_at)
+def get_session(who: SignedInAccount) -> schemas.SessionView:
+    return schemas.SessionView.model_validate(who)
 
 
 @artifacts.put(
@@ -122,7 +120,7 @@ def put_task_file(
     request: Request, service: Shared, who: SignedInAccount, body: task_schemas.TaskText
 ) -> task_schemas.StoredFile:
     allowed = service.settings.operators
-    if allowed is not None and who.account not in allowed and service.sessions.role_of(who) != "admin":
+    if allowed is not None and who.account not in allowed and who.role != "admin":
         raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator")
     limited(service.limits.files, who.account)
     limited(service.limits.files, client_address(request.scope, service))
@@ -152,7 +150,7 @@ def list_jobs(
     state: Annotated[schemas.JobState | None, Query(description="only jobs in this state")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000, description="most jobs of the answer")] = 200,
 ) -> schemas.Jobs:
-    if service.sessions.role_of(who) != "admin":
+    if who.role != "admin":
         raise Problem("not-allowed", f"{who.account} is not an admin of this server: ask its operator")
     now = time.time()
     try:

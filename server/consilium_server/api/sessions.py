@@ -31,8 +31,6 @@ SECRET_BYTES = 32
 TAG_BYTES = 32
 _NONCE_RANDOM, _NONCE_TAG = 16, 16  # bytes
 
-Role = Literal["signed-in", "admin"]
-
 SPENT = Table(
     "spent_nonces",
     MetaData(),  # its own: neither the index's migrations nor `reindex` know this table
@@ -47,6 +45,7 @@ class Session:
 
     account: str
     expires_at: int
+    role: Literal["signed-in", "admin"]
 
 
 def ensure_secret(path: Path) -> bytes:
@@ -124,7 +123,7 @@ class Sessions:
         expires_at = self._nonce_expiry(message.nonce, now)
         require_valid(message, signature, self._site, now)
         self._spend(message.nonce, expires_at, now)
-        session = Session(message.address, _session_end(message, now))
+        session = self._session(message.address, _session_end(message, now))
         content = json.dumps([session.account, session.expires_at]).encode()
         return self._seal.sealed(self._purpose, content), session
 
@@ -133,12 +132,11 @@ class Sessions:
         content = self._seal.opened(self._purpose, token)
         if content is None:
             return None
-        session = Session(*json.loads(content))
+        session = self._session(*json.loads(content))
         return session if session.expires_at > now else None
 
-    def role_of(self, session: Session) -> Role:
-        """The role of a session's account."""
-        return "admin" if session.account in self._admins else "signed-in"
+    def _session(self, account: str, expires_at: int) -> Session:
+        return Session(account, expires_at, "admin" if account in self._admins else "signed-in")
 
     def _nonce_expiry(self, nonce: str, now: int) -> int:
         raw = bytes.fromhex(nonce) if len(nonce) == 2 * (8 + _NONCE_RANDOM + _NONCE_TAG) and _is_hex(nonce) else b""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from eth_account import Account
@@ -93,20 +94,17 @@ def parse_message(raw: str) -> SignInMessage:
     match = _MESSAGE.fullmatch(raw)
     if match is None:
         raise _malformed("it does not follow the grammar of EIP-4361")
-    given = match.groupdict()
-    if not is_checksum_address(given["address"]):
+    fields: dict[str, Any] = match.groupdict()
+    if not is_checksum_address(fields["address"]):
         raise _malformed("its account is not in the form of EIP-55: check its capitals")
     try:
-        urlsplit(given["uri"])
+        urlsplit(fields["uri"])
     except ValueError as error:  # brackets around text that is not an IPv6 address
         raise _malformed("the host in its URI is invalid") from error
-    return SignInMessage(
-        raw=raw, scheme=given["scheme"], domain=given["domain"], address=given["address"], statement=given["statement"],
-        uri=given["uri"], chain_id=int(given["chain_id"]), nonce=given["nonce"], issued_at=_seconds(given["issued_at"]),
-        expiration_time=_seconds(given["expiration_time"]) if given["expiration_time"] else None,
-        not_before=_seconds(given["not_before"]) if given["not_before"] else None, request_id=given["request_id"],
-        resources=tuple(line[2:] for line in (given["resources"] or "").split("\n")[1:]),
-    )  # fmt: skip
+    times = {name: fields[name] and _seconds(fields[name]) for name in ("issued_at", "expiration_time", "not_before")}
+    resources = tuple(line[2:] for line in (fields["resources"] or "").split("\n")[1:])
+    parsed = {"raw": raw, "chain_id": int(fields["chain_id"]), "resources": resources}
+    return SignInMessage(**(fields | times | parsed))
 
 
 def _seconds(text: str) -> float:

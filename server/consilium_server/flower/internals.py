@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 from consilium_chain.errors import LocalNodeError
@@ -310,14 +311,15 @@ class SuperLink:
                 self._node_ids[key] = int(answer.node_id)
             return self._node_ids[key]
 
+    def _client(self, kind: Any, *interceptors: Any) -> Any:
+        return kind.from_server_address(
+            server_address=self.address, insecure=False, root_certificates=self.certificates.authority.read_bytes(),
+            interceptors=list(interceptors),
+        )  # fmt: skip
+
     @contextmanager
     def _control(self) -> Iterator[ControlHttpClient]:
-        client = ControlHttpClient.from_server_address(
-            server_address=self.address,
-            insecure=False,
-            root_certificates=self.certificates.authority.read_bytes(),
-            interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-        )
+        client = self._client(ControlHttpClient, RuntimeVersionHttpInterceptor(component_name="flwr CLI"))
         try:
             with _named_errors():
                 yield client
@@ -338,9 +340,8 @@ class SuperLink:
             started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         if not started.HasField("run_id"):
             raise _failed(f"the SuperLink did not start a run: {started.note}")
-        authority = self.certificates.authority.read_bytes()
-        token = self._acquire(int(started.run_id), authority)
-        grid = GradualGrid(self.address, authority, token, self.has_ended)
+        token = self._acquire(int(started.run_id))
+        grid = GradualGrid(self.address, self.certificates.authority.read_bytes(), token, self.has_ended)
         client = grid._runtime_client
         heartbeat = HeartbeatSender(lambda: _heartbeat(client))
         heartbeat.start()
@@ -359,18 +360,13 @@ class SuperLink:
             heartbeat.stop()
             grid.close()
 
-    def _acquire(self, run_id: int, authority: bytes) -> str:
-        client = RuntimeHttpClient.from_server_address(
-            server_address=self.address,
-            insecure=False,
-            root_certificates=authority,
-            interceptors=[
-                RuntimeVersionHttpInterceptor(component_name="SuperExec"),
-                SuperExecAuthHttpInterceptor(
-                    master_secret=self._secret.read_bytes(),
-                    protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
-                ),
-            ],
+    def _acquire(self, run_id: int) -> str:
+        """The token of the run's ServerApp task."""
+        secret, acquire = self._secret.read_bytes(), frozenset({"/flwr.proto.Runtime/AcquireTask"})
+        client = self._client(
+            RuntimeHttpClient,
+            RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+            SuperExecAuthHttpInterceptor(master_secret=secret, protected_methods=acquire),
         )
         end = time.monotonic() + ACQUIRE_TIMEOUT
         try:
