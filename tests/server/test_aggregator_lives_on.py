@@ -1,4 +1,4 @@
-"""What an aggregator outlasts: a second one, its own death, a SuperLink's, a chain that is away, an empty purse."""
+"""An aggregator survives a second one, its own end, the SuperLink's end, an absent chain node and a lack of ether."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ with home_lock(Path(sys.argv[1])):
 
 @contextmanager
 def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A program and the process that it started, whose number it says first."""
+    """A program, and the process that it started and whose number it prints first."""
     command = [sys.executable, "-c", program, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     pid = None
@@ -108,7 +108,7 @@ with SuperLink(Path(sys.argv[1]), int(sys.argv[2])) as superlink:
 
 
 def outlive(superlink: SuperLink, left: int) -> None:
-    """Starts a run of its own, and asks a SuperLink that was killed: nobody waits for the dead."""
+    """Starts a run, and calls a killed SuperLink: the call must not wait long."""
     with superlink.run() as (grid, _):
         with superlink._control() as control:
             (own,) = unfinished_runs(control)
@@ -163,7 +163,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
 
 
 def judged(task: CanaryDriver, folder: Path, url: str | None = None) -> Any:
-    """An aggregator whose task's last round waits for scores that do not come: it has a deadline to tick."""
+    """An aggregator in the last round of its task, without scores: it must tick at the deadline."""
     whose = party(task, folder)
     aggregator = aggregator_of(url or whose[0], *whose[1:])
     give_uploads(aggregator, weighted(task))
@@ -239,7 +239,7 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
 def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
     local_chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody may call sumCommitments: here between the aggregator's look and its transaction."""
+    """Any account may call sumCommitments, here between the aggregator's read and its transaction."""
     task = FiledTask(local_chain, tmp_path)
     task.judges = local_chain.staked(Role.VOTER, 1)
     task.join().commit_all()

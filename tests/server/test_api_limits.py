@@ -1,4 +1,4 @@
-"""What bounds a client, what browsers are told, and what is told of requests."""
+"""Limits of clients, headers for browsers, and the log of requests."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_a_server_whose_chain_is_far_ahead_is_not_ready(network: IndexedNetwork)
 def test_a_server_that_no_longer_follows_the_index_is_not_ready(
     network: IndexedNetwork, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of the program's in the one task that feeds all streams."""
+    """A fault of the program in the poller that serves all streams."""
     app = app_of(network)
     monkeypatch.setattr(app.state.service.broadcaster, "_changes", lambda: 1 / 0)
     with TestClient(app) as client:

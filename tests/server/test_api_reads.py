@@ -1,4 +1,4 @@
-"""What the API says of an index: pages, validators, and figures that follow from the rows."""
+"""The API's answers from an index: pages, validators, and figures computed from the rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def own(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
-    """To be changed."""
+    """A network that the test changes."""
     network = populated(tmp_path, database_url)
     yield network
     network.engine.dispose()

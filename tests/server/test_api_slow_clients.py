@@ -1,4 +1,4 @@
-"""Clients that take their answers slowly, or not at all, and a database that fails for a while."""
+"""Clients that read their answers slowly, or not at all, and a database that fails for a while."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FAR = {"requests_per_minute": 10_000}
 
 
 def pay_often(network: IndexedNetwork, rows: int) -> None:
-    """Rewards in the block after the latest one, for that many lines of the export."""
+    """Adds a block with so many rewards, each of which is a line of the export."""
     with network.mined():
         network.pay(1, 1, WHO, Role.HOSPITAL, "reward", 1)
         first = network.rows[-1]
@@ -50,7 +50,7 @@ def pay_often(network: IndexedNetwork, rows: int) -> None:
 
 
 def asking(url: str, path: str) -> socket.socket:
-    """Who has asked for it, and reads nothing."""
+    """A client that requests the path, and reads nothing."""
     parts = urlsplit(url)
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)

@@ -1,4 +1,4 @@
-"""Both kinds of database: alike in what they keep, refused by name where they cannot serve, and silent on passwords."""
+"""Both kinds of database store the same, are refused by name if they cannot serve, and show no password."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(database: Engine) -> N
 
 
 def test_writers_take_turns(database: Engine) -> None:
-    """Each reads before it writes: were two at it at once, a number would be taken twice."""
+    """Each writer reads before it writes. Two at once would use a number twice."""
 
     def add_next() -> None:
         for _ in range(5):

@@ -1,5 +1,5 @@
-"""Rows of facts against the plain reference of the pools (tests/vectors/staking_pools.json), whose histories are told
-here as events: nothing of them is the contract's own arithmetic.
+"""Rows of facts against the plain reference of the pools (tests/vectors/staking_pools.json). The test turns its
+histories into events, without the contract's arithmetic.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def event(name: str, block: int, index: int, contract: str = STAKING, /, **value
 
 @dataclass
 class History:
-    """A scenario's steps, each told as the contract would tell it: a block of events with the step's time."""
+    """The events of a scenario's steps, as the contract would emit them: one block for each step."""
 
     steps: list[dict[str, Any]]
     events: list[Event] = field(default_factory=list)
@@ -111,7 +111,7 @@ class History:
         return "Unbonded", about | {"amount": amount, "totalAssets": pool[0], "totalShares": pool[1]}
 
     def rows(self, cuts: Sequence[int] = ()) -> list[Fact]:
-        """All of its rows, made range by range: a range knows nothing but the latest rows of what it needs."""
+        """All rows, made range by range: a range knows only the latest rows."""
         found: list[Fact] = []
         for first, last in pairwise([0, *sorted(cuts), len(self.times)]):
             part = [one for one in self.events if first <= one.block < last]
@@ -120,7 +120,7 @@ class History:
 
 
 def latest(rows: Sequence[Fact]) -> Known:
-    """What the tables would give."""
+    """The state that the tables would give."""
     pools = {(row.node, row.role): row for row in rows if isinstance(row, PoolRow)}
     positions = {(row.delegator, row.node, row.role): row for row in rows if isinstance(row, Position)}
     unbondings = {(row.delegator, row.request): row for row in rows if isinstance(row, Request)}

@@ -1,4 +1,4 @@
-"""Hospitals that never hold ether, the sponsor that pays for them over HTTPS, and what each can do to the other."""
+"""Hospitals without ether, the sponsor that pays for them over HTTPS, and attacks of each on the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FAR = 2**63
 
 @dataclass
 class Sponsored:
-    """A task, who pays for its hospitals, and hospitals with tokens and without ether."""
+    """A task, its sponsor, and hospitals with tokens and without ether."""
 
     task: TaskDriver
     payer: Ledger
@@ -75,7 +75,7 @@ class Sponsored:
         return hospital
 
     def everybody_joins(self) -> TaskDriver:
-        """Hospitals without ether, and all others with it."""
+        """Hospitals without ether; all others have it."""
         self.task.aggregator.aggregator.join(self.task.task)
         self.task.nodes = [self.join(self.hospital()) for _ in self.task.nodes]
         for judge in self.task.judges:
@@ -165,7 +165,7 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
 
 
 def to_blaming(scene: Sponsored) -> TaskDriver:
-    """The statistics, of hospitals without ether, have no sum."""
+    """The statistics of hospitals without ether have no sum."""
     task = scene.everybody_joins()
     task.commit_all().publish(accused=[0])
     return task
@@ -173,7 +173,7 @@ def to_blaming(scene: Sponsored) -> TaskDriver:
 
 @pytest.mark.parametrize("masked", [True])
 def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
-    """As much as there is to say: a point for each of 255 others, then a seed."""
+    """The longest testimony: a point for each of 255 others, then a seed."""
     task = to_blaming(scene)
     points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
     task.nodes[0].hospital.testify(task.task, 0, 0, points)
@@ -221,7 +221,7 @@ def node_key(hospital: Ledger, task: int) -> tuple[bytes, bytes]:
 
 
 def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Call], str]]:
-    """By name, calls that no sponsor of this task pays for, and words of why."""
+    """By name: calls that no sponsor of this task pays for, and a part of the reason."""
     task, staking = scene.task.task, scene.chain.deployment.staking
     other = scene.chain.treasury.address
     join = call_of(hospital, "tasks", "joinAsHospital", task, 10, *node_key(hospital, task), NO_KEY)
@@ -327,7 +327,7 @@ def test_sponsor_pays_each_hospital_so_much_and_no_more(scene: Sponsored, budget
 
 
 def failure(action: Callable[[], object]) -> str | None:
-    """Why the sponsor did not do it."""
+    """The sponsor's reason for its refusal."""
     try:
         action()
     except SponsorFailed as error:
@@ -360,7 +360,7 @@ def test_batch_that_was_changed_or_sent_again_is_refused_and_costs_nothing(scene
 
 
 def refusal(scene: Sponsored, batch: SignedBatch) -> str:
-    """The name of the error with which the chain refuses what the sponsor says that it refuses."""
+    """The name of the chain's error for a batch that the sponsor refuses."""
     answer = scene.sponsor.carry_out(batch)
     assert not hasattr(answer, "transaction"), answer
     with pytest.raises(Exception) as caught:  # noqa: PT011 - its name is what is asked for
@@ -421,7 +421,7 @@ def posts(answer: Callable[[SignedBatch], Response]) -> Starlette:
 
 @dataclass
 class Liar:
-    """A sponsor that sends something, and answers with what it likes."""
+    """A sponsor that sends a transaction, and gives a false answer."""
 
     scene: Sponsored
 
