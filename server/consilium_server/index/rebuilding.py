@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -77,9 +78,18 @@ def _last(indexer: Indexer, replace: bool) -> int | None:
 def differences(found: Connection, expected: Connection, last: int) -> Iterator[Difference]:
     """Differing facts up to a block, and task files, table by table in the order of keys."""
     for table in _tables():
-        names = [column.key for column in table.primary_key]
-        pairs = _side_by_side(_rows(found, table, last), _rows(expected, table, last), names)
-        yield from (Difference(table.name, *pair) for pair in pairs)
+        both = merge(_keyed(found, table, last), _keyed(expected, table, last, True), key=lambda one: one[:2])
+        for key, group in groupby(both, key=lambda one: one[0]):
+            rows = {is_expected: row for _, is_expected, row in group}
+            if rows.get(False) != rows.get(True):
+                yield Difference(table.name, key, rows.get(False), rows.get(True))
+
+
+def _keyed(
+    connection: Connection, table: Table, last: int, is_expected: bool = False
+) -> Iterator[tuple[Key, bool, dict[str, Any]]]:
+    names = [column.key for column in table.primary_key]
+    return ((tuple(row[name] for name in names), is_expected, row) for row in _rows(connection, table, last))
 
 
 def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
@@ -121,21 +131,6 @@ def _rows(connection: Connection, table: Table, last: int) -> Iterator[dict[str,
         query = query.where(block <= last)
     result = connection.execution_options(yield_per=ROWS_AT_ONCE).execute(query)
     return (dict(row._mapping) for row in result)
-
-
-def _side_by_side(
-    found: Iterator[dict[str, Any]], expected: Iterator[dict[str, Any]], names: list[str]
-) -> Iterator[tuple[Key, dict[str, Any] | None, dict[str, Any] | None]]:
-    """Differences of two sequences in the order of their keys."""
-    left, right = next(found, None), next(expected, None)
-    while left is not None or right is not None:
-        keys = [None if row is None else tuple(row[name] for name in names) for row in (left, right)]
-        least = min(key for key in keys if key is not None)
-        ours, theirs = (row if key == least else None for row, key in zip((left, right), keys, strict=True))
-        if ours != theirs:
-            yield least, ours, theirs
-        left = next(found, None) if ours is not None else left
-        right = next(expected, None) if theirs is not None else right
 
 
 def _replace(database: Engine, fresh: Engine) -> int:
