@@ -65,7 +65,7 @@ def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
         time.sleep(0.2)
         said += capsys.readouterr().out
     (line,) = [line for line in map(json.loads, said.splitlines()) if line["event"] == "canaries-lost"]
-    assert "restore it from a copy" in line["error"]
+    assert "restore it from a backup" in line["error"]
     for phase in (Phase.REVEALING, Phase.OPENING):  # it moves both on by itself
         end = time.monotonic() + 120
         while uploaded.phase is not phase:
