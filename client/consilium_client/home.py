@@ -37,8 +37,6 @@ from consilium_chain.settings import read_settings
 from consilium_core.connectivity import Address
 from consilium_core.locks import alone, is_locked
 from consilium_core.private_files import read_private_file, write_private_file
-from consilium_core.typed_toml import parse_toml
-from pydantic import BaseModel, ConfigDict, Field
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import Field
 

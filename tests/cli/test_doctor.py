@@ -416,7 +416,7 @@ def test_a_redis_that_is_away_or_refuses_is_named_without_its_password(stand: St
         stand.write("worker", broker_url=url)
         found = stand.doctor("worker")
         assert found.levels("redis") == ["fault"]
-        assert "the broker takes no messages" in found.says("redis")
+        assert "the broker accepts no messages" in found.says("redis")
         assert PASSWORD not in str(found.findings)
 
 

@@ -20,9 +20,8 @@ from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
 from consilium_client.models.metrics import WORTH, log_loss
-from consilium_client.voter.node import VoterNode, patience_is_over
-from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_client.voter.node import VoterNode, is_half_over
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob

@@ -80,7 +80,7 @@ from consilium_server.aggregator import decoys, reply_store
 from consilium_server.aggregator.decoys import RoundSecrets
 from consilium_server.aggregator.uploads import parse_signed
 from consilium_server.api.events import parse_event_id
-from consilium_server.api.paging import Asked
+from consilium_server.api.paging import PageRequest
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
 from consilium_server.config import ApiSettings, WorkerSettings
@@ -952,8 +952,8 @@ CLIENT = {
 SEAL = Seal(bytes(32))
 
 
-def asked(cursor: str | None = None) -> Asked:
-    return Asked("tasks", 10, cursor, SEAL)
+def page_request(cursor: str | None = None) -> PageRequest:
+    return PageRequest("tasks", 10, cursor, SEAL)
 
 
 def sign_ins() -> list[bytes]:
@@ -1046,8 +1046,8 @@ SERVER = {
         ],
     ),
     "cursor": Parser(
-        lambda: [asked().end([1, "0x5"]).encode()],
-        only("CursorInvalid", lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start()),
+        lambda: [page_request().end([1, "0x5"]).encode()],
+        only("CursorInvalid", lambda raw, _: page_request(raw.decode("utf-8", "surrogateescape")).start()),
         (RequestRefused,),
     ),
     "event id": Parser(

@@ -15,10 +15,7 @@ from consilium_zk.drand import QUICKNET_HASH, DrandChain, RoundSignature
 from consilium_zk.errors import Malformed
 from pydantic import AfterValidator, AnyHttpUrl, BaseModel, Field, TypeAdapter, ValidationError
 
-from consilium_chain.errors import (
-    RandomnessUnavailable,
-    RelayFailed,
-)
+from consilium_chain.errors import RandomnessUnavailable, RelayFailed
 
 ROUND_FIELD = "{round}"
 RELAY_TIMEOUT = 5.0  # seconds for the whole exchange, so that a relay cannot drip bytes

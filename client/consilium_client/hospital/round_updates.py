@@ -12,13 +12,13 @@ from typing import Protocol
 
 import numpy as np
 from consilium_chain.errors import Refused, SignedUpdateMalformed, TransactionRejected
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.messages import ReplyCode, signed_update_bytes
 from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.errors import Malformed

@@ -9,10 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from consilium_chain.errors import name_of
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import KeystoreError, name_of
-from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
