@@ -23,7 +23,7 @@ import {Bls12381, G1} from "./libraries/Bls12381.sol";
 contract DrandBeacon is IBeacon {
     /// @notice Period and look-ahead must be at least a second: otherwise requested values could be known already.
     error ScheduleInvalid(uint256 period, uint256 lookahead);
-    /// @notice The key is no point of G2, is outside its subgroup, or is the identity.
+    /// @notice The key is not a point of G2, is outside its subgroup, or is the identity.
     error KeyInvalid();
 
     /// @dev The scheme fixes it (RFC 9380, BLS12381G1_XMD:SHA-256_SSWU_RO_, IETF BLS basic ciphersuite).
@@ -59,13 +59,11 @@ contract DrandBeacon is IBeacon {
             abi.decode(key, (uint256, uint256, uint256, uint256, uint256, uint256, uint256, uint256));
     }
 
-    /// @inheritdoc IBeacon
     function request() external view returns (uint256) {
         uint256 earliest = block.timestamp + lookahead;
         return earliest <= genesis ? 1 : Math.ceilDiv(earliest - genesis, period) + 1;
     }
 
-    /// @inheritdoc IBeacon
     function seed(uint256 request_, bytes calldata proof) external view returns (bytes32) {
         if (request_ > _started()) revert SeedNotReady(request_);
         if (proof.length != Bls12381.G1_LENGTH) revert SeedProofInvalid(request_);
@@ -78,7 +76,6 @@ contract DrandBeacon is IBeacon {
         return keccak256(abi.encode(sha256(Bls12381.compress(signature)), request_));
     }
 
-    /// @inheritdoc IBeacon
     function expired(uint256) external pure returns (bool) {
         return false;
     }

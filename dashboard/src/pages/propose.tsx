@@ -5,7 +5,7 @@ import { answer, api, type Schemas } from '../api/client'
 import { nodes, tasks } from '../api/queries'
 import { formatBps, formatTokens } from '../lib/amounts'
 import { faultsOf } from '../lib/terms'
-import { Listed } from '../parts/asked'
+import { LoadedList } from '../parts/query'
 import { Account, Card, Fault, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { Table } from '../parts/table'
@@ -180,7 +180,7 @@ function Aggregator({
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
     <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
-      <Listed query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
+      <LoadedList query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
         {(items) => {
           const still = items.find((one) => one.node === chosen?.node)
           return (
@@ -219,7 +219,7 @@ function Aggregator({
             </>
           )
         }}
-      </Listed>
+      </LoadedList>
     </Card>
   )
 }

@@ -60,20 +60,20 @@ export async function readRound(node: Node, config: Config, task: number, round:
 class TaskUnknown extends Error {}
 
 async function connectionStep(client: PublicClient, name: string, config: Config): Promise<Step> {
-  const said = (state: 'fails' | 'holds', line: string): Step => ({
+  const step = (state: 'fails' | 'holds', line: string): Step => ({
     key: 'chain',
     title: words.chain,
     state,
     lines: [line],
   })
   try {
-    const given = await client.getChainId()
-    if (given !== config.chainId) return said('fails', words.wrongChain(given, config.chainId))
+    const chainId = await client.getChainId()
+    if (chainId !== config.chainId) return step('fails', words.wrongChain(chainId, config.chainId))
     const code = await client.getCode({ address: config.tasks })
-    if (code === undefined) return said('fails', words.noCode(config.tasks))
-    return said('holds', words.chainHolds(given, config.tasks, name))
+    if (code === undefined) return step('fails', words.noCode(config.tasks))
+    return step('holds', words.chainHolds(chainId, config.tasks, name))
   } catch (error) {
-    return said('fails', words.unreachable(name, brief(error)))
+    return step('fails', words.unreachable(name, brief(error)))
   }
 }
 
@@ -256,8 +256,8 @@ async function eventsOf(client: PublicClient, config: Config, of: readonly [bigi
   const found: RpcLog[] = []
   let first = config.firstBlock
   let span = last - first + 1n
-  for (let asked = 0; first <= last; asked++) {
-    if (asked === MOST_QUERIES) throw new Error(words.manyQueries(MOST_QUERIES))
+  for (let queries = 0; first <= last; queries++) {
+    if (queries === MOST_QUERIES) throw new Error(words.manyQueries(MOST_QUERIES))
     const end = first + span - 1n < last ? first + span - 1n : last
     const filter = { address: config.tasks, topics, fromBlock: numberToHex(first), toBlock: numberToHex(end) }
     try {

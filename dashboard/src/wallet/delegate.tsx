@@ -77,8 +77,8 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
         name={say.amount}
         text={text}
         fault={fault}
-        change={(given) => {
-          setText(given)
+        change={(entry) => {
+          setText(entry)
           reset()
         }}
       />

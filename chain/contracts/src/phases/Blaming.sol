@@ -8,14 +8,13 @@ import {Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
 /// @title The dispute over a masked cohort without a sum: the hospitals testify, and the aggregator names cheaters.
-/// @notice A contract cannot afford to expand masks. It records the time of each testimony, so that nobody can call a
-///         hospital silent that was not, and the committee recomputes who the cheaters are.
+/// @notice A contract cannot afford to expand masks. It records the time of each testimony, so that nobody can claim
+///         that a hospital was silent when it was not. The committee recomputes the list of cheaters.
 /// @dev The phase has three steps, each as long as the publishing phase, so that the last to testify leaves the others
 ///      time to answer.
 abstract contract Blaming is Concluding, ITaskRounds {
     using Bits for uint256;
 
-    /// @inheritdoc ITaskRounds
     function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.accused & round.survivors);
@@ -26,7 +25,6 @@ abstract contract Blaming is Concluding, ITaskRounds {
         emit Testified(taskId, number, msg.sender, step, testimony);
     }
 
-    /// @inheritdoc ITaskRounds
     function nameCulprits(uint256 taskId, uint256 number, uint256 hospitals) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _requireAggregator(task);
