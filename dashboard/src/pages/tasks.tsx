@@ -1,9 +1,9 @@
 import { useSearchParams } from 'react-router'
 import { tasks, type TaskQuery } from '../api/queries'
 import { PHASES } from '../lib/enums'
-import { LoadedList } from '../parts/query'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
+import { LoadedList } from '../parts/query'
 import { TaskTable } from '../parts/tasks'
 import { say } from '../strings'
 

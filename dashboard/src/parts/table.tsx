@@ -1,8 +1,8 @@
 /** Tables. On a phone each row is a card. */
 import type { QueryKey } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { LoadedList, type ListQuery } from './query'
 import { Card, Tokens } from './basics'
+import { LoadedList, type ListQuery } from './query'
 
 /** A heading, under the kind of its column, and a row's value. `tokens` are amounts in the smallest unit. */
 type Column<Row> =
