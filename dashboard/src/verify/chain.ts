@@ -259,8 +259,8 @@ interface Span {
 }
 
 /**
- * What the transactions that disclose this round's canaries say of its sums, reverted ones too. No event and no state has
- * it. Calls that another contract passed on are not found.
+ * The disclosures of this round's sums in transactions, also in reverted ones. No event and no state has them. Calls that
+ * another contract passed on are not found.
  */
 async function shownIn(
   client: PublicClient,
