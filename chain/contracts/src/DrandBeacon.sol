@@ -59,11 +59,13 @@ contract DrandBeacon is IBeacon {
             abi.decode(key, (uint256, uint256, uint256, uint256, uint256, uint256, uint256, uint256));
     }
 
+    /// @inheritdoc IBeacon
     function request() external view returns (uint256) {
         uint256 earliest = block.timestamp + lookahead;
         return earliest <= genesis ? 1 : Math.ceilDiv(earliest - genesis, period) + 1;
     }
 
+    /// @inheritdoc IBeacon
     function seed(uint256 request_, bytes calldata proof) external view returns (bytes32) {
         if (request_ > _started()) revert SeedNotReady(request_);
         if (proof.length != Bls12381.G1_LENGTH) revert SeedProofInvalid(request_);
@@ -76,6 +78,7 @@ contract DrandBeacon is IBeacon {
         return keccak256(abi.encode(sha256(Bls12381.compress(signature)), request_));
     }
 
+    /// @inheritdoc IBeacon
     function expired(uint256) external pure returns (bool) {
         return false;
     }

@@ -15,6 +15,7 @@ import {Concluding} from "./Concluding.sol";
 abstract contract Blaming is Concluding, ITaskRounds {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskRounds
     function testify(uint256 taskId, uint256 number, uint256 step, bytes calldata testimony) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.accused & round.survivors);
@@ -25,6 +26,7 @@ abstract contract Blaming is Concluding, ITaskRounds {
         emit Testified(taskId, number, msg.sender, step, testimony);
     }
 
+    /// @inheritdoc ITaskRounds
     function nameCulprits(uint256 taskId, uint256 number, uint256 hospitals) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Blaming, number);
         _requireAggregator(task);

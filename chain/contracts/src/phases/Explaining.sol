@@ -8,6 +8,7 @@ import {Slashing} from "./Slashing.sol";
 
 /// @title Rewards and slashes of a past round, with their reasons, by the arithmetic that settled it.
 abstract contract Explaining is Slashing, ITaskSettlement {
+    /// @inheritdoc ITaskSettlement
     function explain(uint256 taskId, uint256 number, address account) external view returns (Payout memory payout) {
         Task storage task = _known(taskId);
         Membership memory member = task.memberships[account];

@@ -15,6 +15,7 @@ import {Concluding} from "./Concluding.sol";
 abstract contract Judging is Concluding, ITaskRounds {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskRounds
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external {
         Task storage task = _in(taskId, Phase.Drawing);
         uint256 number = task.state.round;
@@ -31,6 +32,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         _startPhase(taskId, task, Phase.Scoring, task.params.scoreWindow);
     }
 
+    /// @inheritdoc ITaskRounds
     function commitScores(
         uint256 taskId,
         uint256 number,
@@ -50,6 +52,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         if (_everybodyActed(task, round)) _closeScoring(taskId, task);
     }
 
+    /// @inheritdoc ITaskRounds
     function standDown(uint256 taskId, uint256 number) external {
         (Task storage task, Round storage round, uint256 index) = _scoring(taskId, number);
         round.stoodDown = round.stoodDown.with(index);
@@ -57,6 +60,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         if (_everybodyActed(task, round)) _closeScoring(taskId, task);
     }
 
+    /// @inheritdoc ITaskRounds
     function revealScores(uint256 taskId, uint256 number, int64[] calldata scores, bytes32 salt) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Revealing, number);
         uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Voter, type(uint256).max);

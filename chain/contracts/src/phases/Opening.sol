@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Canaries, Shown} from "../libraries/Canaries.sol";
@@ -15,6 +16,7 @@ import {Summing} from "./Summing.sol";
 abstract contract Opening is Summing, Settling {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskSettlement
     function openCanaries(
         uint256 taskId,
         uint256 number,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381} from "../libraries/Bls12381.sol";
 import {Canaries} from "../libraries/Canaries.sol";
@@ -17,6 +18,7 @@ import {Summing} from "./Summing.sol";
 abstract contract Publishing is Summing, Blaming {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskRounds
     function sumCommitments(uint256 taskId, uint256 number, uint256 cohort, uint256 blob, bytes calldata points)
         external
     {
@@ -34,6 +36,7 @@ abstract contract Publishing is Summing, Blaming {
         emit CohortSummed(taskId, number, cohort, blob, hash);
     }
 
+    /// @inheritdoc ITaskRounds
     function setCanaries(uint256 taskId, uint256 number, bytes32 seedCommitment, bytes32 retreat) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         _requireAggregator(task);
@@ -43,6 +46,7 @@ abstract contract Publishing is Summing, Blaming {
         emit CanariesSet(taskId, number, seedCommitment, retreat);
     }
 
+    /// @inheritdoc ITaskRounds
     function publish(uint256 taskId, uint256 number, uint256 cohort, uint256 firstBlob, uint256 txBlob, uint256 count)
         external
     {
@@ -53,6 +57,7 @@ abstract contract Publishing is Summing, Blaming {
         _publish(taskId, number, cohort, firstBlob, hashes);
     }
 
+    /// @inheritdoc ITaskRounds
     function publishDigests(
         uint256 taskId,
         uint256 number,
@@ -64,11 +69,13 @@ abstract contract Publishing is Summing, Blaming {
         _publish(taskId, number, cohort, firstBlob, hashes);
     }
 
+    /// @inheritdoc ITaskRounds
     function dropCohort(uint256 taskId, uint256 number, uint256 cohort) external {
         (Task storage task, Round storage round) = _drop(taskId, number, cohort);
         _closePublishing(taskId, task, round);
     }
 
+    /// @inheritdoc ITaskRounds
     function accuseCohort(uint256 taskId, uint256 number, uint256 cohort, bytes32 accusation, bytes32 evidence)
         external
     {

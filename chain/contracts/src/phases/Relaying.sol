@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../interfaces/IStaking.sol";
+import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Claim, Openings} from "../libraries/Openings.sol";
@@ -13,6 +14,7 @@ import {Training} from "./Training.sol";
 abstract contract Relaying is Training {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskRounds
     function commitUpdates(uint256 taskId, uint256 number, SignedUpdate[] calldata updates) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
         uint256 pending = round.pending;

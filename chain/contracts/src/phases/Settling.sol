@@ -40,6 +40,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         uint256 gain;
     }
 
+    /// @inheritdoc ITaskSettlement
     function settle(uint256 taskId, uint256 number) public {
         Phase phase = _known(taskId).state.phase;
         if (phase != Phase.Opening && phase != Phase.Settling) phase = Phase.Revealing;

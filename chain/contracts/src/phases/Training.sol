@@ -15,6 +15,7 @@ import {Concluding} from "./Concluding.sol";
 abstract contract Training is Concluding, ITaskRounds {
     using Bits for uint256;
 
+    /// @inheritdoc ITaskRounds
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external {
         Task storage task = _in(taskId, Phase.Forming);
         uint256 number = task.state.round;
@@ -39,6 +40,7 @@ abstract contract Training is Concluding, ITaskRounds {
         _startPhase(taskId, task, Phase.Committing, task.params.commitWindow);
     }
 
+    /// @inheritdoc ITaskRounds
     function commitUpdate(uint256 taskId, uint256 number, Update calldata update) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
         uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.members);
