@@ -2,8 +2,9 @@ import { decodeFunctionData, encodeFunctionData } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import type { Schemas } from '../src/api/client'
 import { tasksAbi } from '../src/generated/abi'
+import { faultsOf } from '../src/lib/faults'
 import { roomInPool, roundPay } from '../src/lib/funding'
-import { faultsOf, taskParams } from '../src/lib/terms'
+import { taskParams } from '../src/lib/terms'
 
 // Every number another one, so that none can stand for its neighbour.
 const TERMS: Schemas['Terms'] = {
@@ -78,6 +79,11 @@ describe('terms as the contract takes them', () => {
     for (const [name, value] of Object.entries(TERMS)) expect([name, by.get(name)]).toEqual([name, String(value)])
     expect(by.get('spec_hash')).toBe(HASH)
     expect(by.get('aggregator')).toBe(AGGREGATOR)
+  })
+
+  it('needs each of them', () => {
+    const rest = Object.fromEntries(Object.entries(TERMS).filter(([name]) => name !== 'seats')) as typeof TERMS
+    expect(() => taskParams(rest, HASH, AGGREGATOR)).toThrow('the terms have no seats')
   })
 
   it('is what is encoded', () => {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -132,7 +132,7 @@ def put_task_file(
         raise Problem("task-file-invalid", str(error)) from error
     try:
         digest = service.store.put_file(raw)
-    except (ChainError, OSError) as error:
+    except (CoreError, OSError) as error:
         why = f"the artifact store refuses to write now ({type(error).__name__}): try again, then tell the operator"
         raise Problem("not-ready", why) from error
     return task_schemas.StoredFile(hash=schemas.hexed(digest), size=len(raw))

@@ -21,7 +21,7 @@ from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.rpc.blocks import Head
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
@@ -110,7 +110,7 @@ class Indexer:
                 if not store.has_spec(connection, digest):
                     store.add(connection, [Spec(digest, raw.decode())])
 
-    def _log_missing(self, digest: bytes, error: ChainError) -> None:
+    def _log_missing(self, digest: bytes, error: CoreError) -> None:
         if isinstance(error, SpecInvalid):
             self._invalid.add(digest)  # no other file has this hash
         if digest not in self._logged:
