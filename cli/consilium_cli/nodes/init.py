@@ -1,4 +1,4 @@
-"""`hospital init` and `voter init`: ask for settings, write a home, and try its connections."""
+"""`hospital init` and `voter init`: ask for settings, write a home, and check its connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from eth_account import Account
 from pydantic import ValidationError
 
-from consilium_cli.nodes.answers import Result, show_answers, try_connections
+from consilium_cli.doctor.checks import show_findings
+from consilium_cli.doctor.findings import Level
+from consilium_cli.nodes.connections import check_connections
 from consilium_cli.options import HOSPITAL_HOME, VOTER_HOME
 
 HomeType = TypeVar("HomeType", bound=Home[Any, Any])
@@ -30,7 +32,7 @@ HomeType = TypeVar("HomeType", bound=Home[Any, Any])
 
 @dataclass(frozen=True)
 class Given:
-    """The values of flags; None is asked for, or has a default."""
+    """The values of options. If one is None, the command asks for it, or takes a default."""
 
     chain_url: str | None
     address_book: Path | None
@@ -59,15 +61,15 @@ class VoterGiven(Given):
 
 
 def init_hospital(home: Path, given: HospitalGiven, offline: bool, like: Path | None) -> None:
-    """Nothing is written before everything is known."""
+    """Writes nothing before all values are known and valid."""
     if like is not None:
         _init_like(HospitalHome, home, like, given, offline)
     else:
         home = _new_folder(home)
-        typer.echo(f"A hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
-        book, settings = _ask_settings(given, "This hospital's data, a file or a folder")
+        typer.echo(f"This makes a hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
+        book, settings = _ask_settings(given, "This hospital's data (file or folder)")
         policy = _policy(given, "trained")
-        question = "Columns that may be used (the task's names, or any)"
+        question = "Columns that tasks may use (the task's names, or any)"
         policy |= {"columns": _ask_names(given.columns, question, "--column", ANY), **NEW_HOSPITAL}
         policy = _checked_policy(policy | _named(hours=given.hours), Policy)
         if given.sponsor_url is not None:
@@ -79,17 +81,17 @@ def init_hospital(home: Path, given: HospitalGiven, offline: bool, like: Path | 
 
 
 def init_voter(home: Path, given: VoterGiven, offline: bool, like: Path | None) -> None:
-    """Nothing is written before everything is known."""
+    """Writes nothing before all values are known and valid."""
     if like is not None:
         _init_like(VoterHome, home, like, given, offline)
     else:
         home = _new_folder(home)
         typer.echo(
-            f"A voter's home in {home}. It stakes nothing before you register, and joins nothing before you run.\n"
+            f"This makes a voter's home in {home}. It stakes nothing before `register`, joins nothing before `run`.\n"
         )
-        book, settings = _ask_settings(given, "This voter's table of held-out rows")
+        book, settings = _ask_settings(given, "This voter's held-out rows (file or folder)")
         policy = _policy(given, "judged")
-        question = "Metrics that may be judged by (names, or any)"
+        question = "Metrics by which tasks may be judged (names, or any)"
         policy |= {"metrics": _ask_names(given.metrics, question, "--metric", ANY), **NEW_VOTER}
         policy = _checked_policy(policy | _named(max_bond=given.max_bond, max_tasks=given.max_tasks), VoterPolicy)
         _write_home(VoterHome, home, given, book, settings, policy, offline)
@@ -106,7 +108,7 @@ def _policy(given: Given, done: str) -> dict[str, Any]:
 
 
 def _named(**values: object) -> dict[str, Any]:
-    """Those that were given."""
+    """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -132,7 +134,9 @@ def _new_folder(folder: Path) -> Path:
 def _ask_settings(given: Given, table: str) -> tuple[Path, dict[str, Any]]:
     """The address book's path, and the settings of every home. `table`: names the data in the question."""
     chain_url = ask(given.chain_url, "Chain node (HTTP URL)", "--chain-url", LOCAL_RPC)
-    book = Path(ask(given.address_book, "The contracts' address book", "--address-book", str(LOCAL_ADDRESS_BOOK)))
+    book = Path(
+        ask(given.address_book, "The contracts' address book (file)", "--address-book", str(LOCAL_ADDRESS_BOOK))
+    )
     Deployment.read(book)
     artifacts = _places(given.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")])
     data = _existing(ask(given.data, table, "--data"), "--data")
@@ -143,7 +147,7 @@ def _ask_settings(given: Given, table: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _places(given: list[str]) -> str | list[str]:
-    """As node.toml has them. A folder has to be there, but for one that mirrors will fill."""
+    """In the form of node.toml. A folder must exist, except if mirrors will fill it."""
     try:
         places = parse_places(given)
     except ConfigInvalid as error:
@@ -164,7 +168,7 @@ def _write_home(
     policy: dict[str, Any],
     offline: bool,
 ) -> None:
-    """Writes node.toml last: after a break the command can be run again."""
+    """Writes node.toml last, so that an interrupted command can be run again."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     address = _key(folder, given, settings)
     shutil.copyfile(book, folder / "deployment.json")
@@ -186,25 +190,26 @@ def _init_like(kind: type[HomeType], folder: Path, like: Path, given: Given, off
     book = Path(ask(said.pop("address_book"), "The other contracts' address book", "--address-book"))
     if any(value is not None for value in said.values()):
         raise typer.BadParameter(
-            "takes --address-book, --home and --offline beside it: the other home has all else", param_hint="--like"
+            "goes only with --address-book, --home and --offline: all else comes from the other home",
+            param_hint="--like",
         )
     made = kind.create_like(folder, kind.open(like), book)
-    typer.echo(f"A home in {made.folder} for the contracts of {book}. Account, policy and data are those of {like}:")
-    typer.echo("Changes there count here. It has to stay; back up both.")
+    typer.echo(f"The home {made.folder} is for the contracts of {book}. Account, policy and data are those of {like}:")
+    typer.echo("changes there apply here. Do not remove that home, and back up both.")
     if not offline:
         _try_home(made)
 
 
 def _try_home(home: Home[Any, Any]) -> None:
-    """Ends the program if a node could not do its work."""
-    answers = try_connections(home)
-    show_answers(answers)
-    if any(answer.result is Result.NO for answer in answers):
+    """Ends the program if the connections have a fault."""
+    found = check_connections(home)
+    show_findings(found)
+    if any(one.level is Level.FAULT for one in found):
         raise typer.Exit(1)
 
 
 def elsewhere(folder: Path, usual: Path) -> str:
-    """The option that the next command needs, if it needs one."""
+    """The option that the next command needs for this folder, or an empty text."""
     return "" if folder == usual.expanduser() else f" --home {folder}"
 
 
@@ -215,7 +220,7 @@ def ask(given: object, question: str, flag: str, default: str | None = None) -> 
         return str(typer.prompt(question, default=default))
     if default is not None:
         return default
-    raise typer.BadParameter("is needed: there is no terminal to ask on", param_hint=flag)
+    raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint=flag)
 
 
 def _existing(path: str, flag: str) -> Path:
@@ -232,12 +237,12 @@ def _ask_names(given: list[str] | None, question: str, flag: str, default: str |
 
 
 def _checked_policy(policy: dict[str, Any], kind: type[TaskPolicy]) -> dict[str, Any]:
-    """The same policy. It is checked here, so that no home has one that does not hold. Raises PolicyInvalid."""
+    """Returns the policy if it is valid, so that no home gets another. Raises PolicyInvalid."""
     try:
         kind.model_validate(policy)
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise OwnersRefusal("PolicyInvalid", why=f"the policy would not hold: {faults}") from None
+        raise OwnersRefusal("PolicyInvalid", why=f"the policy would be invalid: {faults}") from None
     return policy
 
 
@@ -248,16 +253,16 @@ def _key(home: Path, given: Given, settings: dict[str, Any]) -> str:
     password_file = Path(settings.get("password_file", home / "password"))
     if given.password_file is None:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("is needed: there is no terminal to ask on", param_hint="--password-file")
+            raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint="--password-file")
         new = given.keystore is None
         question = "Password for a new key file" if new else f"Password of {given.keystore}"
         write_private_file(password_file, typer.prompt(question, hide_input=True, confirmation_prompt=new) + "\n")
-        typer.echo(f"The password is kept in {password_file}, for the node to start without you.")
+        typer.echo(f"The password is stored in {password_file}, so that the node can start without you.")
     if given.keystore is not None:
         account = open_keystore(given.keystore.expanduser(), password_file)
         write_private_file(home / "key.json", given.keystore.expanduser().read_bytes())
         return str(account.address)
-    if (home / "key.json").exists():  # of an init that was cut off: its key may hold money already
+    if (home / "key.json").exists():  # from an interrupted init: the account may hold money already
         return str(open_keystore(home / "key.json", password_file).address)
     password = _read_password(password_file)
     account = Account.create()
@@ -269,5 +274,5 @@ def _read_password(path: Path) -> str:
     """Raises KeystoreError."""
     password = read_private_file(path).rstrip("\n")
     if not password:
-        raise KeystoreError(f"{path} holds no password: write one line into it")
+        raise KeystoreError(f"{path} is empty: write the password into it, as one line")
     return password
