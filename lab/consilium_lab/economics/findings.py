@@ -11,14 +11,13 @@ from consilium_chain.tasks.task_spec import MICRO
 
 from consilium_lab.economics.closed_form import capture_chance, honest_from_rate
 from consilium_lab.economics.options import Scenario
-from consilium_lab.economics.players import play
+from consilium_lab.economics.players import Vote, play
 from consilium_lab.economics.rules import DEMO, RECOMMENDED
 from consilium_lab.economics.scenarios import (
     CLIQUES,
     COHORT_SIZES,
     COMMITTEES,
     CURVES,
-    VOTES,
     Row,
     Setting,
     everybody_honest,
@@ -87,7 +86,7 @@ def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
     world = setting.world(rules)
     deviants = first(world.voters, 0.1)
     honest = play(world, everybody_honest(world))
-    lazy = play(world, replace(everybody_honest(world), vote=VOTES[scenario], voters=deviants))
+    lazy = play(world, replace(everybody_honest(world), vote=Vote(scenario), voters=deviants))
     seats = world.seated[:, deviants].sum()
     near_honest, near_lazy = (float(p.settled.near[:, deviants].sum() / seats) for p in (honest, lazy))
     pay = honest.settled.voter_rewards[:, deviants].sum() / honest.settled.near[:, deviants].sum() / MICRO

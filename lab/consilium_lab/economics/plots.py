@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
         ("voters, demo's terms", _bars(rows, VOTES, "demo"), (-30, 14)),
         (
             "cliques and hospitals, recommended terms",
-            _bars(rows, {**CLIQUES, Scenario.FRAMING: None, **HOSPITALS}, "recommended"),
+            _bars(rows, (*CLIQUES, Scenario.FRAMING, *HOSPITALS), "recommended"),
             (-110, 90),
         ),
     ]
@@ -90,7 +90,7 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
     return drawn
 
 
-def _bars(rows: Sequence[Row], scenarios: dict[Scenario, Any], terms: str) -> list[Row]:
+def _bars(rows: Sequence[Row], scenarios: Collection[Scenario], terms: str) -> list[Row]:
     """One row per scenario: the main share, whole tasks, the usual cohorts."""
     found = {}
     for row in rows:
