@@ -1,4 +1,4 @@
-"""A task's model: derived from the public record, with every round checked, and written with its proof."""
+"""Derives a task's model from the public record, checks every round, and writes it with its proof."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def download(
     unverified: bool,
     tell: Callable[[Report], None] = lambda report: None,
 ) -> ModelFile:
-    """Writes the model of a task into `output`; `tell` gets each round's report as soon as it is made. With
-    `unverified` the model is written although checks fail, and its files say so.
+    """Writes the model of a task into `output`. `tell` is called with each round's report. With `unverified` the model
+    is written although checks fail, and its files say so.
 
-    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, and what `load_task` raises: nothing is written.
+    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, and the errors of `load_task`; then it writes
+    nothing.
     """
     if output.exists():
         raise OperatorError("OutputTaken", path=output)
     joined = load_task(ledger, store, number)
     rounds = rounds_with_outcome(ledger, number)
     if not rounds or rounds[-1] == STATISTICS_ROUND:
-        raise RecordIncomplete(f"no training round of task {number} is over yet: there is no model of it")
+        raise RecordIncomplete(f"task {number} has no model yet: its first training round is not over")
     record = PublicRecord(ledger, store, joined)
     checked = verify_task(ledger, store, number, record, tell)
     if checked.failed and not unverified:

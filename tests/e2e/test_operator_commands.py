@@ -116,7 +116,7 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
         "2 rounds after the statistics, 1 to 1 hospitals", "0.4 MB in the artifact store", "pool 1,000 tokens",
         "a round pays hospitals 350.00, voters 100.00, aggregator 50.00 at most", "ether/token", "gwei", "time: about",
         "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
-        "warning (no canaries)", "warning (small committee)", "a dry run: nothing was sent",
+        "warning (no canaries)", "warning (small committee)", "dry run: nothing was sent",
     )  # fmt: skip
     assert (desk.operator.tasks.count(), desk.operator.token.balance(desk.operator.address)) == before
     assert not list((desk.folder / "artifacts").iterdir())
@@ -161,7 +161,7 @@ def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
         for number in desk.proposed:
             desk.operator.phases.tick(number)
             assert desk.operator.tasks.state(number).phase is Phase.ENDED
-        done(desk.propose("--yes"), "once more: task", "and is over", "is proposed")
+        done(desk.propose("--yes"), "again: task", "and has ended", "is proposed")
     # Another file, or another account, is another task.
     (desk.folder / "task.toml").write_text(TEXT.replace("fall ill", "be ill"))
     done(desk.propose("--yes"), "is proposed")
@@ -182,10 +182,10 @@ def test_at_a_terminal_both_questions_are_asked(desk: Desk, monkeypatch: pytest.
 
     refused(answered("n\n"), "Propose it, and pay 1,000.00 tokens?", "ProposalNotConfirmed")
     done(answered("y\n"), "is proposed")
-    refused(answered("n\n"), f"Task {desk.proposed[0]} is by this very file, and not over", "AlreadyProposed")
+    refused(answered("n\n"), f"Task {desk.proposed[0]} has the same file, and has not ended", "AlreadyProposed")
     refused(answered("y\n", "--yes"), "AlreadyProposed")
     assert len(desk.proposed) == 1
-    done(answered("y\n"), "Pay for another one?", "is proposed")
+    done(answered("y\n"), "Pay for another task?", "is proposed")
     refused(answered("n\n", "--again"), "Propose it, and pay", "ProposalNotConfirmed")
     assert len(desk.proposed) == 2
 
@@ -205,7 +205,7 @@ def test_a_task_without_privacy_is_proposed_by_a_word_of_its_own_alone(desk: Des
     refused(desk.propose("--yes", private=True), "PrivacyMissing", "epsilon = 8", "--not-private")
     assert desk.proposed == []
     assert not list((desk.folder / "artifacts").iterdir())
-    done(desk.propose("--dry-run", private=True), "warning (no privacy)", "a dry run: nothing was sent")
+    done(desk.propose("--dry-run", private=True), "warning (no privacy)", "dry run: nothing was sent")
     (desk.folder / "task.toml").write_text(TEXT + "[privacy]\nepsilon = 8\nmax_grad_norm = 1.0\n")
     done(desk.propose("--yes", private=True), "is proposed")
 
@@ -531,9 +531,9 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
         f"| `{played.task.nodes[0].address}` | {weight} | 1 |",
         "+0.040000 | yes",
         "-0.030000 | no",
-        "There is no epsilon",
+        "no epsilon bounds",
         "| age | – |",
-        "not proven",
+        "## Limits",
         proof.rounds[1].transaction,
         index.sha256,
     ):
@@ -675,5 +675,5 @@ def test_a_tampered_folder_is_not_served(model: Path, consilium: Consilium) -> N
         raw = bytearray((model / name).read_bytes())
         raw[-1] ^= 1
         (copy / name).write_bytes(raw)
-        refused(served(copy), "ModelFolderInvalid", name, "was altered", "download-model")
+        refused(served(copy), "ModelFolderInvalid", name, "was changed", "download-model")
     refused(served(model.with_name("none")), "ModelFolderInvalid", INDEX)

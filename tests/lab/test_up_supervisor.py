@@ -72,11 +72,11 @@ def test_what_happens_in_the_place_of_what_was_taken_back_is_news(capsys: pytest
         before = chain.rpc("evm_snapshot")
         task = propose(chain)
         chain.mine(10)
-        assert "TaskProposed" in {event.name for event in news.tell()}
+        assert "TaskProposed" in {event.name for event in news.log_new()}
         assert chain.rpc("evm_revert", before)
-        assert news.tell() == []
+        assert news.log_new() == []
         assert propose(chain) == task
-        assert "TaskProposed" in {event.name for event in news.tell()}
+        assert "TaskProposed" in {event.name for event in news.log_new()}
     proposed = [one for one in told(capsys) if one["event"] == "task-proposed"]
     assert [(one["task"], one["operator"]) for one in proposed] == [(task, "the operator")] * 2
 

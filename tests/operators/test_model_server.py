@@ -33,7 +33,7 @@ from consilium_operators.model_folder import (
 )
 from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
-from consilium_operators.watching import EVENTS, told_as
+from consilium_operators.watching import EVENTS, log_name
 from model_driver import written
 from PIL import Image
 from raised_faults import raises_fault
@@ -326,8 +326,8 @@ def one_larger(tensors: dict[str, Any]) -> None:
 
 
 TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
-    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "no safetensors file"),
-    (lambda folder: resealed(folder, MODEL, b""), "no safetensors file"),
+    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "not a safetensors file"),
+    (lambda folder: resealed(folder, MODEL, b""), "not a safetensors file"),
     (other_tensors(lambda tensors: tensors.pop("0.bias")), "names, shapes and types"),
     (other_tensors(lambda t: t.update({"0.bias": t["0.bias"].astype(np.float64)})), "names, shapes and types"),
     (other_tensors(lambda t: t.update({"0.weight": t["0.weight"].T.copy()})), "names, shapes and types"),
@@ -379,6 +379,6 @@ def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_event_of_a_task_has_words() -> None:
     events = [entry for entry in contract_artifact("Tasks").abi if entry["type"] == "event"]
-    of_tasks = {told_as(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
+    of_tasks = {log_name(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
     assert len(of_tasks) > 20
     assert of_tasks <= EVENTS.keys()

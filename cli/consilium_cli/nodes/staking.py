@@ -10,10 +10,11 @@ import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_client.errors import ConsentError, unfunded
+from consilium_client.errors import ConsentError
 from consilium_client.home import VoterHome
 from consilium_client.voter import registration
 from consilium_core.units import ether, tokens
+from consilium_operators.proposals import require_funds
 
 from consilium_cli.nodes.init import ask, elsewhere
 from consilium_cli.options import VOTER_HOME
@@ -43,7 +44,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     if not to_do:
         typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
         return
-    _require_funds(ledger, more)
+    require_funds(ledger, more, GAS_LIMIT)
     cost = GAS * ledger.connection.fees.highest()
     typer.echo("\nto do   " + "\n        ".join(to_do))
     typer.echo(f"        for at most {ether(cost)} ether of gas")
@@ -71,14 +72,6 @@ def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> lis
     if not registration.has_key(ledger):
         found.append("register the key that draws this voter's seats, with a proof of possession")
     return found
-
-
-def _require_funds(ledger: Ledger, stake: int) -> None:
-    """Raises Unfunded."""
-    missing = max(stake - ledger.token.balance(ledger.address), 0)
-    missing_wei = max(GAS_LIMIT * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
-    if missing or missing_wei:
-        raise unfunded(ledger.address, missing, missing_wei)
 
 
 def claim(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import httpx
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of
+from consilium_chain.rounds.deadlines import fields_of
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_port
 from consilium_chain.rpc.retry import retry_policy
@@ -21,7 +21,7 @@ from consilium_core.defaults import LOCAL_ADDRESS_BOOK
 from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
-from consilium_operators.watching import DEADLINE_MISSED, EVENTS, plain, told_as
+from consilium_operators.watching import DEADLINE_MISSED, EVENTS, EventFeed, log_name, plain
 from consilium_server.api.dashboard import built
 from rich.console import Console
 
@@ -105,7 +105,7 @@ def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]
     def turn() -> None:
         processes.lines()  # they are in the logs
         tending.turn()
-        deriving.turn(news.tell())
+        deriving.turn(news.log_new())
         fallen.turn()
 
     return turn
@@ -129,36 +129,18 @@ class News:
     """Logs the chain's events, with names for the network's own accounts."""
 
     def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
-        self._ledger, self._names = ledger, names
-        self._next_block = ledger.deployment.first_block
-        self._deadlines: dict[int, Deadlines] = {}
+        self._feed, self._names = EventFeed(ledger), names
 
-    def tell(self) -> list[Event]:
-        """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
-        happens from there on.
-        """
-        latest = self._ledger.connection.blocks.number()
-        if latest < self._next_block:
-            self._next_block = latest + 1
-            self._deadlines.clear()
-            return []
-        events = list(self._ledger.logs.between(self._next_block, latest))
-        times = {block: self._ledger.connection.blocks.time_of(block) for block in {event.block for event in events}}
-        for event in events:
-            if missed := self._missed(event, times[event.block]):
-                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(missed)))
+    def log_new(self) -> list[Event]:
+        """Logs the important ones of the new events. Returns all."""
+        entries = self._feed.read()
+        for entry in entries:
+            event = entry.event
+            if entry.missed:
+                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(entry.missed)))
             if event.name in SHOWN:
-                emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
-        self._next_block = latest + 1
-        return events
-
-    def _missed(self, event: Event, time_: int) -> Missed | None:
-        task = event.values.get("taskId")
-        if task is None:
-            return None
-        if task not in self._deadlines:
-            self._deadlines[task] = Deadlines(self._ledger.tasks.params(task))
-        return self._deadlines[task].take(event, time_)
+                emit(log_name(event.name), task=event.values["taskId"], **self._named(plain(event)))
+        return [entry.event for entry in entries]
 
     def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
         return {key: self._name(value) for key, value in fields.items()}
