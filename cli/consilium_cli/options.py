@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-HOSPITAL_HOME, VOTER_HOME = Path("~/.consilium/hospital"), Path("~/.consilium/voter")
+
+class Node(StrEnum):
+    HOSPITAL = "hospital"
+    VOTER = "voter"
+
+
+USUAL_HOMES = {node: Path("~/.consilium") / node for node in Node}
 
 # For commands that read a chain and an artifact store without a home.
 ArtifactsOption = Annotated[

@@ -591,12 +591,12 @@ def test_a_missing_artifact_of_the_model_leaves_nothing_even_unverified(
 def test_a_task_without_a_round_has_no_model(played: Played, consilium: Consilium, tmp_path: Path) -> None:
     young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "stay"))
     arguments = [str(young.task), *played.arguments[1:], "--output", str(tmp_path / "model")]
-    refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+    refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "has no model yet")
     with played.chain.undone():
         played.chain.pass_time(100_001)
         young.operator.phases.tick(young.task)
         assert young.operator.tasks.round_state(young.task, 0).outcome is Outcome.PENDING
-        refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+        refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "has no model yet")
 
 
 def test_a_void_round_leaves_the_model_as_it_was(played: Played, consilium: Consilium, tmp_path: Path) -> None:

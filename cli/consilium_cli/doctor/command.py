@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consilium_cli.doctor.role import Role
-from consilium_cli.options import HOSPITAL_HOME, VOTER_HOME
+from consilium_cli.options import USUAL_HOMES, Node
 
 if TYPE_CHECKING:
     from consilium_cli.doctor.roles import Machine
 
-HOMES = {Role.HOSPITAL: HOSPITAL_HOME, Role.VOTER: VOTER_HOME}
+HOMES = {Role(node): USUAL_HOMES[node] for node in Node}
 PUBLIC = (Role.AGGREGATOR, Role.SPONSOR)
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.nodes.commands import add_shared_commands
 from consilium_cli.options import (
-    HOSPITAL_HOME,
+    USUAL_HOMES,
     LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
@@ -17,13 +18,14 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    Node,
     TaskArgument,
-    TokensArgument,
     YesOption,
 )
 
 app = typer.Typer(help="A hospital's node: set it up, inspect tasks, consent, take part.", no_args_is_help=True)
 
+USUAL_HOME = USUAL_HOMES[Node.HOSPITAL]
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
@@ -41,7 +43,7 @@ MappingOption = Annotated[
 
 @app.command("init")
 def init(
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
     chain_url: NewChainUrlOption = None,
     address_book: NewAddressBookOption = None,
     artifacts: NewArtifactsOption = None,
@@ -69,29 +71,22 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home with key, settings and policy. Asks for the values that no option gives."""
-    from consilium_cli.nodes.init import HospitalGiven, init_hospital
+    from consilium_client.home import HospitalHome
 
-    given = HospitalGiven(
-        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, column, hours,
-        sponsor_url, sponsor_ca,
+    from consilium_cli.nodes.init import Answers, init_home
+
+    answers = Answers(
+        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, columns=column,
+        hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
     )  # fmt: skip
-    init_hospital(home, given, offline, like)
+    init_home(HospitalHome, home, answers, offline, like)
 
 
-@app.command("tasks")
-def tasks(
-    home: HomeOption = HOSPITAL_HOME,
-    every: Annotated[bool, typer.Option("--all", help="list also the tasks that have ended")] = False,
-) -> None:
-    """Lists tasks, and says of each if this hospital's policy allows it."""
-    from consilium_cli.hospital.status import HospitalVisit
-    from consilium_cli.nodes.status import show_tasks
-
-    show_tasks(HospitalVisit.of(home), every)
+add_shared_commands(app, Node.HOSPITAL)
 
 
 @app.command("show")
-def show(task: TaskArgument, home: HomeOption = HOSPITAL_HOME) -> None:
+def show(task: TaskArgument, home: HomeOption = USUAL_HOME) -> None:
     """Shows a task: its program, time, pay and costs, and if this hospital's policy allows it."""
     from consilium_cli.hospital import status as screens
 
@@ -101,7 +96,7 @@ def show(task: TaskArgument, home: HomeOption = HOSPITAL_HOME) -> None:
 @app.command("check-data")
 def check_data(
     task: Annotated[int | None, typer.Argument(min=1, metavar="[TASK]", help="number of a task on the chain")] = None,
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
     task_file: Annotated[
         Path | None, typer.Option(help="use a task file instead, TOML; then no chain and no home are needed")
     ] = None,
@@ -119,7 +114,7 @@ def join(
     task: TaskArgument,
     superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink")],
     ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
     data: DataOption = None,
     mapping: MappingOption = None,
     yes: YesOption = False,
@@ -135,7 +130,7 @@ def run(
     task: Annotated[
         int | None, typer.Argument(min=1, metavar="[TASK]", help="by default the only approved task")
     ] = None,
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
 ) -> None:
     """Takes part in an approved task until the task ends. You can stop it and start it again at any time.
 
@@ -149,61 +144,18 @@ def run(
         HospitalNode(HospitalHome.open(home).approved_settings(task)).run()
 
 
-@app.command("status")
-def status(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Shows the account, the connections, and the state of each approved task."""
-    from consilium_cli.hospital import status as screens
-
-    screens.show_status(home)
-
-
-@app.command("pause")
-def pause(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Starts no new round of any task from now on. An update that is already committed is still uploaded."""
-    from consilium_client.home import HospitalHome
-
-    HospitalHome.open(home).pause()
-    typer.echo(
-        "paused: no new round starts until `consilium hospital resume`; missed rounds are not paid, and not slashed"
-    )
-
-
-@app.command("resume")
-def resume(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Takes part again from the next round on."""
-    from consilium_client.home import HospitalHome
-
-    HospitalHome.open(home).resume()
-    typer.echo("resumed")
-
-
 @app.command("leave")
-def leave(task: TaskArgument, home: HomeOption = HOSPITAL_HOME, yes: YesOption = False) -> None:
+def leave(task: TaskArgument, home: HomeOption = USUAL_HOME, yes: YesOption = False) -> None:
     """Withdraws the approval of a task. If the task has ended, also takes back the bond and the rewards."""
     from consilium_cli.hospital import joining
 
     joining.leave(home, task, yes)
 
 
-@app.command("unstake")
-def unstake(
-    whole_tokens: TokensArgument = None,
-    home: HomeOption = HOSPITAL_HOME,
-    yes: YesOption = False,
-) -> None:
-    """Unstakes tokens, which are locked for the unbonding period, and withdraws those whose period is over."""
-    from consilium_chain.ledger.structs import Role
-
-    from consilium_cli.hospital import joining
-    from consilium_cli.nodes.staking import unstake as unstake_of
-
-    unstake_of(joining.audited_ledger(home), Role.HOSPITAL, whole_tokens, yes)
-
-
 @app.command("export-audit")
 def export_audit(
     output: Annotated[Path, typer.Option(help="file to write")],
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
 ) -> None:
     """Writes this hospital's audit log to a file, signed by its key, for `consilium verify-audit`."""
     from consilium_chain.deploying.address_book import Deployment

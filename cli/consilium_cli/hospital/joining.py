@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
-from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, OwnersRefusal
-from consilium_client.home import Approval, HospitalHome, running_alone
-from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
+from consilium_client.home import Approval, running_alone
 from consilium_client.models import model_of
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.live import sentence
@@ -23,6 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from consilium_cli.hospital.status import HospitalVisit, kept_rows, print_membership, print_task, print_verdict
+from consilium_cli.nodes.staking import connected
 
 
 @dataclass(frozen=True)
@@ -105,14 +104,6 @@ def _certificate(path: Path) -> bytes:
     return raw
 
 
-def audited_ledger(folder: Path) -> Ledger:
-    """A contract client of this hospital's account, which records every transaction in the audit log."""
-    settings = HospitalHome.open(folder).settings
-    ledger = settings.connect()
-    ledger.connection.transactions.witness = AuditLog(settings.home / AUDIT_FILE)
-    return ledger
-
-
 def leave(folder: Path, number: int, agreed: bool) -> None:
     """Withdraws the approval. If the task has ended, transfers its bond and rewards to the account."""
     visit = HospitalVisit.of(folder)
@@ -140,7 +131,7 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
                 f"left; when task {number} has ended, run `consilium hospital leave {number}` to take the bond back"
             )
             return
-        ledger = audited_ledger(folder)
+        ledger = connected(visit.home)
         ledger.staking.release_bond(number, ledger.address)
         ledger.staking.claim(Role.HOSPITAL)
         visit.home.forget(number)

@@ -184,7 +184,7 @@ def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
     ]
 
 
-def show_status(folder: Path) -> None:
+def show_hospital(folder: Path) -> None:
     home = HospitalHome.open(folder)
     policy = home.policy()
     lines = [

@@ -11,13 +11,14 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.errors import ConsentError
-from consilium_client.home import VoterHome
+from consilium_client.home import HospitalHome, VoterHome
+from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.voter import registration
 from consilium_core.units import ether, tokens
 from consilium_operators.proposals import require_funds
 
 from consilium_cli.nodes.init import ask, elsewhere
-from consilium_cli.options import VOTER_HOME
+from consilium_cli.options import USUAL_HOMES, Node
 
 GAS = 380_000  # of approving, registering and the key, together
 GAS_LIMIT = 900_000  # of the costliest of them: an account must hold the most that it may cost
@@ -42,7 +43,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     bps = now if commission is None else round(commission * PERCENT)
     to_do = _to_do(ledger, more, bps, now, is_voter)
     if not to_do:
-        typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
+        typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home.folder, USUAL_HOMES[Node.VOTER])}")
         return
     require_funds(ledger, more, GAS_LIMIT)
     cost = GAS * ledger.connection.fees.highest()
@@ -57,7 +58,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
     )
-    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
+    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, USUAL_HOMES[Node.VOTER])}")
 
 
 def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> list[str]:
@@ -90,8 +91,17 @@ def claim(folder: Path) -> None:
     typer.echo(f"{tokens(claimed)} tokens of rewards are in the account{later}")
 
 
-def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) -> None:
+def connected(home: HospitalHome | VoterHome) -> Ledger:
+    """A client with the home's account. It records a hospital's transactions in the audit log."""
+    ledger: Ledger = home.settings.connect()
+    if isinstance(home, HospitalHome):
+        ledger.connection.transactions.witness = AuditLog(home.settings.home / AUDIT_FILE)
+    return ledger
+
+
+def unstake(home: HospitalHome | VoterHome, whole_tokens: int | None, agreed: bool) -> None:
     """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
+    ledger, role = connected(home), home.role
     matured, _ = _unbondings(ledger, role)
     if matured:
         before = ledger.token.balance(ledger.address)

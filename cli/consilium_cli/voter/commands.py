@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.nodes.commands import add_shared_commands
 from consilium_cli.options import (
-    VOTER_HOME,
+    USUAL_HOMES,
     LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
@@ -21,8 +22,8 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    Node,
     TaskArgument,
-    TokensArgument,
     YesOption,
 )
 
@@ -30,6 +31,7 @@ app = typer.Typer(
     help="A voter's node: set it up, register, judge the tasks that its policy allows.", no_args_is_help=True
 )
 
+USUAL_HOME = USUAL_HOMES[Node.VOTER]
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_VOTER_HOME", help="folder with this voter's key and settings")
 ]
@@ -37,7 +39,7 @@ HomeOption = Annotated[
 
 @app.command("init")
 def init(
-    home: HomeOption = VOTER_HOME,
+    home: HomeOption = USUAL_HOME,
     chain_url: NewChainUrlOption = None,
     address_book: NewAddressBookOption = None,
     artifacts: NewArtifactsOption = None,
@@ -63,18 +65,23 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home with key, settings and policy. Asks for the values that no option gives."""
-    from consilium_cli.nodes.init import VoterGiven, init_voter
+    from consilium_client.home import VoterHome
 
-    given = VoterGiven(
-        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metric, max_bond,
-        max_tasks,
+    from consilium_cli.nodes.init import Answers, init_home
+
+    answers = Answers(
+        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metrics=metric,
+        max_bond=max_bond, max_tasks=max_tasks,
     )  # fmt: skip
-    init_voter(home, given, offline, like)
+    init_home(VoterHome, home, answers, offline, like)
+
+
+add_shared_commands(app, Node.VOTER)
 
 
 @app.command("register")
 def register(
-    home: HomeOption = VOTER_HOME,
+    home: HomeOption = USUAL_HOME,
     stake: Annotated[
         int | None, typer.Option(min=0, help="whole tokens that are to be staked in total, with the present stake")
     ] = None,
@@ -89,23 +96,11 @@ def register(
     staking.register(home, stake, commission, yes)
 
 
-@app.command("tasks")
-def tasks(
-    home: HomeOption = VOTER_HOME,
-    every: Annotated[bool, typer.Option("--all", help="list also the tasks that can no longer be joined")] = False,
-) -> None:
-    """Lists tasks, and says of each if the node joins it. Policy, table and free stake decide."""
-    from consilium_cli.nodes.status import show_tasks
-    from consilium_cli.voter.status import VoterVisit
-
-    show_tasks(VoterVisit.of(home), every)
-
-
 @app.command("use-table")
 def use_table(
     task: TaskArgument,
     data: Annotated[Path, typer.Option(help="table of held-out rows for this task")],
-    home: HomeOption = VOTER_HOME,
+    home: HomeOption = USUAL_HOME,
     mapping: Annotated[
         Path | None, typer.Option(help="file that maps its columns to the task's columns, TOML (docs/data.md)")
     ] = None,
@@ -133,7 +128,7 @@ def ends_at_once() -> Iterator[None]:
 
 @app.command("run")
 def run(
-    home: HomeOption = VOTER_HOME,
+    home: HomeOption = USUAL_HOME,
     task: Annotated[int | None, typer.Option(min=1, help="judge only this task, until it ends")] = None,
 ) -> None:
     """Joins the tasks that policy and data allow, and judges them. You can stop it and start it again at any time.
@@ -152,53 +147,12 @@ def run(
             voter.run_one(task)
 
 
-@app.command("status")
-def status(home: HomeOption = VOTER_HOME) -> None:
-    """Shows the account, the connections, stake and rewards, and the state of each task."""
-    from consilium_cli.voter import status as screens
-
-    screens.show_status(home)
-
-
 @app.command("claim")
-def claim(home: HomeOption = VOTER_HOME) -> None:
+def claim(home: HomeOption = USUAL_HOME) -> None:
     """Transfers vested rewards and the bonds of ended tasks to the account. A running node does the same."""
     from consilium_cli.nodes import staking
 
     staking.claim(home)
-
-
-@app.command("unstake")
-def unstake(
-    whole_tokens: TokensArgument = None,
-    home: HomeOption = VOTER_HOME,
-    yes: YesOption = False,
-) -> None:
-    """Unstakes tokens, which are locked for the unbonding period, and withdraws those whose period is over."""
-    from consilium_chain.ledger.structs import Role
-    from consilium_client.home import VoterHome
-
-    from consilium_cli.nodes.staking import unstake as unstake_of
-
-    unstake_of(VoterHome.open(home).settings.connect(), Role.VOTER, whole_tokens, yes)
-
-
-@app.command("pause")
-def pause(home: HomeOption = VOTER_HOME) -> None:
-    """Joins no more tasks, and takes no more seats. Scores that are already committed are still revealed."""
-    from consilium_client.home import VoterHome
-
-    VoterHome.open(home).pause()
-    typer.echo("paused: this voter joins no task and takes no seat until `consilium voter resume`; that is not slashed")
-
-
-@app.command("resume")
-def resume(home: HomeOption = VOTER_HOME) -> None:
-    """Joins tasks and takes seats again."""
-    from consilium_client.home import VoterHome
-
-    VoterHome.open(home).resume()
-    typer.echo("resumed")
 
 
 @app.command("open-evaluation")
@@ -206,7 +160,7 @@ def open_evaluation(
     task: TaskArgument,
     round_: Annotated[int, typer.Argument(metavar="ROUND", min=1, help="round of a ballot that this node revealed")],
     *,
-    home: HomeOption = VOTER_HOME,
+    home: HomeOption = USUAL_HOME,
     out: Annotated[Path, typer.Option(help="file for the auditor; it is as confidential as the rows")],
 ) -> None:
     """Writes evidence for an auditor who has this voter's rows: that the node evaluated them as drawn."""

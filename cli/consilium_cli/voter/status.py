@@ -68,9 +68,7 @@ class VoterVisit(Visit[VoterHome]):
         if round_state.revealed >> index & 1:
             return "revealed"
         path = ballot_path(self.home.folder, self.ledger.folder_name(number), state.round, round_state.seat_seed)
-        return (
-            "committed, not revealed yet" if path.exists() else "[red]committed, but the ballot is missing here[/red]"
-        )
+        return "committed, not revealed yet" if path.exists() else "[red]committed, but the ballot is gone[/red]"
 
 
 def use_table(visit: VoterVisit, number: int, data: Path, mapping: Path | None) -> None:
@@ -81,7 +79,7 @@ def use_table(visit: VoterVisit, number: int, data: Path, mapping: Path | None) 
     typer.echo(f"task {number} is judged on the {rows} rows of {data}; restart a node that is in the task already")
 
 
-def show_status(folder: Path) -> None:
+def show_voter(folder: Path) -> None:
     home = VoterHome.open(folder)
     policy = home.policy()
     rules = (
