@@ -114,7 +114,9 @@ def test_demo_names_fault_of_heart_files(
 
 def test_demo_names_missing_heart_folder(consilium: CommandLine, tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
-    refused(consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "this directory does not exist", "wdbc"])
+    refused(
+        consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "this directory does not exist", "wdbc"]
+    )
 
 
 def test_demo_names_chain_port_in_use(consilium: CommandLine, tmp_path: Path) -> None:

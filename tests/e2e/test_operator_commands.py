@@ -524,7 +524,7 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
     assert [one.cohorts[0].accepted for one in proof.rounds] == [True, True, False]
     assert proof.rounds[-1].report.derived[0].sha256 == index.sha256 == proof.model_sha256
     card = (model / CARD).read_text()
-    assert "verify each by itself" not in card  # each was
+    assert "verify each round by itself" not in card  # each was
     for words in (
         "# who will fall ill",
         proof.operator,

@@ -229,8 +229,8 @@ WRONG: list[tuple[bytes, int, str, str]] = [
     (b'{"rows": [], "more": 1}', 422, "RowsInvalid", '{"rows"'),
     (rows(), 422, "RowsInvalid", "no row"),
     (rows(FINE, [1, 0]), 422, "RowsInvalid", "row 2 is not an object"),
-    (rows(FINE, {"age": 1}), 422, "RowsInvalid", "row 2: its columns are not those wanted (missing: sex)"),
-    (rows({**FINE, SECRET: 1}), 422, "RowsInvalid", "row 1: its columns are not those wanted (1 that the task"),
+    (rows(FINE, {"age": 1}), 422, "RowsInvalid", "row 2 does not have the task's columns (missing: sex)"),
+    (rows({**FINE, SECRET: 1}), 422, "RowsInvalid", "row 1 does not have the task's columns (1 that the task"),
     (rows({**FINE, "sick": 1}), 422, "RowsInvalid", "1 that the task does not have"),
     (rows(*[FINE] * (MOST_ROWS + 1)), 422, "TooManyAtOnce", "more than 1,000 rows"),
     (rows({"age": SECRET, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
@@ -338,11 +338,11 @@ TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
     (index_with(statistics="none"), "statistics"),
     (index_with(more=1), "more"),
     (index_with(format="consilium-model-2"), "format"),
-    (index_with(files={}), "altered"),
+    (index_with(files={}), "was changed"),
     (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),
     (lambda folder: (folder / INDEX).write_bytes(b"\xff"), INDEX),
     (lambda folder: (folder / PROOF).unlink(), "cannot be read"),
-    (lambda folder: (folder / CARD).write_text("# another card"), "altered"),
+    (lambda folder: (folder / CARD).write_text("# another card"), "was changed"),
 ]
 
 

@@ -431,7 +431,7 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     report = settled.report(2)
     assert report.subject.outcome == "settled"
     # This driver's hospitals deal nothing, so that its accusation is of nobody's masking.
-    fault = "hospital 1 was named, and the committee let it stand; the evidence proves nothing: survivors [0, 1, 2]"
+    fault = "hospital 1 was named, and the committee agreed; the evidence proves nothing: survivors [0, 1, 2]"
     assert list(failing(report)) == [Name.CULPRITS]
     assert failing(report)[Name.CULPRITS].startswith(fault)
     assert [name for name, result in results(report).items() if result is Result.HOLDS] == [
@@ -477,13 +477,17 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
         assert (check.result, check.detail.splitlines()) == (
             Result.HOLDS,
             [
-                f"hospital {LIAR} was named, and the committee let it stand; the evidence gives hospital {LIAR}",
+                f"hospital {LIAR} was named, and the committee agreed; the evidence gives hospital {LIAR}",
                 f"hospital {LIAR} ({liar}): named, slashed; {Reason.CONTRADICTION}",
             ],
         )
         code, said = run_verify(chain, tmp_path, folder, task, "0")
         words = " ".join(said.split())
-        assert (code, liar in words, "It gives no honest hospital" in words) == (0, True, True)
+        assert (code, liar in words, "No honest hospital that testified in time is among them" in words) == (
+            0,
+            True,
+            True,
+        )
 
         evidence = testified.round.aggregator.record.accusations(testified.round.task, 0)[0].evidence.hex()
         upload = json.loads((folder / f"file-{evidence}").read_bytes())["uploads"]["1"][0]
@@ -496,7 +500,7 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
             check = verdict(testified, ArtifactStore(other))
             assert (check.result, digest in check.detail) == (Result.FAILS, True)
             assert check.detail.endswith(
-                f"it stays unproven that this is right: hospital {LIAR} was named, and the committee let it stand"
+                f"it stays unproven that this is right: hospital {LIAR} was named, and the committee agreed"
             )
         assert run_verify(chain, tmp_path, other, task, "0")[0] == 1
 
@@ -504,8 +508,8 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
 @pytest.mark.parametrize(
     ("named", "voter", "result", "words"),
     [
-        ([0], Bribed, Result.FAILS, "hospital 0 was named, and the committee let it stand"),
-        ([0, LIAR], Bribed, Result.FAILS, f"hospitals 0, {LIAR} were named, and the committee let it stand"),
+        ([0], Bribed, Result.FAILS, "hospital 0 was named, and the committee agreed"),
+        ([0, LIAR], Bribed, Result.FAILS, f"hospitals 0, {LIAR} were named, and the committee agreed"),
         ([LIAR], Bribed, Result.FAILS, f"hospital {LIAR} was named, but most of the committee said"),
         ([0], VoterNode, Result.HOLDS, "hospital 0 was named, but most of the committee said"),
     ],
@@ -521,7 +525,7 @@ def test_committee_that_judged_wrongly_fails_and_one_that_saw_through_holds(
         upheld = "stand" in words
         for index in {*named, LIAR}:
             done = f"{'' if index in named else 'not '}named, {'' if upheld and index in named else 'not '}slashed"
-            why = Reason.CONTRADICTION if index == LIAR else "nothing is shown against it"
+            why = Reason.CONTRADICTION if index == LIAR else "no evidence against it"
             assert f"hospital {index} ({testified.nodes[index].ledger.address}): {done}; {why}" in check.detail
 
 
@@ -531,7 +535,7 @@ def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(testified:
         testified.round.aggregator.phases.tick(testified.round.task)
         check = verdict(testified)
         assert check.result is Result.HOLDS
-        assert check.detail.startswith(f"nobody was named in time; the evidence gives hospital {LIAR}")
+        assert check.detail.startswith(f"the aggregator named no hospital in time; the evidence gives hospital {LIAR}")
         check = verdict(testified, ArtifactStore(tmp_path))
         assert (check.result, check.detail.splitlines()[-1]) == (Result.FAILS, "it stays unproven whether anybody did")
 
@@ -560,7 +564,7 @@ def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain
     given = ["--rpc", local_chain.node.url, "--address-book", str(tmp_path / "book.json"), "--artifacts", str(tmp_path)]
     ran = CliRunner().invoke(app, ["verify", str(young.task), *given])
     assert isinstance(ran.exception, RecordIncomplete)
-    assert "nothing to verify" in str(ran.exception)
+    assert "wait until one is" in str(ran.exception)
 
 
 def test_key_in_the_nodes_url_is_never_shown(canary: Settled, tmp_path: Path) -> None:
@@ -599,7 +603,7 @@ def test_sums_hold_for_the_committed_points_and_for_no_others(drawn: list[Any], 
     changed = points | {who: [moved if place == blob else point for place, point in enumerate(points[who])]}
     check = plain_sums(changed, [cohort])
     assert check.result is Result.FAILS
-    assert check.detail.startswith(f"cohort 1, blob {blob}: the chain holds {cohort.hashes[blob].hex()}")
+    assert check.detail.startswith(f"cohort 1, blob {blob}: the chain has {cohort.hashes[blob].hex()}")
     heavier = replace(cohort, weights=dict(cohort.weights) | {who: cohort.weights[who] + 1})
     assert plain_sums(points, [heavier]).result is Result.FAILS
     for fewer in ({k: v for k, v in points.items() if k != who}, points | {who: points[who][:1]}):

@@ -1,4 +1,4 @@
-"""Verifies a round, or a whole task, from chain and artifact store: each check as far as the record allows."""
+"""Verifies a round or a whole task from chain and artifact store, as far as the record allows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from consilium_verify.report import (
     unchecked,
 )
 
-# Faults of the record itself; a chain that does not answer is no finding.
+# Faults of the record itself. A chain that does not answer is not among them.
 RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
 
 
@@ -49,11 +49,11 @@ def reader(rpc: str, address_book: Path) -> Ledger:
 
 
 def last_settled(ledger: Ledger, task: int) -> int:
-    """Raises RecordIncomplete where no round is settled."""
+    """Raises RecordIncomplete if no round is settled."""
     for round_ in range(ledger.tasks.state(task).round, STATISTICS_ROUND - 1, -1):
         if ledger.tasks.round_state(task, round_).outcome is Outcome.SETTLED:
             return round_
-    raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
+    raise RecordIncomplete(f"no round of task {task} is settled yet: wait until one is")
 
 
 def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
@@ -66,7 +66,7 @@ def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
 def verify_round(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int | None = None, record: PublicRecord | None = None
 ) -> Report:
-    """Checks one round, by default the last one settled. `record`: of this task; it keeps what it has derived.
+    """Checks one round, by default the last settled one. `record`: the task's; it caches derived values.
 
     Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
     """
@@ -82,7 +82,7 @@ def verify_task(
     record: PublicRecord | None = None,
     tell: Callable[[Report], None] = lambda report: None,
 ) -> TaskReport:
-    """Checks every round that has an outcome, in order. `tell` gets each report as soon as it is made.
+    """Checks every round that has an outcome, in order. `tell` is called with each report.
 
     Raises Refused for an unknown task, ChainUnreachable.
     """
@@ -101,7 +101,7 @@ class _Verification:
         self._params = ledger.tasks.params(task)
         self._state = ledger.tasks.round_state(task, round_)
         if self._state.outcome is Outcome.PENDING:
-            raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+            raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier round")
         self._hospitals = ledger.tasks.hospitals(task)
         self._has_canaries = self._params.has_canaries(round_)
         self.checks: list[Check] = []
@@ -132,7 +132,7 @@ class _Verification:
         if is_settled and self._state.viable_cohorts:
             self._published(spec, record)
         else:
-            why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
+            why = "no cohort of this round has a sum" if is_settled else "a void round does not enter the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
             for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
                 self.checks.append(unchecked(name, why))
@@ -144,7 +144,7 @@ class _Verification:
     # The task
 
     def _task_file(self) -> TaskSpec | None:
-        """None where the file is not there, or is another."""
+        """None if the file is missing or differs."""
         digest = self._params.spec_hash
         try:
             spec = parse_task_spec(self._store.get_file(digest))
@@ -191,23 +191,23 @@ class _Verification:
         try:
             retreat = record.sums.retreat(self._round)
         except RECORD_FAULTS as error:
-            return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
+            return fails(Name.CANARIES, f"the negated delta cannot be derived from earlier rounds: {error}"), None
         said = self._ledger.record.canaries_set(self._task, self._round)
         if said is None:
-            return fails(Name.CANARIES, "no event says what was fixed before publication"), retreat
+            return fails(Name.CANARIES, "no CanariesSet event before the publication"), retreat
         check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
         return check, retreat
 
     def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
         if self._has_canaries and retreat is None:
-            return unchecked(Name.SUMS, "it needs what canaries take back")
+            return unchecked(Name.SUMS, "it needs the negated delta")
         try:
             points = self._ledger.record.committed_points(self._task, self._round)
             if retreat is None:
                 return checks.plain_sums(points, cohorts)
             return checks.canary_sums(points, cohorts, retreat, shown)
         except ZkError as error:
-            return fails(Name.SUMS, f"a commitment in the events is none: {error}")
+            return fails(Name.SUMS, f"an event has an invalid commitment: {error}")
 
     def _blobs(self, spec: TaskSpec | None, retreat: Retreat | None, cohorts: Sequence[Published]) -> None:
         faults, lanes = [], self._lanes(spec, retreat)
@@ -221,12 +221,12 @@ class _Verification:
             if lanes is not None:
                 read[one.cohort] = lanes.fault(one, blobs)
         count = sum(len(one.hashes) for one in cohorts)
-        opened = holds(Name.BLOBS, f"{count} of {count} in the store open the commitments that the chain names")
+        opened = holds(Name.BLOBS, f"{count} of {count} are in the store and match the commitments on chain")
         self.checks.append(fails(Name.BLOBS, faults) if faults else opened)
         if faults:
             self.checks.append(unchecked(Name.LANES, "it needs the blobs"))
         elif lanes is None:
-            missing = "the task file" if spec is None else "what canaries take back"
+            missing = "the task file" if spec is None else "the negated delta"
             self.checks.append(unchecked(Name.LANES, f"it needs {missing}"))
         else:
             self.checks.append(checks.lanes_in_range(read, self._state.accepted_cohorts))
@@ -249,8 +249,8 @@ class _Verification:
         except EvidenceMalformed as error:
             return culprits_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
-            left = f"that this is right: {naming(self._state)}" if self._state.named else "whether anybody did"
-            return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
+            left = naming(self._state) if self._state.named else "a hospital broke a sum"
+            return fails(Name.CULPRITS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
         return culprits_follow(*place, found)
 
     # Model and settlement
@@ -270,13 +270,13 @@ class _Verification:
                 return unchecked(Name.MODEL, "it needs the blobs")
             return fails(Name.MODEL, f"it cannot be derived: {error}")
         self.derived += found
-        return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} re-derived, digest below")
+        return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} derived again; the digest is below")
 
     def _settlement(self) -> Check:
         try:
             return settlement_follows(self._params, self._round, self._state, self._books)
         except SettlementInvalid as error:
-            return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")
+            return fails(Name.SETTLEMENT, f"no round can leave this record: {error}")
 
     @cached_property
     def _books(self) -> Books:
