@@ -50,8 +50,7 @@ LikeOption = Annotated[
 NewArtifactsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--artifacts",
-        help="folder or URL of the artifact store; may be repeated: first this node's own, then mirrors",
+        "--artifacts", help="folder or URL of the artifact store; may be repeated: first this node's own, then mirrors"
     ),
 ]
 NewMappingOption = Annotated[

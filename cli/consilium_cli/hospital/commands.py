@@ -153,10 +153,7 @@ def leave(task: TaskArgument, home: HomeOption = USUAL_HOME, yes: YesOption = Fa
 
 
 @app.command("export-audit")
-def export_audit(
-    output: Annotated[Path, typer.Option(help="file to write")],
-    home: HomeOption = USUAL_HOME,
-) -> None:
+def export_audit(output: Annotated[Path, typer.Option(help="file to write")], home: HomeOption = USUAL_HOME) -> None:
     """Writes this hospital's audit log to a file, signed by its key, for `consilium verify-audit`."""
     from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.keystore import open_keystore, write_private_file

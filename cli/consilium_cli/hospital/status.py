@@ -128,10 +128,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
-        (
-            "runs",
-            f"{spec.model.name}, {spec.parameters:,} parameters, from this installation: the task brings no code",
-        ),
+        ("runs", f"{spec.model.name}, {spec.parameters:,} parameters, from this installation: the task brings no code"),
         ("on", spec.data.in_words),
         (
             "training",
@@ -143,10 +140,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             f"{rounds.min_hospitals} to {rounds.max_hospitals} hospitals, in cohorts of at least"
             f" {rounds.min_cohort_size}",
         ),
-        (
-            "time",
-            f"at most {most} with joining, mostly waiting; skipping a round costs nothing",
-        ),
+        ("time", f"at most {most} with joining, mostly waiting; skipping a round costs nothing"),
     ]
 
 

@@ -20,15 +20,7 @@ from consilium_chain.settings import read_settings
 from consilium_core.logs import emit
 from consilium_zk.tickets import public_key
 
-from consilium_lab.adversaries.worst_calls import (
-    LONG,
-    MOST,
-    NO_SALT,
-    SEALING_KEYS,
-    StrangerSettings,
-    Try,
-    WorstCalls,
-)
+from consilium_lab.adversaries.worst_calls import LONG, MOST, NO_SALT, SEALING_KEYS, StrangerSettings, Try, WorstCalls
 from consilium_lab.demo.options import Stranger
 
 

@@ -172,7 +172,7 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
     hospitals, options = network.of(Role.HOSPITAL), network.options
     rows = network.data.hospitals[hospitals.index(party)], network.data.schema
     settings: dict[str, Any] = {
-        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
+        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())}
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment comes last in the round: the kill would be too late

@@ -140,10 +140,7 @@ def check(options: DemoOptions) -> None:
     if options.strangers:
         _check_strangers(options)
     last_round = options.rounds if options.rounds is not None else 5
-    kills = {
-        "--kill-in-round": options.kill_in_round,
-        "--kill-aggregator-in-round": options.kill_aggregator_in_round,
-    }
+    kills = {"--kill-in-round": options.kill_in_round, "--kill-aggregator-in-round": options.kill_aggregator_in_round}
     for name, number in kills.items():
         if number is not None and number > last_round:
             raise ValueError(f"{name} {number} is after the last round, {last_round}")

@@ -8,14 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from consilium_chain.deploying.address_book import SUPPLY
-from consilium_chain.ledger.structs import (
-    STATISTICS_ROUND,
-    Outcome,
-    RoundState,
-    SlashReason,
-    VoidReason,
-    members,
-)
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState, SlashReason, VoidReason, members
 from consilium_chain.rounds.deadlines import Missed, fields_of, in_words
 from consilium_chain.settlement.accounting import take_stock, worth
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -70,10 +63,7 @@ class Evaluator:
 
 
 def report(
-    network: Network,
-    chronicle: Chronicle,
-    references: Mapping[str, Mapping[str, float]],
-    wall_s: float,
+    network: Network, chronicle: Chronicle, references: Mapping[str, Mapping[str, float]], wall_s: float
 ) -> dict[str, Any]:
     """The whole report, ready for JSON. Amounts are decimal strings of the smallest unit."""
     evaluator = Evaluator(network)

@@ -72,12 +72,7 @@ class StandingNetwork:
         """Starts all but the hospitals, which run task by task."""
         for name in ("api", "worker"):
             processes.serve(
-                name,
-                "consilium_cli.main",
-                "server",
-                name,
-                "--config",
-                os.fspath(self.server / f"{name}.toml"),
+                name, "consilium_cli.main", "server", name, "--config", os.fspath(self.server / f"{name}.toml")
             )
         for name, home in self.voters.items():
             processes.serve(name, "consilium_cli.main", "voter", "run", "--home", os.fspath(home))
