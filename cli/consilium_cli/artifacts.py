@@ -70,18 +70,18 @@ def fetch_command(
     except OSError as error:
         raise StoreUnwritable(str(to), error.strerror or type(error).__name__) from error
     files = dict.fromkeys(named.files)
-    with _progress() as tell:
+    with _progress() as show_progress:
         for digest in named.files:
             found = copy.file(digest)
             if found is not None and digest in named.evidence:
                 files |= dict.fromkeys(shown_uploads(found))
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
         for digest in list(files)[len(named.files) :]:
             copy.file(digest)
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
         for batch in _batches(named.blobs):
             copy.blobs(batch)
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
     if copy.store.not_kept is not None:
         raise copy.store.not_kept
     _conclude(f"{copy.sound} of {len(files) + len(named.blobs)} artifacts of task {task} are in {to}", copy.faults)

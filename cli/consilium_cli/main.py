@@ -74,14 +74,14 @@ def main() -> None:
         from consilium_core.faults import printed_name
         from consilium_core.visible_text import shown_lines
 
-        name, said = printed_name(error), str(error)
+        name, message = printed_name(error), str(error)
         if isinstance(error, OSError) and error.errno in DISK_FAULTS:
             name = DISK_FAULTS[error.errno]
             path, why = error.filename or "a file", error.strerror
-            said = f"{path} could not be written ({why}): free some space, and run the command again"
+            message = f"{path} could not be written ({why}): free some space, and run the command again"
         elif not _is_ours(error):
             raise
-        typer.secho(f"error ({name}): {shown_lines(said)}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error ({name}): {shown_lines(message)}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code if isinstance(error, ClientError) else FAILED)
 
 

@@ -26,10 +26,10 @@ def download(
     number: int,
     output: Path,
     unverified: bool,
-    tell: Callable[[Report], None] = lambda report: None,
+    on_report: Callable[[Report], None] = lambda report: None,
 ) -> ModelFile:
-    """Writes the model of a task into `output`. `tell` is called with each round's report. With `unverified` the model
-    is written although checks fail, and its files say so.
+    """Writes the model of a task into `output`. `on_report` is called with each round's report. With `unverified` the
+    model is written although checks fail, and its files say so.
 
     Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, and the errors of `load_task`; then it writes
     nothing.
@@ -41,10 +41,10 @@ def download(
     if not rounds or rounds[-1] == STATISTICS_ROUND:
         raise RecordIncomplete(f"task {number} has no model yet: its first training round is not over")
     record = PublicRecord(ledger, store, joined)
-    checked = verify_task(ledger, store, number, record, tell)
+    checked = verify_task(ledger, store, number, record, on_report)
     if checked.failed and not unverified:
-        told = "; ".join(f"round {round_}: {', '.join(names)}" for round_, names in checked.failed.items())
-        raise OperatorError("NotVerified", task=number, failed=told, first=min(checked.failed))
+        failed = "; ".join(f"round {round_}: {', '.join(names)}" for round_, names in checked.failed.items())
+        raise OperatorError("NotVerified", task=number, failed=failed, first=min(checked.failed))
     parameters, sums = record.base(rounds[-1] + 1), record.statistics()
     digest = derived("model", parameters).sha256
     raw = store.get_file(joined.params.spec_hash)

@@ -193,8 +193,8 @@ def _phase(f: Fields) -> str:
         "OPENING": "the aggregator shows which sums were sign-flipped", "SETTLING": "rewards and slashes are settled",
         "ENDED": "over",
     }  # fmt: skip
-    said = words.get(f["phase"], f["phase"].lower())
-    return said if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {said}"
+    phase = words.get(f["phase"], f["phase"].lower())
+    return phase if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {phase}"
 
 
 def _score(value: int) -> str:

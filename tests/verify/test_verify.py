@@ -252,7 +252,7 @@ def test_verify_says_what_it_found_in_a_hundred_columns_and_as_json(canary: Sett
 
 def test_whole_task_is_verified_round_by_round_and_names_what_fails(plain: Settled, tmp_path: Path) -> None:
     told: list[Report] = []
-    found = verify_task(plain.ledger, ArtifactStore(plain.folder), plain.task.task, tell=told.append)
+    found = verify_task(plain.ledger, ArtifactStore(plain.folder), plain.task.task, on_report=told.append)
     assert [report.subject.round for report in found.rounds] == [0, 1, 2]
     assert (list(found.rounds), found.failed) == (told, {})
     folder = plain.copy(tmp_path)

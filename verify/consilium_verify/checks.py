@@ -60,19 +60,19 @@ def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
 def canaries_follow(
     task: int,
     round_: int,
-    said: Canaries,
+    claimed: Canaries,
     retreat_digest: bytes,
     shown: Sequence[ShownBlinders],
     cohorts: Sequence[Published],
 ) -> Check:
     """Compares the aggregator's claims before publication with the record, and the sign-flipped sums with its seed."""
-    if said.retreat_digest != retreat_digest:
+    if claimed.retreat_digest != retreat_digest:
         return fails(
             Name.CANARIES,
-            f"the negated delta is {said.retreat_digest.hex()} on chain, but {retreat_digest.hex()} by the record",
+            f"the negated delta is {claimed.retreat_digest.hex()} on chain, but {retreat_digest.hex()} by the record",
         )
     takes_back = "the negated delta follows from the record"
-    seed = next((one.seed for one in shown if seed_commitment(one.seed) == said.seed_commitment), None)
+    seed = next((one.seed for one in shown if seed_commitment(one.seed) == claimed.seed_commitment), None)
     if seed is None:
         return unchecked(
             Name.CANARIES,

@@ -43,12 +43,12 @@ class Books:
     revealed: Sequence[Event]
 
 
-def was_heard(state: RoundState) -> bool:
+def could_testify(state: RoundState) -> bool:
     """True if the accused had time to testify. It begins when all other cohorts are published or dropped."""
     return state.published_cohorts == state.viable_cohorts
 
 
-def naming(state: RoundState) -> str:
+def accusation(state: RoundState) -> str:
     """The named hospitals of cohorts without a sum, and the committee's verdict, in words."""
     if not state.named:
         return "the aggregator named no hospital in time"
@@ -77,10 +77,10 @@ def culprits_follow(
         if event.values["round"] == round_ and event.values["reason"] == SlashReason.FALSE_UPLOAD
     }
     given = f"the evidence gives {_hospitals(sorted(found))}" if found else "by the evidence no hospital broke a sum"
-    said = [f"{naming(state)}; {flaw or given}"]
+    lines = [f"{accusation(state)}; {flaw or given}"]
     for index in sorted(named | found.keys()):
         done = f"{'' if index in named else 'not '}named, {'' if nodes[index] in slashed else 'not '}slashed"
-        said.append(f"hospital {index} ({nodes[index]}): {done}; {found.get(index, 'no evidence against it')}")
+        lines.append(f"hospital {index} ({nodes[index]}): {done}; {found.get(index, 'no evidence against it')}")
 
     guilty = list(members(state.named)) if _is_upheld(state) else []
     costs = penalty(params.hospital_bond, params.harmful_slash_bps, params.hospital_bond) > 0
@@ -94,17 +94,19 @@ def culprits_follow(
         if shown != own
     ]
     if faults:
-        return fails(Name.CULPRITS, said + faults)
+        return fails(Name.CULPRITS, lines + faults)
     is_right, is_refuted = found.keys() == named, state.void_reason is VoidReason.MISMATCHED
     if is_right and is_refuted:
         if state.viable_cohorts and (params.digests or params.has_canaries(round_)):
-            said.append("the committee may have meant the published sums, which are not checked in a void round")
-            return unchecked(Name.CULPRITS, "\n".join(said))
-        said.append("the aggregator named the right hospitals, unless the store did not have the evidence at that time")
-        return fails(Name.CULPRITS, said)
+            lines.append("the committee may have meant the published sums, which are not checked in a void round")
+            return unchecked(Name.CULPRITS, "\n".join(lines))
+        lines.append(
+            "the aggregator named the right hospitals, unless the store did not have the evidence at that time"
+        )
+        return fails(Name.CULPRITS, lines)
     if is_right or is_refuted or not named:
-        return holds(Name.CULPRITS, "\n".join(said))
-    return fails(Name.CULPRITS, said)
+        return holds(Name.CULPRITS, "\n".join(lines))
+    return fails(Name.CULPRITS, lines)
 
 
 def _is_upheld(state: RoundState) -> bool:

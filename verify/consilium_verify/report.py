@@ -86,14 +86,14 @@ class Report(_Plain):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def proven(self) -> tuple[str, ...]:
-        return tuple(claim.said(self.subject) for claim in _CLAIMS if claim.holds(self._by_name))
+        return tuple(claim.filled(self.subject) for claim in _CLAIMS if claim.holds(self._by_name))
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def not_proven(self) -> tuple[str, ...]:
         open_ = [check for check in self.checks if check.result is not Result.HOLDS]
-        said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
-        return (*said, *LIMITS, *_of_earlier_rounds(self.subject))
+        open_claims = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
+        return (*open_claims, *LIMITS, *_of_earlier_rounds(self.subject))
 
     def named(self, result: Result) -> list[str]:
         """Names of the checks with this result."""
@@ -151,7 +151,7 @@ class _Claim:
     def holds(self, results: Mapping[Name, Result]) -> bool:
         return all(results.get(name) is Result.HOLDS for name in self.by)
 
-    def said(self, subject: Subject) -> str:
+    def filled(self, subject: Subject) -> str:
         return self.text.format(**subject.model_dump())
 
 

@@ -24,7 +24,7 @@ from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
 from consilium_verify.checks import Lanes, Published
-from consilium_verify.money_checks import Books, culprits_follow, naming, settlement_follows, was_heard
+from consilium_verify.money_checks import Books, accusation, could_testify, culprits_follow, settlement_follows
 from consilium_verify.report import (
     Check,
     Derived,
@@ -80,16 +80,16 @@ def verify_task(
     store: ArtifactStore,
     task: int,
     record: PublicRecord | None = None,
-    tell: Callable[[Report], None] = lambda report: None,
+    on_report: Callable[[Report], None] = lambda report: None,
 ) -> TaskReport:
-    """Checks every round that has an outcome, in order. `tell` is called with each report.
+    """Checks every round that has an outcome, in order. `on_report` is called with each report.
 
     Raises Refused for an unknown task, ChainUnreachable.
     """
     reports = []
     for round_ in rounds_with_outcome(ledger, task):
         reports.append(verify_round(ledger, store, task, round_, record))
-        tell(reports[-1])
+        on_report(reports[-1])
     return TaskReport(task=task, rounds=tuple(reports))
 
 
@@ -192,10 +192,10 @@ class _Verification:
             retreat = record.sums.retreat(self._round)
         except RECORD_FAULTS as error:
             return fails(Name.CANARIES, f"the negated delta cannot be derived from earlier rounds: {error}"), None
-        said = self._ledger.record.canaries_set(self._task, self._round)
-        if said is None:
+        claimed = self._ledger.record.canaries_set(self._task, self._round)
+        if claimed is None:
             return fails(Name.CANARIES, "no CanariesSet event before the publication"), retreat
-        check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
+        check = checks.canaries_follow(self._task, self._round, claimed, retreat.digest, shown, cohorts)
         return check, retreat
 
     def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
@@ -241,7 +241,7 @@ class _Verification:
     # Accused cohorts
 
     def _culprits(self) -> Check:
-        if not was_heard(self._state):
+        if not could_testify(self._state):
             return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
         place = self._params, self._round, self._state, self._books
         try:
@@ -249,7 +249,7 @@ class _Verification:
         except EvidenceMalformed as error:
             return culprits_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
-            left = naming(self._state) if self._state.named else "a hospital broke a sum"
+            left = accusation(self._state) if self._state.named else "a hospital broke a sum"
             return fails(Name.CULPRITS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
         return culprits_follow(*place, found)
 

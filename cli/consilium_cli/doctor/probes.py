@@ -234,13 +234,13 @@ class Outside:
     def ask(self, method: str, target: str) -> Answer:
         try:
             self._link.request(method, target, headers={"Content-Type": PROTOBUF, "Content-Length": "0"})
-            asked = time.time()
+            asked_at = time.time()
             answer = self._link.getresponse()
             answer.read(1 << 20)
         except (OSError, http.client.HTTPException):
             self._link.close()
             return Answer(None)
-        return Answer(answer.status, seconds_ahead(asked, answer.getheader("Date")))
+        return Answer(answer.status, seconds_ahead(asked_at, answer.getheader("Date")))
 
     def close(self) -> None:
         self._link.close()

@@ -224,8 +224,8 @@ def _existing(path: str, flag: str) -> Path:
 
 
 def _ask_names(given: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
-    said = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
-    names = [name for name in said if name]
+    words = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
+    names = [name for name in words if name]
     return ANY if names == [ANY] else names
 
 

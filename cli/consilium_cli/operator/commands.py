@@ -198,8 +198,8 @@ def _show_round(report: Report) -> None:
     fails, unchecked, subject = report.named(Result.FAILS), report.named(Result.UNCHECKED), report.subject
     words = f"FAILS: {', '.join(fails)}" if fails else "holds"
     aside = f" (not checked: {', '.join(unchecked)})" if unchecked else ""
-    said = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
-    typer.secho(said, fg="red" if fails else None)
+    line = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
+    typer.secho(line, fg="red" if fails else None)
 
 
 @app.command("serve-model")

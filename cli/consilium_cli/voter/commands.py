@@ -120,10 +120,10 @@ def ends_at_once() -> Iterator[None]:
     """
     try:
         yield
-    except (SystemExit, KeyboardInterrupt) as told:
+    except (SystemExit, KeyboardInterrupt) as stop:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130 if isinstance(told, KeyboardInterrupt) else int(told.code or 0))
+        os._exit(130 if isinstance(stop, KeyboardInterrupt) else int(stop.code or 0))
 
 
 @app.command("run")

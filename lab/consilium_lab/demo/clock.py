@@ -174,13 +174,15 @@ class Clock:
         return sum(1 << index for index in {line.fields["hospital"] for line in lines})
 
     def _testified(self, round_: int, step: int) -> set[str]:
-        quiet = {
+        without_evidence = {
             line.process
             for line in self._chronicle.lines_of("nothing-to-show")
             if (line.fields["round"], line.fields["step"]) == (round_, step)
         }
-        spoke = self._chronicle.of_round(round_, "Testified")
-        return quiet | set(self._names(event.values["hospital"] for event in spoke if event.values["step"] == step))
+        testified = self._chronicle.of_round(round_, "Testified")
+        return without_evidence | set(
+            self._names(event.values["hospital"] for event in testified if event.values["step"] == step)
+        )
 
     def _is_refused(self, round_: int, phase: Phase) -> bool:
         call = {Phase.PUBLISHING: "publish", Phase.OPENING: "openCanaries"}.get(phase)

@@ -8,15 +8,21 @@ from consilium_lab.economics.world import Reals
 
 
 def honest_from_rate(
-    cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, told: float, failed: float
+    cost: float,
+    seat_pay: float,
+    near_lazy: float,
+    near_honest: float,
+    slash: float,
+    lazy_passes: float,
+    honest_fails: float,
 ) -> float:
     """The share of rounds with canaries above which evaluation pays more than laziness.
 
     Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`. A voter that fails a
-    round with canaries loses that pay and `slash`. `told`: the chance that a lazy voter passes such a round. `failed`:
-    the chance that an honest voter fails. Infinity if a lazy voter fails no more often than an honest one.
+    round with canaries loses that pay and `slash`. `lazy_passes`: the chance that a lazy voter passes such a round.
+    `honest_fails`: the chance that an honest voter fails. Infinity if a lazy voter fails no more often than an honest one.
     """
-    lost = (1 - told) * (near_lazy * seat_pay + slash) - failed * (near_honest * seat_pay + slash)
+    lost = (1 - lazy_passes) * (near_lazy * seat_pay + slash) - honest_fails * (near_honest * seat_pay + slash)
     advantage = cost + seat_pay * (near_lazy - near_honest)
     if advantage <= 0:
         return 0.0

@@ -96,8 +96,8 @@ def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
         near_lazy=near_lazy,
         near_honest=near_honest,
         slash=(rules.silence_slash if scenario is Scenario.DODGING else rules.canary_slash) / MICRO,
-        told=BY_HAND[scenario](rules.cohorts),
-        failed=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
+        lazy_passes=BY_HAND[scenario](rules.cohorts),
+        honest_fails=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
     )
 
 

@@ -12,7 +12,7 @@ from consilium_chain.tasks.task_spec import MICRO
 
 from consilium_lab.economics.bank import Conduct, Integers
 from consilium_lab.economics.payoffs import Settled, lower_medians, settle_rounds
-from consilium_lab.economics.players import favoured, told
+from consilium_lab.economics.players import favoured, liars_ballots
 from consilium_lab.economics.rules import ROUNDS_PER_TASK, Unpaid
 from consilium_lab.economics.world import Ballots, Flags, Reals, World
 
@@ -142,7 +142,7 @@ class Operator:
 
     def _ballots(self, own: Integers) -> Ballots:
         """Ballots with its voters' scores of sums. They know the decoys, and rate each below its sum."""
-        theirs, found = told(own, self._found), self._found
+        theirs, found = liars_ballots(own, self._found), self._found
         return Ballots(
             np.where(self.voters, theirs.sums, found.sums), np.where(self.voters, theirs.canaries, found.canaries)
         )

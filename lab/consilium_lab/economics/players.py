@@ -113,10 +113,10 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
         case Vote.COLLUDING | Vote.OPPORTUNIST:
             loud = np.where(favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
             plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
-            return told(np.where(plays[:, None, None], loud, found.sums), found)
+            return liars_ballots(np.where(plays[:, None, None], loud, found.sums), found)
         case Vote.SHADING:
             bend = int(SHADE * world.rules.tolerance_abs)
-            return told(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
+            return liars_ballots(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
         case Vote.HONEST | Vote.SILENT:
             return found
 
@@ -126,7 +126,7 @@ def _alike(scores: Integers) -> Ballots:
     return Ballots(scores, scores)
 
 
-def told(sums: Integers, found: Ballots) -> Ballots:
+def liars_ballots(sums: Integers, found: Ballots) -> Ballots:
     """Ballots of a liar about sums that knows the decoys. It rates each below its sum, so as not to fail."""
     return Ballots(sums, np.minimum(found.canaries, sums - 1))
 

@@ -114,13 +114,13 @@ def brief(report: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
     with lists of values. A row without seats, canary rate or cohort size has those of its terms; a `committee` has the
     recommended terms with other seats.
     """
-    told = [one for row in rows if (one := _shown(row)) is not None]
+    short = [one for row in rows if (one := _shown(row)) is not None]
     return {
         **report,
         "measured": {**report["measured"], "rounds": columns_of(report["measured"]["rounds"], ())},
         "break_evens": columns_of(report["break_evens"], ("scenario",)),
         "captures": columns_of(report["captures"], ("voters", "seats")),
-        "rows": columns_of(told, GROUPED_BY),
+        "rows": columns_of(short, GROUPED_BY),
     }
 
 
