@@ -9,12 +9,19 @@ from typing import Annotated
 import typer
 
 
-class Node(StrEnum):
+class Role(StrEnum):
+    """The roles that a machine may have."""
+
+    API = "api"
+    INDEX = "index"
+    WORKER = "worker"
+    AGGREGATOR = "aggregator"
+    SPONSOR = "sponsor"
     HOSPITAL = "hospital"
     VOTER = "voter"
 
 
-USUAL_HOMES = {node: Path("~/.consilium") / node for node in Node}
+USUAL_HOMES = {role: Path("~/.consilium") / role for role in (Role.HOSPITAL, Role.VOTER)}
 
 # For commands that read a chain and an artifact store without a home.
 ArtifactsOption = Annotated[

@@ -8,12 +8,12 @@ from pathlib import Path
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Hospital, Outcome, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
 from consilium_client.replay import PublicRecord
-from consilium_client.task import JoinedTask, load_task
+from consilium_client.task import load_task
 from consilium_verify.report import Report, derived
-from consilium_verify.verification import rounds_with_outcome, verify_task
+from consilium_verify.verification import published, rounds_with_outcome, verify_task
 
 from consilium_operators.errors import OperatorError
 from consilium_operators.model_card import model_card
@@ -53,49 +53,36 @@ def download(
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
         verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()), files={},
     )  # fmt: skip
-    hospitals = ledger.tasks.hospitals(number)
     proof = Proof(
         task=number, operator=ledger.tasks.state(number).operator, chain_id=index.chain_id, contract=index.contract,
-        spec_hash=index.spec_hash, model_sha256=digest, rounds=_proofs(ledger, joined, checked.rounds, hospitals),
+        spec_hash=index.spec_hash, model_sha256=digest, rounds=_proofs(ledger, number, checked.rounds),
     )  # fmt: skip
-    card = model_card(index, joined.spec, proof, hospitals)
+    card = model_card(index, joined.spec, proof, ledger.tasks.hospitals(number))
     write_model(output, index, named_tensors(joined.spec, parameters), card, proof)
     return index
 
 
-def _proofs(
-    ledger: Ledger, joined: JoinedTask, reports: Sequence[Report], hospitals: Sequence[Hospital]
-) -> tuple[RoundProof, ...]:
+def _proofs(ledger: Ledger, task: int, reports: Sequence[Report]) -> tuple[RoundProof, ...]:
     endings = {
         event.values["round"]: event
         for name in ("RoundSettled", "RoundVoided")
-        for event in ledger.logs.of_task(name, joined.number)
+        for event in ledger.logs.of_task(name, task)
     }
-    return tuple(_proof(ledger, joined, report, hospitals, endings[report.subject.round]) for report in reports)
+    return tuple(_proof(ledger, task, report, endings[report.subject.round]) for report in reports)
 
 
-def _proof(
-    ledger: Ledger, joined: JoinedTask, report: Report, hospitals: Sequence[Hospital], ending: Event
-) -> RoundProof:
-    round_, params = report.subject.round, joined.params
-    state = ledger.tasks.round_state(joined.number, round_)
-    statistics = round_ == STATISTICS_ROUND
-    count = params.statistics_blobs if statistics else params.update_blobs
-    cohorts = []
-    for cohort in members(state.viable_cohorts if state.outcome is Outcome.SETTLED else 0):
-        present = ledger.tasks.cohort_members(joined.number, round_, cohort) & state.survivors
-        hashes = ledger.tasks.expected_blob_hashes(joined.number, round_, cohort, count)
-        chosen = [hospitals[index] for index in members(present)]
-        cohorts.append(
-            CohortProof(
-                cohort=cohort,
-                hospitals={hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-                versioned_hashes=tuple("0x" + one.hex() for one in hashes),
-                turned=bool(state.turned_cohorts >> cohort & 1),
-                accepted=statistics or bool(state.accepted_cohorts >> cohort & 1),
-                median=state.medians[cohort] if cohort < len(state.medians) else None,
-            )
+def _proof(ledger: Ledger, task: int, report: Report, ending: Event) -> RoundProof:
+    round_ = report.subject.round
+    state = ledger.tasks.round_state(task, round_)
+    cohorts = tuple(
+        CohortProof(
+            cohort=one.cohort,
+            hospitals=dict(one.weights),
+            versioned_hashes=tuple("0x" + digest.hex() for digest in one.hashes),
+            turned=one.is_turned,
+            accepted=round_ == STATISTICS_ROUND or bool(state.accepted_cohorts >> one.cohort & 1),
+            median=state.medians[one.cohort] if one.cohort < len(state.medians) else None,
         )
-    return RoundProof(
-        round=round_, block=ending.block, transaction=ending.transaction, cohorts=tuple(cohorts), report=report
+        for one in (published(ledger, task, round_) if state.outcome is Outcome.SETTLED else [])
     )
+    return RoundProof(round=round_, block=ending.block, transaction=ending.transaction, cohorts=cohorts, report=report)

@@ -93,6 +93,22 @@ def verify_task(
     return TaskReport(task=task, rounds=tuple(reports))
 
 
+def published(ledger: Ledger, task: int, round_: int) -> list[Published]:
+    """The cohorts of a round with a published sum."""
+    tasks = ledger.tasks
+    params, state, hospitals = tasks.params(task), tasks.round_state(task, round_), tasks.hospitals(task)
+    statistics = round_ == STATISTICS_ROUND
+    count = params.statistics_blobs if statistics else params.update_blobs
+    found = []
+    for cohort in members(state.viable_cohorts):
+        present = tasks.cohort_members(task, round_, cohort) & state.survivors
+        chosen = [hospitals[index] for index in members(present)]
+        weights = {hospital.node: 1 if statistics else hospital.weight for hospital in chosen}
+        hashes = tasks.expected_blob_hashes(task, round_, cohort, count)
+        found.append(Published(cohort, weights, hashes, bool(state.turned_cohorts >> cohort & 1)))
+    return found
+
+
 class _Verification:
     def __init__(
         self, ledger: Ledger, store: ArtifactStore, task: int, round_: int, record: PublicRecord | None
@@ -158,7 +174,7 @@ class _Verification:
     # Published sums
 
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
-        cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
+        cohorts = published(self._ledger, self._task, self._round)
         shown: list[ShownBlinders] = []
         retreat = None
         if self._has_canaries:
@@ -167,18 +183,6 @@ class _Verification:
             self.checks.append(check)
         self.checks.append(self._sums(retreat, shown, cohorts))
         self._blobs(spec, retreat, cohorts)
-
-    def _cohort(self, cohort: int) -> Published:
-        ledger, state, params = self._ledger, self._state, self._params
-        statistics = self._round == STATISTICS_ROUND
-        chosen = [self._hospitals[index] for index in members(self._survivors(cohort))]
-        count = params.statistics_blobs if statistics else params.update_blobs
-        return Published(
-            cohort,
-            {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-            ledger.tasks.expected_blob_hashes(self._task, self._round, cohort, count),
-            bool(state.turned_cohorts >> cohort & 1),
-        )
 
     def _survivors(self, cohort: int) -> int:
         return self._ledger.tasks.cohort_members(self._task, self._round, cohort) & self._state.survivors

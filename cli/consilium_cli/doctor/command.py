@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consilium_cli.doctor.role import Role
-from consilium_cli.options import USUAL_HOMES, Node
+from consilium_cli.options import USUAL_HOMES, Role
 
 if TYPE_CHECKING:
     from consilium_cli.doctor.roles import Machine
 
-HOMES = {Role(node): USUAL_HOMES[node] for node in Node}
 PUBLIC = (Role.AGGREGATOR, Role.SPONSOR)
 
 
@@ -77,11 +75,11 @@ def _machine(role: Role, config: Path | None, home: Path | None, public: str | N
 
     from consilium_cli.doctor.roles import Machine
 
-    if role in HOMES:
+    if role in USUAL_HOMES:
         if config is not None:
             raise typer.BadParameter(f"a {role}'s configuration is in its home: pass --home", param_hint="--config")
         usual = os.environ.get(f"CONSILIUM_{role.upper()}_HOME")
-        where = (home or Path(usual or HOMES[role])).expanduser()
+        where = (home or Path(usual or USUAL_HOMES[role])).expanduser()
     elif config is None or home is not None:
         raise typer.BadParameter(f"pass the {role}'s configuration file with --config", param_hint="--config")
     else:

@@ -21,7 +21,7 @@ from consilium_core.connectivity import host_and_port
 from consilium_cli.doctor import probes, servers
 from consilium_cli.doctor.checks import Check
 from consilium_cli.doctor.findings import MIB, Finding, Findings, Level, warning
-from consilium_cli.doctor.role import Role
+from consilium_cli.options import Role
 
 # Estimates of each role's peak, rounded up (docs/hospital.md and docs/voter.md have those of nodes).
 MEMORY = {

@@ -18,14 +18,14 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
-    Node,
+    Role,
     TaskArgument,
     YesOption,
 )
 
 app = typer.Typer(help="A hospital's node: set it up, inspect tasks, consent, take part.", no_args_is_help=True)
 
-USUAL_HOME = USUAL_HOMES[Node.HOSPITAL]
+USUAL_HOME = USUAL_HOMES[Role.HOSPITAL]
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
@@ -82,7 +82,7 @@ def init(
     init_home(HospitalHome, home, answers, offline, like)
 
 
-add_shared_commands(app, Node.HOSPITAL)
+add_shared_commands(app, Role.HOSPITAL)
 
 
 @app.command("show")

@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consilium_cli.options import USUAL_HOMES, Node, TokensArgument, YesOption
+from consilium_cli.options import USUAL_HOMES, Role, TokensArgument, YesOption
 
 if TYPE_CHECKING:
     from consilium_client.home import HospitalHome, VoterHome
 
 TASKS_LISTED = {
-    Node.HOSPITAL: "Lists tasks, and says of each if this hospital's policy allows it.",
-    Node.VOTER: "Lists tasks, and says of each if the node joins it. Policy, table and free stake decide.",
+    Role.HOSPITAL: "Lists tasks, and says of each if this hospital's policy allows it.",
+    Role.VOTER: "Lists tasks, and says of each if the node joins it. Policy, table and free stake decide.",
 }
 PAUSE = {
-    Node.HOSPITAL: "Starts no new rounds from now on. An update that is already committed is still uploaded.",
-    Node.VOTER: "Joins no more tasks, and takes no more seats. Scores that are already committed are still revealed.",
+    Role.HOSPITAL: "Starts no new rounds from now on. An update that is already committed is still uploaded.",
+    Role.VOTER: "Joins no more tasks, and takes no more seats. Scores that are already committed are still revealed.",
 }
 PAUSED = {
-    Node.HOSPITAL: "no new round starts until `consilium hospital resume`; missed rounds are not paid, and not slashed",
-    Node.VOTER: "this voter joins no task and takes no seat until `consilium voter resume`; that is not slashed",
+    Role.HOSPITAL: "no new round starts until `consilium hospital resume`; missed rounds are not paid, and not slashed",
+    Role.VOTER: "this voter joins no task and takes no seat until `consilium voter resume`; that is not slashed",
 }
 
 
-def add_shared_commands(app: typer.Typer, node: Node) -> None:
+def add_shared_commands(app: typer.Typer, role: Role) -> None:
     home_option: Any = typer.Option(
-        USUAL_HOMES[node],
+        USUAL_HOMES[role],
         "--home",
-        envvar=f"CONSILIUM_{node.upper()}_HOME",
-        help=f"folder with this {node}'s key and settings",
+        envvar=f"CONSILIUM_{role.upper()}_HOME",
+        help=f"folder with this {role}'s key and settings",
     )
 
-    @app.command("tasks", help=TASKS_LISTED[node])
+    @app.command("tasks", help=TASKS_LISTED[role])
     def tasks(
         home: Path = home_option,
         every: Annotated[bool, typer.Option("--all", help="list also tasks that are over or closed")] = False,
@@ -43,7 +43,7 @@ def add_shared_commands(app: typer.Typer, node: Node) -> None:
         from consilium_cli.nodes.status import show_tasks
         from consilium_cli.voter.status import VoterVisit
 
-        show_tasks(HospitalVisit.of(home) if node is Node.HOSPITAL else VoterVisit.of(home), every)
+        show_tasks(HospitalVisit.of(home) if role is Role.HOSPITAL else VoterVisit.of(home), every)
 
     @app.command("status")
     def status(home: Path = home_option) -> None:
@@ -51,17 +51,17 @@ def add_shared_commands(app: typer.Typer, node: Node) -> None:
         from consilium_cli.hospital.status import show_hospital
         from consilium_cli.voter.status import show_voter
 
-        (show_hospital if node is Node.HOSPITAL else show_voter)(home)
+        (show_hospital if role is Role.HOSPITAL else show_voter)(home)
 
-    @app.command("pause", help=PAUSE[node])
+    @app.command("pause", help=PAUSE[role])
     def pause(home: Path = home_option) -> None:
-        _open(node, home).pause()
-        typer.echo(f"paused: {PAUSED[node]}")
+        _open(role, home).pause()
+        typer.echo(f"paused: {PAUSED[role]}")
 
     @app.command("resume")
     def resume(home: Path = home_option) -> None:
         """Takes part again from the next round on."""
-        _open(node, home).resume()
+        _open(role, home).resume()
         typer.echo("resumed")
 
     @app.command("unstake")
@@ -69,11 +69,11 @@ def add_shared_commands(app: typer.Typer, node: Node) -> None:
         """Unstakes tokens, which are locked for the unbonding period, and withdraws those whose period is over."""
         from consilium_cli.nodes.staking import unstake
 
-        unstake(_open(node, home), whole_tokens, yes)
+        unstake(_open(role, home), whole_tokens, yes)
 
 
-def _open(node: Node, folder: Path) -> HospitalHome | VoterHome:
+def _open(role: Role, folder: Path) -> HospitalHome | VoterHome:
     """Raises HomeMissing, ConfigInvalid."""
     from consilium_client.home import HospitalHome, VoterHome
 
-    return HospitalHome.open(folder) if node is Node.HOSPITAL else VoterHome.open(folder)
+    return HospitalHome.open(folder) if role is Role.HOSPITAL else VoterHome.open(folder)

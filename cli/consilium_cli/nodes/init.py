@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from consilium_cli.doctor.checks import show_findings
 from consilium_cli.doctor.findings import Level
 from consilium_cli.nodes.connections import check_connections
-from consilium_cli.options import USUAL_HOMES, Node
+from consilium_cli.options import USUAL_HOMES, Role
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def init_home(
         made = _write_home(kind, home, given, book, settings, policy)
     if not offline:
         _check_home(made)
-    node, step = (Node.HOSPITAL, "hospital tasks") if is_hospital else (Node.VOTER, "voter register")
-    typer.echo(f"\nNext: consilium {step}{elsewhere(home, USUAL_HOMES[node])}")
+    typer.echo(f"\nNext: consilium {'hospital tasks' if is_hospital else 'voter register'}{elsewhere(made)}")
 
 
 def _ask_policy(given: Answers, is_hospital: bool) -> dict[str, Any]:
@@ -201,9 +200,9 @@ def _check_home(home: Home[Any, Any]) -> None:
         raise typer.Exit(1)
 
 
-def elsewhere(folder: Path, usual: Path) -> str:
+def elsewhere(home: Home[Any, Any]) -> str:
     """The option that the next command needs for this folder, or an empty text."""
-    return "" if folder == usual.expanduser() else f" --home {folder}"
+    return "" if home.folder == USUAL_HOMES[Role(home.whose())].expanduser() else f" --home {home.folder}"
 
 
 def ask(given: object, question: str, flag: str, default: str | None = None) -> str:

@@ -18,7 +18,6 @@ from consilium_core.units import ether, tokens
 from consilium_operators.proposals import require_funds
 
 from consilium_cli.nodes.init import ask, elsewhere
-from consilium_cli.options import USUAL_HOMES, Node
 
 GAS = 380_000  # of approving, registering and the key, together
 GAS_LIMIT = 900_000  # of the costliest of them: an account must hold the most that it may cost
@@ -43,7 +42,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
     bps = now if commission is None else round(commission * PERCENT)
     to_do = _to_do(ledger, more, bps, now, is_voter)
     if not to_do:
-        typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home.folder, USUAL_HOMES[Node.VOTER])}")
+        typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home)}")
         return
     require_funds(ledger, more, GAS_LIMIT)
     cost = GAS * ledger.connection.fees.highest()
@@ -58,7 +57,7 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
     )
-    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, USUAL_HOMES[Node.VOTER])}")
+    typer.echo(f"\nNext: consilium voter run{elsewhere(home)}")
 
 
 def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> list[str]:

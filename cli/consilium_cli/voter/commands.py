@@ -22,7 +22,7 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
-    Node,
+    Role,
     TaskArgument,
     YesOption,
 )
@@ -31,7 +31,7 @@ app = typer.Typer(
     help="A voter's node: set it up, register, judge the tasks that its policy allows.", no_args_is_help=True
 )
 
-USUAL_HOME = USUAL_HOMES[Node.VOTER]
+USUAL_HOME = USUAL_HOMES[Role.VOTER]
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_VOTER_HOME", help="folder with this voter's key and settings")
 ]
@@ -76,7 +76,7 @@ def init(
     init_home(VoterHome, home, answers, offline, like)
 
 
-add_shared_commands(app, Node.VOTER)
+add_shared_commands(app, Role.VOTER)
 
 
 @app.command("register")

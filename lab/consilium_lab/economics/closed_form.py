@@ -20,7 +20,7 @@ def honest_from_rate(
 
     Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`. A voter that fails a
     round with canaries loses that pay and `slash`. `lazy_passes`: the chance that a lazy voter passes such a round.
-    `honest_fails`: the chance that an honest voter fails. Infinity if a lazy voter fails no more often than an honest one.
+    `honest_fails`: the chance that an honest voter fails. Infinity if a lazy voter fails no more often.
     """
     lost = (1 - lazy_passes) * (near_lazy * seat_pay + slash) - honest_fails * (near_honest * seat_pay + slash)
     advantage = cost + seat_pay * (near_lazy - near_honest)
