@@ -79,7 +79,7 @@ def _show_privacy(spec: TaskSpec) -> None:
 def _show_money(spec: TaskSpec, found: Estimate) -> None:
     money, rounds = spec.money, spec.rounds
     typer.echo(
-        f"pool {money.pool:,} tokens, paid with the proposal; what rounds do not pay comes back\n"
+        f"pool {money.pool:,} tokens, paid with the proposal; the part of unplayed rounds comes back\n"
         f"  bonds: hospital {money.hospital_bond:,}, voter {money.voter_bond:,}, aggregator {money.aggregator_bond:,}"
         f" (at least {money.least_aggregator_bond(rounds.rounds):,})"
     )

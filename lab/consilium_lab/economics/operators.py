@@ -99,9 +99,9 @@ class Operator:
         """Honest votes. If its voters hold the median, all of them vote the honest median, which is never too far from
         the medians.
         """
-        nobody = np.zeros(self.world.rounds, dtype=bool)
+        none = np.zeros(self.world.rounds, dtype=bool)
         own = np.where(self._holds[:, None, None], self._medians[..., None], self._found.sums)
-        return Moves(self._ballots(own), self.world.seated, self.world.seated, nobody, ~nobody)
+        return Moves(self._ballots(own), self.world.seated, self.world.seated, none, ~none)
 
     def moves(self, trick: Trick, when: When) -> Moves:
         """The honest moves with the trick, wherever it is possible in these rounds of every task."""

@@ -146,11 +146,11 @@ def _row(
 
 
 def everybody_honest(world: World) -> Cast:
-    nobody = np.zeros(world.rules.hospitals, dtype=bool)
-    return Cast(Vote.HONEST, np.zeros(world.voters, dtype=bool), Conduct.HONEST, nobody, nobody)
+    none = np.zeros(world.rules.hospitals, dtype=bool)
+    return Cast(Vote.HONEST, np.zeros(world.voters, dtype=bool), Conduct.HONEST, none, none)
 
 
-# --- nobody deviates ---------------------------------------------------------------------------------------------
+# --- all are honest ----------------------------------------------------------------------------------------------
 
 
 def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
