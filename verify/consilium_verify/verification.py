@@ -253,7 +253,7 @@ class _Verification:
         except EvidenceMalformed as error:
             return culprits_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
-            left = accusation(self._state) if self._state.named else "a hospital broke a sum"
+            left = accusation(self._state) if self._state.named else "if a hospital broke a sum"
             return fails(Name.CULPRITS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
         return culprits_follow(*place, found)
 

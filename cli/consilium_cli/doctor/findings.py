@@ -128,9 +128,9 @@ def judge_chain(
         f"this machine's clock is {abs(ahead):.0f} s {'ahead of' if ahead >= 0 else 'behind'} the chain's latest"
         f" block, {block:,} (the chain makes one every {block_seconds:g} s)"
     )
-    values = {"ahead_s": round(ahead, 1), "block": block, "block_seconds": block_seconds}
+    times = {"ahead_s": round(ahead, 1), "block": block, "block_seconds": block_seconds}
     if chain_id in LOCAL_CHAINS:
-        return found + ok("clock", f"{says}; the clock of a local chain may be moved", values)
+        return found + ok("clock", f"{says}; the clock of a local chain may be moved", times)
     allowed = max(LEAST_AHEAD, BLOCKS_AHEAD * block_seconds)
     level = (
         Level.OK if -BEHIND <= ahead <= allowed
@@ -140,7 +140,7 @@ def judge_chain(
     remedy = "set the clock (`timedatectl set-ntp true`)"
     if ahead > 0:
         remedy += ", or use a chain node that is up to date: deadlines follow the chain's clock"
-    return found + graded(level, "clock", says, remedy, values)
+    return found + graded(level, "clock", says, remedy, times)
 
 
 def judge_contracts(codes: Mapping[str, str], same: str, strangers: Sequence[str]) -> Findings:

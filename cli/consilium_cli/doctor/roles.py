@@ -252,7 +252,7 @@ def _node(
         own,
         partial(probes.file, home.folder, "the home"),
         partial(probes.file, home.folder / SETTINGS_FILE, "the configuration", is_secret=False),
-        partial(probes.file, own.data, "data", is_secret=False),
+        partial(probes.file, home.settings.data, "data", is_secret=False),
         *files,
         is_sponsored=is_sponsored,
     )

@@ -59,11 +59,13 @@ class Visit(ABC, Generic[HomeType]):
 
     def own(self, number: int) -> tuple[int, Hospital | Voter] | None:
         """This node's index in a task, and its entry on the chain; None if it has not joined."""
-        members = enumerate(self.members(number))
-        return next(((index, one) for index, one in members if one.node == self.account), None)
+        for index, one in enumerate(self.members(number)):
+            if one.node == self.account:
+                return index, one
+        return None
 
     @abstractmethod
-    def members(self, number: int) -> Sequence[Hospital] | Sequence[Voter]:
+    def members(self, number: int) -> Sequence[Hospital | Voter]:
         """The nodes of this role in a task."""
 
     @abstractmethod
