@@ -17,6 +17,8 @@ from consilium_cli.doctor import probes
 from consilium_cli.doctor.checks import Check, run_checks
 from consilium_cli.doctor.findings import Findings, judge_store, ok, warning
 
+LIMIT = 20.0  # seconds for all checks
+
 
 def check_connections(home: Home[Any, Any]) -> Findings:
     own: HomeSettings = home.settings
@@ -31,7 +33,7 @@ def check_connections(home: Home[Any, Any]) -> Findings:
         checks.append(
             Check("sponsor", partial(probes.tls, "the sponsor", sponsor.url, sponsor.ca_certificate), sponsor.url)
         )
-    return run_checks(checks)
+    return run_checks(checks, LIMIT)
 
 
 def _money(own: HomeSettings, role: Role, is_sponsored: bool) -> Findings:
