@@ -112,7 +112,7 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
     spec = parse_task_spec(desk.raw)
     done(
         desk.propose("--dry-run", aggregator=""),
-        "who will fall ill: holds", spec_hash(desk.raw).hex(), f"{spec.parameters} parameters of a mlp model",
+        "who will fall ill: valid", spec_hash(desk.raw).hex(), f"{spec.parameters} parameters of a mlp model",
         "2 rounds after the statistics, 1 to 1 hospitals", "0.4 MB in the artifact store", "pool 1,000 tokens",
         "a round pays hospitals 350.00, voters 100.00, aggregator 50.00 at most", "ether/token", "gwei", "time: about",
         "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
@@ -126,7 +126,7 @@ def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk
     count = desk.operator.tasks.count()
     refused(
         desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool",
-        "has 0.00 tokens of free stake, and cannot join before it has the 1,000.00 of its bond",
+        "has 0.00 tokens of free stake. It cannot join before it has staked its bond of 1,000.00",
     )  # fmt: skip
     refused(desk.propose("--yes", aggregator=""), "AggregatorMissing", "--aggregator")
     refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
@@ -232,7 +232,7 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     refused(desk.say(*fund, "500"), "nothing was sent: answer y, or pass --yes", *shown)
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     refused(desk.say(*fund, "500"), f"Add 500.00 tokens to the pool of task {number}?", "ProposalNotConfirmed")
-    refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"add at most 4,000 tokens to task {number}")
+    refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"Add at most 4,000 tokens to task {number}")
     refused(desk.say(*fund, "0", "--yes"), "TOKENS", code=2)
     assert desk.operator.token.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
     done(desk.say(*fund, "500", "--yes"), *shown, f"the pool of task {number} has 1,500.00 tokens")
@@ -243,7 +243,7 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     desk.use(desk.chain.funded())
     refused(desk.say(*fund, "1", "--yes"), "NotOperator")
     desk.use(owner)
-    refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "add at most 0 tokens")
+    refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "Add at most 0 tokens")
     done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
     assert owner.token.balance(owner.address) == TOKENS
     refused(desk.say(*fund, "1", "--yes"), "WrongPhase")
@@ -415,7 +415,7 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
 def test_what_is_told_has_words_on_a_terminal(played: Played) -> None:
     said = [Text.from_markup(sentence(line["event"], line, EVENTS)).plain for line in played.told]
     for words in (
-        "with a pool of 1,000.00 tokens", "its operator added 200.00 tokens: the pool has 1,200.00",
+        "with a pool of 1,000.00 tokens", "its operator added 200.00 tokens: the pool now has 1,200.00",
         f"{played.task.judges[0].address} joined as voter 0",
         "round 1: 1 cohort(s): 0 of hospitals 0", "round 1: hospitals train and commit",
         f"round 1: {played.task.judges[0].address} revealed +0.0400",
