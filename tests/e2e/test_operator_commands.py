@@ -129,7 +129,7 @@ def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk
         "has 0.00 tokens of free stake. It cannot join before it has staked its bond of 1,000.00",
     )  # fmt: skip
     refused(desk.propose("--yes", aggregator=""), "AggregatorMissing", "--aggregator")
-    refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
+    refused(desk.propose("--yes", aggregator="0x12"), "this is not an address", code=2)
     mistyped = "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55, its first letter in the wrong case
     refused(desk.propose("--yes", aggregator=mistyped), "checksum (EIP-55)", code=2)
     assert desk.operator.tasks.count() == count

@@ -125,7 +125,7 @@ def check(options: DemoOptions) -> None:
         raise ValueError(f"{cohorts} cohorts need as many hospitals, but there are {hospitals}: lower --cohorts")
     if options.masked and cohorts * MIN_MASKED > hospitals:
         raise ValueError(
-            f"masks need {MIN_MASKED} hospitals in each cohort, {cohorts * MIN_MASKED} in all, but there are"
+            f"masks need {MIN_MASKED} to each cohort, {cohorts * MIN_MASKED} hospitals in all, but there are"
             f" {hospitals}: lower --cohorts, raise --hospitals, or pass --no-masks"
         )
     if Attack.FALSE_UPLOAD in options.attacks and not options.masked:
