@@ -18,7 +18,6 @@ from typing import Any
 import learning_kinds
 import numpy as np
 import pandas as pd
-from canary_rounds import HEART
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.standardise import public_sums, sums_of
@@ -28,6 +27,7 @@ from consilium_lab.demo.datasets import HEART_HOSPITALS, HEART_SCHEMA, DemoData,
 from consilium_lab.demo.references import local_only, pooled, simulate_fedavg
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_lab.result_files import columns_of, rows_again
+from decoy_rounds import HEART
 from learning_rounds import (
     ALONE,
     FEDAVG,

@@ -18,7 +18,7 @@ ChainError
 ├── MirrorUnsupported       the package that reaches such a store is not installed
 ├── ArtifactMissing         no artifact of that hash in any part of the store
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
-├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
+├── RecordIncomplete        the public record does not give a model, statistics or decoys yet, or gives none
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            a task file is not the one that the chain names
 ├── TransportKeyMalformed   a node key is not one of P-256

@@ -6,7 +6,7 @@ commitments are closed, and in masked tasks then ANSWER, which it answers with w
 are fixed. A reply holds a ConfigRecord `status`: {code}, and
 
 - with code `SIGNED` nothing else, but in `status` also `body`: the bytes of `relaying.SignedUpdate.to_wire`, and in
-  masked tasks behind them the dealing's, whose digest it holds,
+  masked tasks behind them the share bundle's, whose digest it holds,
 - with code `ANSWERED` likewise: the bytes of `secure_aggregation.Hospital.answer`,
 - with any other an ArrayRecord `blobs`: "0", "1", … each 131,072 raw bytes; none unless the code is `OK`. With that in
   masked tasks `status` has a `body`: the bytes of `statements.SignedStatement`, on these blobs.

@@ -188,7 +188,7 @@ def _time(at: int) -> str:
 
 
 def verify_evaluation_command(
-    file: Annotated[Path, typer.Argument(help="file from `consilium voter open-evaluation`")],
+    file: Annotated[Path, typer.Argument(help="file from `consilium voter disclose-evaluation`")],
     *,
     data: Annotated[Path, typer.Option(help="the voter's rows, texts or images, as its node was given them")],
     mapping: Annotated[Path | None, typer.Option(help="mapping of the file's columns to the schema's")] = None,
@@ -204,24 +204,24 @@ def verify_evaluation_command(
     from consilium_client.data.kinds import read_examples
     from consilium_client.replay import PublicRecord
     from consilium_client.task import load_task
-    from consilium_client.voter.disclosure import Opening
+    from consilium_client.voter.disclosure import Disclosure
     from consilium_client.voter.disclosure_check import audit
     from consilium_client.voter.evaluating import Judge
     from consilium_verify.verification import reader
 
-    opening, ledger = Opening.read(file), reader(rpc, address_book)
+    disclosure, ledger = Disclosure.read(file), reader(rpc, address_book)
     book = ledger.deployment
-    if (opening.chain_id, opening.contract) != (book.chain_id, book.tasks):
+    if (disclosure.chain_id, disclosure.contract) != (book.chain_id, book.tasks):
         raise DeploymentInvalid(
-            f"{file} is of contract {opening.contract} on chain {opening.chain_id}, but {address_book} is of"
+            f"{file} is of contract {disclosure.contract} on chain {disclosure.chain_id}, but {address_book} is of"
             f" {book.tasks} on chain {book.chain_id}: pass the one that fits"
         )
     store = open_artifacts(artifacts)
-    task = load_task(ledger, store, opening.task)
+    task = load_task(ledger, store, disclosure.task)
     judge = Judge(task, PublicRecord(ledger, store, task), read_examples(data, task.spec.data, mapping))
-    typer.echo(f"task {opening.task}, round {opening.round}, voter {opening.voter}")
+    typer.echo(f"task {disclosure.task}, round {disclosure.round}, voter {disclosure.voter}")
     failed = False
-    for finding in audit(ledger, judge, opening, drawn_only):
+    for finding in audit(ledger, judge, disclosure, drawn_only):
         word = WORDS[finding.holds]
         styled = typer.style(f"{word:11}", fg=STYLES[word].removeprefix("bold "))
         typer.echo(f"  {styled}  {finding.name:12}  {finding.detail}")

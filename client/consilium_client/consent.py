@@ -235,7 +235,7 @@ class VoterPolicy(TaskPolicy):
     """A voter's."""
 
     bond = "voter_bond"
-    slashes = {"not_revealed_slash_bps": "a ballot that is not revealed", "failed_canary_slash_bps": "a failed canary"}
+    slashes = {"not_revealed_slash_bps": "a ballot that is not revealed", "failed_decoy_slash_bps": "a failed decoy"}
 
     metrics: Annotated[list[Metric] | Literal["any"], Field(description='metrics to judge by, or "any"')]
     max_tasks: Annotated[int, Field(ge=1, description="of how many tasks at once this node is a voter")] = 4

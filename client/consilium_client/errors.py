@@ -64,8 +64,8 @@ class ClientError(FaultError):
         " model",
         "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the round 0 that was"
         " published",
-        "OpeningMalformed": "{path}: {why}; pass a file as `consilium voter open-evaluation` wrote it, or ask the voter"
-        " for another",
+        "DisclosureMalformed": "{path}: {why}; pass a file as `consilium voter disclose-evaluation` wrote it, or ask"
+        " the voter for another",
     }
 
 
@@ -216,13 +216,13 @@ class NodeError(ClientError):
     """A node cannot go on with a round."""
 
     MESSAGES: ClassVar = {
-        "NotDealt": "round {round} has no cohort with this hospital: the block that assigned cohorts is gone, or the"
+        "NotAssigned": "round {round} has no cohort with this hospital: the block that assigned cohorts is gone, or the"
         " chain node lags behind; this node looks again with the next block",
         "NotInTask": "{account} joined task {task}, which does not list it: the block that had it is gone, or the chain"
         " node lags behind; start this node again",
         "PendingUpdateLost": "the update committed in round {round} is not on this disk any more, or another is; the"
         " round goes on without",
-        "SealingKeyLost": "{path} is not the encryption key that this hospital announced when it joined: restore the"
+        "EncryptionKeyLost": "{path} is not the encryption key that this hospital announced when it joined: restore the"
         " file from a backup; without it nothing can be unmasked with this hospital's help",
         "MaskingChanged": "the chain names other hospitals than those that this node {what} for in round {round}; both"
         " together could show its update, so it does nothing more in this round",
@@ -236,7 +236,8 @@ class NodeError(ClientError):
 
 class BallotError(NodeError):
     MESSAGES: ClassVar = {
-        "BallotLost": "the ballot of round {round} is not on this disk any more; it can neither be revealed nor opened"
+        "BallotLost": "the ballot of round {round} is not on this disk any more; it can neither be revealed nor"
+        " disclosed"
     }
 
 
@@ -248,9 +249,9 @@ class MismatchError(NodeError):
     """The voter's node votes that the round does not match. Commitments are hexadecimal digits."""
 
     MESSAGES: ClassVar = {
-        "RetreatMismatched": "the canaries of round {round} are said to take back {published}, but the record gives"
+        "NegatedDeltaMismatched": "the decoys of round {round} are said to take back {published}, but the record gives"
         " {expected}; vote that this round does not match",
-        "CulpritsMismatched": "round {round} has cohorts without a sum, and hospitals {named} are named for it, but the"
+        "CheatersMismatched": "round {round} has cohorts without a sum, and hospitals {named} are named for it, but the"
         " evidence gives {found}; vote that this round does not match",
     }
 

@@ -95,7 +95,9 @@ WORDS: Words = {
     "settled": _settled,
     "resumed": lambda f: f"round {f['round']}: back in the task",
     "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
-    "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; sent evidence, {f['bytes']} bytes",
+    "evidence-submitted": lambda f: (
+        f"round {f['round']}: a sum failed in this cohort; sent evidence, {f['bytes']} bytes"
+    ),
     "nothing-to-show": lambda f: f"round {f['round']}: its cohort's sum failed; has nothing to add to the evidence",
     "chain-unreachable": chain_unreachable,
     "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
@@ -122,7 +124,7 @@ def worth(f: Fields) -> str:
     )
 
 
-UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
+UNPAID = ("not-committed", "not-resumed", "evidence-not-submitted", "not-voted", "not-claimed")
 
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:

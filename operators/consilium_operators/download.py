@@ -90,7 +90,7 @@ def _proof(
                 cohort=cohort,
                 hospitals={hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
                 versioned_hashes=tuple("0x" + one.hex() for one in hashes),
-                turned=bool(state.turned_cohorts >> cohort & 1),
+                flipped=bool(state.flipped_cohorts >> cohort & 1),
                 accepted=statistics or bool(state.accepted_cohorts >> cohort & 1),
                 median=state.medians[cohort] if cohort < len(state.medians) else None,
             )

@@ -27,7 +27,7 @@ from consilium_core.live import Fields, Waiting, Words, chain_unreachable
 from consilium_core.logs import emit
 from consilium_core.units import tokens
 
-LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
+LONGEST_FIELD = 32  # bytes: commitments, share bundles and evidence are in the chain's own events
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
 DEADLINE_MISSED = "deadline-missed"
 AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
@@ -145,9 +145,10 @@ def _phase(f: Fields) -> str:
         "JOINING": "open to join", "FORMING": "the beacon assigns the cohorts",
         "COMMITTING": "hospitals train and commit",
         "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
-        "BLAMING": "hospitals show why a cohort has no sum", "DRAWING": "the beacon draws the seats",
+        "DISPUTING": "hospitals show why a cohort has no sum", "DRAWING": "the beacon draws the seats",
         "SCORING": "the committee judges", "REVEALING": "the committee reveals",
-        "OPENING": "the aggregator shows which sums were sign-flipped", "SETTLING": "rewards and slashes are settled",
+        "DISCLOSING": "the aggregator shows which sums were sign-flipped", "SETTLING": "rewards and slashes are"
+        " settled",
         "ENDED": "over",
     }  # fmt: skip
     said = words.get(f["phase"], f["phase"].lower())
@@ -211,15 +212,15 @@ EVENTS: Words = {
     ),
     "update-committed": _of("{hospital} committed"),
     "survivors-fixed": lambda f: f"round {f['round']}: {len(f['survivors'])} update(s) are in the sums",
-    "dealt": _of("{hospital} committed by its own transaction, with its secret shares"),
+    "shares-published": _of("{hospital} committed by its own transaction, with its secret shares"),
     "cohort-summed": _of("commitments of cohort {cohort} are added up, blob {blob}"),
     "cohort-published": _of("the sum of cohort {cohort} is published, blob {blob}"),
-    "testified": _of("{hospital} testified"),
+    "evidence-submitted": _of("{hospital} submitted evidence"),
     "cohort-dropped": _of("[red]cohort {cohort} has no sum[/red]"),
     "cohort-accused": _of("[red]cohort {cohort} is accused[/red] of a sum that does not hold"),
-    "culprits-named": _of("[red]hospitals {hospitals} are named[/red] for it"),
-    "canaries-set": _of("its canaries are set"),
-    "cohort-opened": _of("the sum of cohort {cohort} is opened"),
+    "cheaters-named": _of("[red]hospitals {hospitals} are named[/red] for it"),
+    "decoys-set": _of("its decoys are set"),
+    "cohort-disclosed": _of("the sum of cohort {cohort} is disclosed"),
     "seats-drawn": _of("the seats are drawn"),
     "scores-committed": _of("{voter} has a seat, and committed to its scores"),
     "voter-stood-down": _of("{voter} has no seat"),

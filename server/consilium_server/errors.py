@@ -11,7 +11,7 @@ ServerError           only a person can help
 ├── SuperLinkFailed   another SuperLink is started
 ├── ReplyRefused      a hospital's reply is left out: UploadInvalid, PartFailed, SecondReply
 ├── SumMismatch       a cohort's sum is not the committed one, and no single upload is to blame
-└── CanariesLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
+└── DecoysLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class SumMismatch(ServerError):
     MESSAGES: ClassVar = {"SumMismatch": "cohort {cohort}, blob {blob}: the uploads' sum is not the commitments' sum"}
 
 
-class CanariesLost(ServerError):
+class DecoysLost(ServerError):
     MESSAGES: ClassVar = {
-        "CanariesLost": (
+        "DecoysLost": (
             "{path} does not hold a round's seed and blinders: the round cannot be disclosed; restore it from a copy"
             " before the deadline"
         )

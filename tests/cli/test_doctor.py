@@ -491,13 +491,13 @@ def test_a_keys_mode_counts_for_certificates_too(stand: Stand) -> None:
     assert stand.doctor("sponsor").code == 1
 
 
-def test_what_opens_canaries_is_for_the_aggregator_alone(stand: Stand) -> None:
+def test_what_opens_decoys_is_for_the_aggregator_alone(stand: Stand) -> None:
     stand.write("aggregator")
     for name in ("1", "2"):
-        write_private_file(stand.home / "canaries" / "0x" / name, "seed")
+        write_private_file(stand.home / "decoys" / "0x" / name, "seed")
     assert "fault" not in stand.doctor("aggregator").levels("files")
-    (stand.home / "canaries" / "0x" / "2").chmod(0o604)
-    assert "canaries/0x/2 is open to others (0604)" in stand.doctor("aggregator").says("files")
+    (stand.home / "decoys" / "0x" / "2").chmod(0o604)
+    assert "decoys/0x/2 is open to others (0604)" in stand.doctor("aggregator").says("files")
 
 
 def test_a_worker_looks_after_its_tasks(stand: Stand) -> None:

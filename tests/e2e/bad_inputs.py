@@ -734,7 +734,7 @@ AREAS: dict[str, list[Case]] = {
         )),
         Case("rows of one class alone", one_class),
         Case("an evaluation is opened of a round without a ballot", lambda w: w.voter(
-            "open-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
+            "disclose-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
         )),
         Case("a file that is no opened evaluation", lambda w: [
             "verify-evaluation", str(w.write("opened", "{}")), "--data", str(w.folder / "rows.csv"),

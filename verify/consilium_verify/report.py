@@ -25,11 +25,11 @@ class Name(StrEnum):
     """Checks, in the order in which they are made."""
 
     TASK_FILE = "task file"
-    CANARIES = "canaries"
+    DECOYS = "decoys"
     SUMS = "sums"
     BLOBS = "blobs"
     LANES = "lanes"
-    CULPRITS = "culprits"
+    CHEATERS = "cheaters"
     MODEL = "model"
     SETTLEMENT = "settlement"
 
@@ -173,15 +173,15 @@ _CLAIMS = (
         " checked a KZG proof of them before it took them.",
     ),
     _Claim(
-        (Name.CANARIES,),
-        "What canaries take back follows from earlier rounds, and which sums were turned was fixed before"
+        (Name.DECOYS,),
+        "What decoys take back follows from earlier rounds, and which sums were sign-flipped was fixed before"
         " publication: recomputed here; the contract compared only the second.",
     ),
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
-        (Name.CULPRITS,),
+        (Name.CHEATERS,),
         "The cheaters by the evidence on accused cohorts, if any, are named above: recomputed here from commitments and"
-        " from what hospitals signed and testified. It gives no honest hospital that testified in time, unless somebody"
+        " from the evidence that hospitals signed. It gives no honest hospital that answered in time, unless somebody"
         " forges signatures or finds collisions of SHA-256 or keccak256.",
     ),
     _Claim(

@@ -12,8 +12,8 @@ from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncom
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
-from consilium_chain.rounds.disputes import find_culprits
-from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rounds.disputes import find_cheaters
+from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -24,7 +24,7 @@ from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
 from consilium_verify.checks import Lanes, Published
-from consilium_verify.money_checks import Books, culprits_follow, naming, settlement_follows, was_heard
+from consilium_verify.money_checks import Books, cheaters_follow, naming, settlement_follows, was_heard
 from consilium_verify.report import (
     Check,
     Derived,
@@ -103,7 +103,7 @@ class _Verification:
         if self._state.outcome is Outcome.PENDING:
             raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
         self._hospitals = ledger.tasks.hospitals(task)
-        self._has_canaries = self._params.has_canaries(round_)
+        self._has_decoys = self._params.has_decoys(round_)
         self.checks: list[Check] = []
         self.derived: list[Derived] = []
 
@@ -134,10 +134,10 @@ class _Verification:
         else:
             why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
-            for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
+            for name in [Name.DECOYS, *skipped] if self._has_decoys else skipped:
                 self.checks.append(unchecked(name, why))
         if self._state.accused:
-            self.checks.append(self._culprits())
+            self.checks.append(self._cheaters())
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
@@ -160,13 +160,13 @@ class _Verification:
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
         cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
         shown: list[ShownBlinders] = []
-        retreat = None
-        if self._has_canaries:
+        negated_delta = None
+        if self._has_decoys:
             shown = self._ledger.record.shown_blinders(self._task, self._round)
-            check, retreat = self._canaries(record, shown, cohorts)
+            check, negated_delta = self._decoys(record, shown, cohorts)
             self.checks.append(check)
-        self.checks.append(self._sums(retreat, shown, cohorts))
-        self._blobs(spec, retreat, cohorts)
+        self.checks.append(self._sums(negated_delta, shown, cohorts))
+        self._blobs(spec, negated_delta, cohorts)
 
     def _cohort(self, cohort: int) -> Published:
         ledger, state, params = self._ledger, self._state, self._params
@@ -177,40 +177,42 @@ class _Verification:
             cohort,
             {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
             ledger.tasks.expected_blob_hashes(self._task, self._round, cohort, count),
-            bool(state.turned_cohorts >> cohort & 1),
+            bool(state.flipped_cohorts >> cohort & 1),
         )
 
     def _survivors(self, cohort: int) -> int:
         return self._ledger.tasks.cohort_members(self._task, self._round, cohort) & self._state.survivors
 
-    def _canaries(
+    def _decoys(
         self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
-    ) -> tuple[Check, Retreat | None]:
+    ) -> tuple[Check, NegatedDelta | None]:
         if record is None:
-            return unchecked(Name.CANARIES, "it needs the task file"), None
+            return unchecked(Name.DECOYS, "it needs the task file"), None
         try:
-            retreat = record.sums.retreat(self._round)
+            negated_delta = record.sums.negated_delta(self._round)
         except RECORD_FAULTS as error:
-            return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
-        said = self._ledger.record.canaries_set(self._task, self._round)
+            return fails(Name.DECOYS, f"earlier rounds do not give what decoys take back: {error}"), None
+        said = self._ledger.record.decoys_set(self._task, self._round)
         if said is None:
-            return fails(Name.CANARIES, "no event says what was fixed before publication"), retreat
-        check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
-        return check, retreat
+            return fails(Name.DECOYS, "no event says what was fixed before publication"), negated_delta
+        check = checks.decoys_follow(self._task, self._round, said, negated_delta.digest, shown, cohorts)
+        return check, negated_delta
 
-    def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
-        if self._has_canaries and retreat is None:
-            return unchecked(Name.SUMS, "it needs what canaries take back")
+    def _sums(
+        self, negated_delta: NegatedDelta | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
+    ) -> Check:
+        if self._has_decoys and negated_delta is None:
+            return unchecked(Name.SUMS, "it needs what decoys take back")
         try:
             points = self._ledger.record.committed_points(self._task, self._round)
-            if retreat is None:
+            if negated_delta is None:
                 return checks.plain_sums(points, cohorts)
-            return checks.canary_sums(points, cohorts, retreat, shown)
+            return checks.decoy_sums(points, cohorts, negated_delta, shown)
         except ZkError as error:
             return fails(Name.SUMS, f"a commitment in the events is none: {error}")
 
-    def _blobs(self, spec: TaskSpec | None, retreat: Retreat | None, cohorts: Sequence[Published]) -> None:
-        faults, lanes = [], self._lanes(spec, retreat)
+    def _blobs(self, spec: TaskSpec | None, negated_delta: NegatedDelta | None, cohorts: Sequence[Published]) -> None:
+        faults, lanes = [], self._lanes(spec, negated_delta)
         read = {}
         for one in cohorts:
             try:
@@ -226,32 +228,34 @@ class _Verification:
         if faults:
             self.checks.append(unchecked(Name.LANES, "it needs the blobs"))
         elif lanes is None:
-            missing = "the task file" if spec is None else "what canaries take back"
+            missing = "the task file" if spec is None else "what decoys take back"
             self.checks.append(unchecked(Name.LANES, f"it needs {missing}"))
         else:
             self.checks.append(checks.lanes_in_range(read, self._state.accepted_cohorts))
 
-    def _lanes(self, spec: TaskSpec | None, retreat: Retreat | None) -> Lanes | None:
-        if spec is None or (self._has_canaries and retreat is None):
+    def _lanes(self, spec: TaskSpec | None, negated_delta: NegatedDelta | None) -> Lanes | None:
+        if spec is None or (self._has_decoys and negated_delta is None):
             return None
         if self._round == STATISTICS_ROUND:
             return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
-        return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
+        return Lanes(
+            spec.update_layout, spec.lanes, spec.update.bits, None if negated_delta is None else negated_delta.lanes
+        )
 
     # Accused cohorts
 
-    def _culprits(self) -> Check:
+    def _cheaters(self) -> Check:
         if not was_heard(self._state):
-            return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
+            return unchecked(Name.CHEATERS, "the round ended before the accused could submit evidence")
         place = self._params, self._round, self._state, self._books
         try:
-            found = find_culprits(self._ledger, self._store, self._task, self._round, self._state)
+            found = find_cheaters(self._ledger, self._store, self._task, self._round, self._state)
         except EvidenceMalformed as error:
-            return culprits_follow(*place, {}, str(error))
+            return cheaters_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
             left = f"that this is right: {naming(self._state)}" if self._state.named else "whether anybody did"
-            return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
-        return culprits_follow(*place, found)
+            return fails(Name.CHEATERS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
+        return cheaters_follow(*place, found)
 
     # Model and settlement
 

@@ -1,6 +1,6 @@
 """Authenticated encryption between two hospitals, through an aggregator that must not read it.
 
-The key is agreed of the sender's seal key, of one round, and of the recipient's sealing key, which the chain carries,
+The key is agreed of the sender's key, of one round, and of the recipient's encryption key, which the chain carries,
 for one context. Sealing is deterministic and resists misuse: the same words sealed twice are the same bytes, and of
 others under one key nobody learns but that they are others.
 
@@ -33,7 +33,8 @@ def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: byte
 
 
 def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
-    """The plaintext that the sender encrypted for this recipient. Raises SealInvalid where it did not; KeyMalformed.
+    """The plaintext that the sender encrypted for this recipient. Raises CiphertextInvalid where it did not;
+    KeyMalformed.
 
     own: the recipient's private key and its public one.
     """
@@ -42,11 +43,11 @@ def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: byte
 
 
 def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, context: bytes) -> bytes:
-    """The same for anybody who was shown the point that the two keys agree on. Raises SealInvalid."""
+    """The same for anybody who was shown the point that the two keys agree on. Raises CiphertextInvalid."""
     try:
         return _cipher(point, sender, recipient, context).decrypt(sealed, None)
     except InvalidTag as error:
-        raise SharesInvalid("SealInvalid") from error
+        raise SharesInvalid("CiphertextInvalid") from error
 
 
 def _cipher(point: bytes, sender: bytes, recipient: bytes, context: bytes) -> AESSIV:

@@ -1,4 +1,5 @@
-"""Blame: who uploaded something else than it committed to, where a masked cohort's sum does not open the commitments'.
+"""Disputes: who uploaded something else than it committed to, where a masked cohort's sum does not open the
+commitments'.
 
 In the notation of `masks`: survivors S and dropped D are the masking's hospitals, y_i the upload, Com a commitment, ±
 is + towards higher indices and − towards lower. Com is linear, so an update's blobs are taken together, as Σ f_b · blob
@@ -22,15 +23,15 @@ each letter means that combination.
 Theorem: no honest hospital is named, and if the sum fails, somebody is.
 An honest i uploads its update under the masks that it derives, states this upload, and proves any agreement that it
 must. So E_i is Σ ± M_ij identically, and in a dispute the seed that anybody proves is the one that i expanded, for mask
-keys were fixed by the dealings and two keys agree on one point. And if nobody is named, every E_i is Σ ± M_ij and every
-M_ij is M_ji, so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the combination
-and the proofs are not exact. The combination passes wrong blobs with a chance of 2^-128 for each accusation that
-somebody hashes.
+keys were fixed by the share bundles and two keys agree on one point. And if nobody is named, every E_i is Σ ± M_ij and
+every M_ij is M_ji, so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the
+combination and the proofs are not exact. The combination passes wrong blobs with a chance of 2^-128 for each accusation
+that somebody hashes.
 
 What an honest hospital h shows: its statement; its points; its own root and its masks with D, as every survivor of any
 round; and what its mask key agrees on with the key of a hospital that gave another M, a liar. The liar knew that point:
-its dealing proves that it knows the private key to its mask key, so that it could not have made it of a third one's.
-From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
+its share bundle proves that it knows the private key to its mask key, so that it could not have made it of a third
+one's. From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
 survivors stay secret: to everybody else their uploads and points look the same whichever updates they have, of all with
 these commitments and this sum. For let x and x', by weight, be two such choices. Along a tree that spans the honest
 survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h; these differences commit to zero, and so do the δ, which are
@@ -62,7 +63,7 @@ from .errors import AgreementUnproven, AnswerMalformed, EvidenceMalformed, Malfo
 from .key_exchange import BYTES_PER_SHOWN, show_agreed, shown_point
 from .kzg import commit
 from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
-from .secret_shares import Dealing, is_proven, root_digest
+from .secret_shares import ShareBundle, is_proven, root_digest
 from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
 
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")
@@ -81,7 +82,9 @@ class Reason(StrEnum):
     CONTRADICTION = "its upload is not what it committed to and the masks that it says it added"
     FALSE_POINT = "its commitment to a mask is not what the two keys agree on"
     NO_PROOF = "its commitment to a mask is not the other end's, and neither end proves what their keys agree on"
-    FALSE_DEALING = "its dealing does not prove its keys, or its shares do not open, or do not give the root it shows"
+    FALSE_SHARE_BUNDLE = (
+        "its share bundle does not prove its keys, or its shares do not open, or do not give the root it shows"
+    )
     FALSE_ANSWER = "it answered with something else than the share that it was dealt"
 
 
@@ -101,11 +104,11 @@ class Statement:
 class Case:
     """The chain's record of a cohort whose sum does not hold, the same to everybody.
 
-    dealings: of all in the masking. commitments, one per blob, and weights: of the survivors.
+    share_bundles: of all in the masking. commitments, one per blob, and weights: of the survivors.
     """
 
     cohort: MaskedCohort
-    dealings: Mapping[int, Dealing]
+    share_bundles: Mapping[int, ShareBundle]
     commitments: Mapping[int, Sequence[Commitment]]
     weights: Mapping[int, int]
 
@@ -125,7 +128,7 @@ class Case:
         """
         if missing := set(self.survivors) - statements.keys():
             raise EvidenceMalformed(f"survivors {sorted(missing)} have no statement")
-        words = [ACCUSATION_TAG, masking_digest(self.cohort, self.dealings)]
+        words = [ACCUSATION_TAG, masking_digest(self.cohort, self.share_bundles)]
         for index in self.survivors:
             words += [uint256("index", index), uint256("weight", self.weights[index])]
             words += [keccak(b"".join(self.commitments[index])), keccak(statements[index])]
@@ -160,9 +163,9 @@ def upload_digest(blobs: Iterable[bytes]) -> bytes:
     return digest.digest()
 
 
-def state(blobs: Iterable[bytes], cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> Statement:
+def state(blobs: Iterable[bytes], cohort: MaskedCohort, share_bundles: Mapping[int, ShareBundle]) -> Statement:
     """A hospital's statement on its masked blobs."""
-    return Statement(upload_digest(blobs), masking_digest(cohort, dealings))
+    return Statement(upload_digest(blobs), masking_digest(cohort, share_bundles))
 
 
 def parse_statement(raw: bytes) -> Statement:
@@ -173,9 +176,9 @@ def parse_statement(raw: bytes) -> Statement:
 def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[int, bytes]]:
     """The seeds that each dropped hospital shares with all others in the masking, from its key root.
 
-    Raises EvidenceMalformed where a root is not the one that its hospital's dealing shows.
+    Raises EvidenceMalformed where a root is not the one that its hospital's share bundle shows.
     """
-    keys = {index: dealing.key for index, dealing in case.dealings.items()}
+    keys = {index: share_bundle.key for index, share_bundle in case.share_bundles.items()}
     for index, root in key_roots.items():
         if not 0 <= root < BLS_MODULUS or mask_key(root) != keys[index]:
             raise EvidenceMalformed(f"the key root of hospital {index} is not the one that it shows")
@@ -212,15 +215,17 @@ def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Ma
     return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
-def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
+def show_pair(
+    index: int, private: bytes, other: int, share_bundle: ShareBundle, context: bytes, accusation: bytes
+) -> bytes:
     """The proof of hospital `index`, by the private key to its mask key, in a dispute with `other`: 96 bytes.
 
-    dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
-    named for it.
+    share_bundle: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's,
+    and is named for it.
     """
-    if not is_proven(dealing, other, context):
+    if not is_proven(share_bundle, other, context):
         return bytes(BYTES_PER_SHOWN)
-    return show_agreed(private, dealing.key, _dispute(index, other, context, accusation))
+    return show_agreed(private, share_bundle.key, _dispute(index, other, context, accusation))
 
 
 def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
@@ -243,7 +248,7 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     """
     if len(answers) < case.cohort.threshold:
         raise EvidenceMalformed(f"{len(answers)} answers are shown, and {case.cohort.threshold} are needed")
-    unmasking = Unmasking(case.cohort, case.dealings, case.survivors)
+    unmasking = Unmasking(case.cohort, case.share_bundles, case.survivors)
     for index, answer in answers.items():
         try:
             unmasking.take(index, answer)
@@ -253,12 +258,12 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     if not found:
         raise EvidenceMalformed("these answers give the sum")
     return {
-        index: Reason.FALSE_DEALING if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
+        index: Reason.FALSE_SHARE_BUNDLE if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
         for index in sorted(found)
     }
 
 
-def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
+def cheaters(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
     """The cheaters by hospital index, with the first fault of each; none where the accuser was wrong.
 
     accusation: the chain's. The same to everybody who has the same evidence. Raises EvidenceMalformed where the accuser
@@ -268,7 +273,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     _require_complete(case, evidence)
     if accusation != case.accusation(evidence.statements):
         raise EvidenceMalformed("the statements are not those of the accusation")
-    masking = masking_digest(case.cohort, case.dealings)
+    masking = masking_digest(case.cohort, case.share_bundles)
     statements = {index: _parsed(index, raw) for index, raw in evidence.statements.items()}
     if other := [index for index, statement in statements.items() if statement.masking != masking]:
         raise EvidenceMalformed(f"the statements of hospitals {sorted(other)} are of another masking")
@@ -304,7 +309,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
 
 
 def _require_complete(case: Case, evidence: Evidence) -> None:
-    survivors, masking = case.commitments.keys(), case.dealings.keys()
+    survivors, masking = case.commitments.keys(), case.share_bundles.keys()
     for what, held, least, most in (
         ("statements", evidence.statements.keys(), survivors, survivors),
         ("uploads", evidence.uploads.keys(), survivors, survivors),
@@ -317,7 +322,7 @@ def _require_complete(case: Case, evidence: Evidence) -> None:
             raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or do not belong here")
     for index, root in evidence.own_roots.items():
         sound = 0 <= root < BLS_MODULUS
-        if not sound or root_digest(root, case.cohort.context) != case.dealings[index].own_digest:
+        if not sound or root_digest(root, case.cohort.context) != case.share_bundles[index].own_digest:
             raise EvidenceMalformed(f"the own root of hospital {index} is not the one that it shows")
 
 
@@ -332,8 +337,8 @@ def _disputes(
         if points[one][other] == points[other][one]:
             continue
         context = case.cohort.context
-        if unproven := [index for index in (one, other) if not is_proven(case.dealings[index], index, context)]:
-            yield from ((index, Reason.FALSE_DEALING) for index in unproven)
+        if unproven := [index for index in (one, other) if not is_proven(case.share_bundles[index], index, context)]:
+            yield from ((index, Reason.FALSE_SHARE_BUNDLE) for index in unproven)
             continue
         shown = [(one, other, agreements.get((one, other), b"")), (other, one, agreements.get((other, one), b""))]
         proven = [seed for pair in shown if (seed := _proven_seed(case, accusation, *pair)) is not None]
@@ -345,7 +350,7 @@ def _disputes(
 
 def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: bytes) -> bytes | None:
     """The seed of a pair, where hospital `index` showed what the two mask keys agree on."""
-    keys, context = (case.dealings[index].key, case.dealings[other].key), case.cohort.context
+    keys, context = (case.share_bundles[index].key, case.share_bundles[other].key), case.cohort.context
     try:
         point = shown_point(*keys, shown, _dispute(index, other, context, accusation))
     except AgreementUnproven:

@@ -2,8 +2,8 @@
 
 Rows go in batches. Before a voter joins, it commits to all batches of its rows (`held_out_root`). With a ballot it
 commits to a fingerprint of every batch (`fingerprints_root`, hidden in the ballot's salt by `ballot_salt`). After the
-round a seed that nobody knew before (`draw_seed`) says which batches it opens (`drawn`): 22 of them miss a voter that
-skipped a tenth less than once in ten times, 0.9^22 = 0.098.
+round a seed that nobody knew before (`draw_seed`) says which batches it discloses (`drawn`): 22 of them miss a voter
+that skipped a tenth less than once in ten times, 0.9^22 = 0.098.
 
 Leaves are salted, each with its own salt out of one secret, so that nobody can try guesses of what is in them.
 """
@@ -22,8 +22,8 @@ from .merkle import leaf_hash, root_above, tree_root
 BATCH_ROWS: Final = 16
 """Rows of a batch; the last one has what is left."""
 
-OPENINGS: Final = 22
-"""Batches that a voter opens, or all where there are fewer."""
+DISCLOSED_BATCHES: Final = 22
+"""Batches that a voter discloses, or all where there are fewer."""
 
 ROWS_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-HELD-OUT-ROWS")
 FINGERPRINT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-FINGERPRINTS")
@@ -70,8 +70,8 @@ def fingerprints_root(secret: bytes, fingerprints: Sequence[bytes]) -> bytes:
     return tree_root(batch_leaves(FINGERPRINT_TAG, secret, fingerprints))
 
 
-def root_of_opening(index: int, batches: int, salt: bytes, fingerprint: bytes, path: Sequence[bytes]) -> bytes:
-    """The root that an opened batch is beneath. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
+def root_of_disclosure(index: int, batches: int, salt: bytes, fingerprint: bytes, path: Sequence[bytes]) -> bytes:
+    """The root that a disclosed batch is beneath. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
     return root_above(batch_leaf(FINGERPRINT_TAG, salt, fingerprint), index, batches, path)
 
 
@@ -100,4 +100,4 @@ def draw_seed(block_hash: bytes, chain_id: int, contract: bytes, task: int, roun
 def drawn(seed: bytes, batches: int) -> tuple[int, ...]:
     """The batches to open, ascending: those whose hashes under the seed are least. Every choice is as likely."""
     ranked = sorted(range(batches), key=lambda index: keccak(bytes32("seed", seed) + uint256("index", index)))
-    return tuple(sorted(ranked[:OPENINGS]))
+    return tuple(sorted(ranked[:DISCLOSED_BATCHES]))

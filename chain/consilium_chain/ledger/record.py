@@ -10,18 +10,18 @@ from eth_utils.crypto import keccak
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.events import ContractEvents
-from consilium_chain.ledger.publishing import Accusation, Canaries, SaidBefore
+from consilium_chain.ledger.publishing import Accusation, Decoys, SaidBefore
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.ledger.tasks import Tasks
-from consilium_chain.rounds.signed_updates import NO_DEALING
+from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE
 
 COMMITMENT_BYTES = 48
 
 
 @dataclass(frozen=True)
 class ShownBlinders:
-    """Words about one blob by somebody who opened a canary round: the round's seed, 32 bytes, and the blinders of the
-    sum behind it. They may be false: a reader checks them (`consilium_zk.canaries.published_commitment`).
+    """Words about one blob by somebody who disclosed a decoy round: the round's seed, 32 bytes, and the blinders of the
+    sum behind it. They may be false: a reader checks them (`consilium_zk.decoys.published_commitment`).
     """
 
     cohort: int
@@ -50,9 +50,9 @@ class Record:
         """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
         return self._announced("transportKey", task)
 
-    def sealing_keys(self, task: int) -> dict[int, bytes]:
+    def encryption_keys(self, task: int) -> dict[int, bytes]:
         """Encryption keys by index of hospital, as the hospitals announced them when they joined."""
-        return self._announced("sealingKey", task)
+        return self._announced("encryptionKey", task)
 
     def _announced(self, field: str, task: int) -> dict[int, bytes]:
         joined = self._events.of_tasks("HospitalJoined", taskId=task)
@@ -82,20 +82,23 @@ class Record:
     def share_digests(self, task: int, round_: int) -> dict[str, bytes]:
         """keccak256 of their secret shares by hospital that has committed; without those that sent none."""
         found = {
-            event.values["hospital"]: bytes(event.values["dealing"])
+            event.values["hospital"]: bytes(event.values["shareBundle"])
             for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
         }
-        return {hospital: digest for hospital, digest in found.items() if digest != NO_DEALING}
+        return {hospital: digest for hospital, digest in found.items() if digest != NO_SHARE_BUNDLE}
 
     def shares_on_chain(self, task: int, round_: int) -> dict[bytes, bytes]:
         """Secret shares by their keccak256, of hospitals that committed with a transaction of their own."""
-        events = self._events.of_tasks("Dealt", taskId=task, round=round_)
-        return {keccak(dealing): dealing for dealing in (bytes(event.values["dealing"]) for event in events)}
+        events = self._events.of_tasks("SharesPublished", taskId=task, round=round_)
+        return {
+            keccak(share_bundle): share_bundle
+            for share_bundle in (bytes(event.values["shareBundle"]) for event in events)
+        }
 
-    def canaries_set(self, task: int, round_: int) -> Canaries | None:
+    def decoys_set(self, task: int, round_: int) -> Decoys | None:
         """None without an event of it."""
-        for event in self._events.of_tasks("CanariesSet", taskId=task, round=round_):
-            return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
+        for event in self._events.of_tasks("DecoysSet", taskId=task, round=round_):
+            return Decoys(bytes(event.values["seedCommitment"]), bytes(event.values["negatedDelta"]))
         return None
 
     def published_so_far(self, task: int, round_: int) -> SaidBefore:
@@ -106,27 +109,27 @@ class Record:
             )
             for name in ("CohortSummed", "CohortPublished")
         )
-        return SaidBefore(summed, published, self.canaries_set(task, round_))
+        return SaidBefore(summed, published, self.decoys_set(task, round_))
 
     def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
-        """Words about this canary round's sums in the transactions that open it: in the refused ones, too.
+        """Words about this decoy round's sums in the transactions that disclose it: in the refused ones, too.
 
         No event holds them, so they are read from the calls to the contract between the phase's start and the last
-        cohort's opening. A call by another contract is not found.
+        cohort's disclosure. A call by another contract is not found.
         """
         started = [
             event.block
             for event in self._events.of_tasks("PhaseStarted", taskId=task, round=round_)
-            if event.values["phase"] == Phase.OPENING
+            if event.values["phase"] == Phase.DISCLOSING
         ]
-        opened = [event.block for event in self._events.of_tasks("CohortOpened", taskId=task, round=round_)]
-        if not started or not opened:
+        disclosed = [event.block for event in self._events.of_tasks("CohortDisclosed", taskId=task, round=round_)]
+        if not started or not disclosed:
             return []
         found = []
-        for call in self._connection.blocks.calls_of(self._contract, min(started), max(opened)):
+        for call in self._connection.blocks.calls_of(self._contract, min(started), max(disclosed)):
             given = call.arguments
-            if call.name == "openCanaries" and (given["taskId"], given["number"]) == (task, round_):
-                for index, one in enumerate(given["opened"], given["firstBlob"]):
+            if call.name == "discloseDecoys" and (given["taskId"], given["number"]) == (task, round_):
+                for index, one in enumerate(given["disclosed"], given["firstBlob"]):
                     blinders = (one["first"], one["second"])
                     found.append(ShownBlinders(given["cohort"], index, bytes(given["seed"]), blinders))
         return found
@@ -138,13 +141,13 @@ class Record:
             for event in self._events.of_tasks("CohortAccused", taskId=task, round=round_)
         }
 
-    def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
-        """Testimonies of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
+    def submitted_evidence(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
+        """Evidence of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
         indices = {hospital.node: index for index, hospital in enumerate(self._tasks.hospitals(task))}
         found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
-        for event in self._events.of_tasks("Testified", taskId=task, round=round_):
-            testimony = bytes(event.values["testimony"])
-            found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
+        for event in self._events.of_tasks("EvidenceSubmitted", taskId=task, round=round_):
+            evidence = bytes(event.values["evidence"])
+            found[event.values["step"]].setdefault(indices[event.values["hospital"]], evidence)
         return found
 
     def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:

@@ -1,7 +1,7 @@
 """Updates that a hospital signs and another commits: the hospital needs no ether.
 
-What is signed is EIP-712 typed data that names chain, contract, task, round, points and dealing. It carries no nonce,
-for a hospital commits once a round; the opening is not signed, for points and challenge leave no other one.
+What is signed is EIP-712 typed data that names chain, contract, task, round, points and share bundle. It carries no
+nonce, for a hospital commits once a round; the opening is not signed, for points and challenge leave no other one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from consilium_chain.rpc.batching import batches
 
 _WORD = 32
 _PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
-_DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
-NO_DEALING = bytes(32)  # of a hospital that deals nothing
+_SHARE_BUNDLE = _PROOF + BYTES_PER_COMPRESSED_G1
+NO_SHARE_BUNDLE = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
 # Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
 _GAS_TO_RELAY = 200_000
@@ -34,14 +34,14 @@ _GAS_PER_BATCH = 16_000_000
 
 @dataclass(frozen=True)
 class SignedUpdate:
-    """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its dealing (32 bytes,
-    `NO_DEALING` in a task that is not masked), and its signature (EIP-2098).
+    """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its share bundle (32
+    bytes, `NO_SHARE_BUNDLE` in a task that is not masked), and its signature (EIP-2098).
     """
 
     hospital: str
     points: bytes
     opening: Opening
-    dealing: bytes
+    share_bundle: bytes
     r: bytes
     vs: bytes
 
@@ -55,15 +55,16 @@ class SignedUpdate:
         proof = to_eip2537(Commitment(self.opening.proof))
         words = tuple(int.from_bytes(proof[i : i + _WORD], "big") for i in range(0, len(proof), _WORD))
         value = self.opening.value.to_bytes(_WORD, "big")
-        return (self.hospital, self.points, value, words, self.dealing, self.r, self.vs)
+        return (self.hospital, self.points, value, words, self.share_bundle, self.r, self.vs)
 
     def to_wire(self) -> bytes:
-        """r, vs, value, proof, dealing, compressed points: as it travels, without the hospital, whom the channel names.
+        """r, vs, value, proof, share bundle, compressed points: as it travels, without the hospital, whom the channel
+        names.
 
         Raises PointMalformed.
         """
         value = self.opening.value.to_bytes(_WORD, "big")
-        return b"".join((self.r, self.vs, value, self.opening.proof, self.dealing, *_compressed(self.points)))
+        return b"".join((self.r, self.vs, value, self.opening.proof, self.share_bundle, *_compressed(self.points)))
 
 
 def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
@@ -77,11 +78,11 @@ def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
     r, vs, value = (raw[i : i + _WORD] for i in range(0, _PROOF, _WORD))
     rows = [raw[i : i + BYTES_PER_COMPRESSED_G1] for i in range(_POINTS, len(raw), BYTES_PER_COMPRESSED_G1)]
     try:
-        opening = parse_opening(value, raw[_PROOF:_DEALING])
+        opening = parse_opening(value, raw[_PROOF:_SHARE_BUNDLE])
         points = [point_to_eip2537(decompress(row, f"point {index}")) for index, row in enumerate(rows)]
     except ZkError as error:
         raise SignedUpdateMalformed(str(error)) from error
-    return SignedUpdate(hospital, b"".join(points), opening, raw[_DEALING:_POINTS], r, vs)
+    return SignedUpdate(hospital, b"".join(points), opening, raw[_SHARE_BUNDLE:_POINTS], r, vs)
 
 
 def sign_update(
@@ -92,29 +93,29 @@ def sign_update(
     round_: int,
     points: bytes,
     opening: Opening,
-    dealing: bytes = NO_DEALING,
+    share_bundle: bytes = NO_SHARE_BUNDLE,
 ) -> SignedUpdate:
     """Signs with the hospital's own account. Raises PointMalformed.
 
     One update per round and no more: whoever holds two may choose.
     """
-    message = commitment_message(chain_id, contract, task, round_, points, dealing)
+    message = commitment_message(chain_id, contract, task, round_, points, share_bundle)
     signed = account.sign_typed_data(full_message=message)
     vs = (signed.v - 27) << 255 | signed.s
     return SignedUpdate(
-        account.address, points, opening, dealing, signed.r.to_bytes(_WORD, "big"), vs.to_bytes(_WORD, "big")
+        account.address, points, opening, share_bundle, signed.r.to_bytes(_WORD, "big"), vs.to_bytes(_WORD, "big")
     )
 
 
 def commitment_message(
-    chain_id: int, contract: str, task: int, round_: int, points: bytes, dealing: bytes = NO_DEALING
+    chain_id: int, contract: str, task: int, round_: int, points: bytes, share_bundle: bytes = NO_SHARE_BUNDLE
 ) -> dict[str, Any]:
-    """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and dealing's digest.
+    """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and share bundle's digest.
 
     Raises PointMalformed.
     """
     fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
-    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
+    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": share_bundle}
     return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
 
 

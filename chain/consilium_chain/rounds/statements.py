@@ -1,4 +1,4 @@
-"""The statement that a hospital signs with its masked upload: it answers for these bytes (`blame.Statement` in zk).
+"""The statement that a hospital signs with its masked upload: it answers for these bytes (`disputes.Statement` in zk).
 
 EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement). No contract reads it; it
 is evidence, for whoever judges why a cohort has no sum.

@@ -125,9 +125,9 @@ class JudgingSpec(Section):
     harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
     tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
-    canaries: bool = Field(default=True, description="publish each sum as it is or turned, by a secret bit")
-    canary_margin: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="how far apart the medians of a sum and its canary must lie for the pair to count"
+    decoys: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
+    decoy_margin: Annotated[Score, Field(ge=0)] = Field(
+        default=0.05, description="how far apart the medians of a sum and its decoy must lie for the pair to count"
     )
 
 
@@ -147,7 +147,7 @@ class MoneySpec(Section):
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 200
     not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
-    failed_canary_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
+    failed_decoy_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
 
     def aggregator_fee(self, rounds: int) -> int:
@@ -178,7 +178,7 @@ class WindowsSpec(Section):
         """Seconds that a task of so many training rounds lasts at worst while its beacon lives.
 
         Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries. A beacon that dies adds a week, which the
+        publications for disputes, one and a half for disclosing decoys. A beacon that dies adds a week, which the
         contract counts, too (`BEACON_DAYS`).
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
@@ -209,8 +209,10 @@ class TaskSpec(Section):
 
     @property
     def update_layout(self) -> LaneLayout:
-        """Lanes wide enough for every hospital at full weight in one cohort; a turned sum may be twice as large."""
-        bits = self.update.bits + self.judging.canaries
+        """Lanes wide enough for every hospital at full weight in one cohort; a sign-flipped sum may be twice as
+        large.
+        """
+        bits = self.update.bits + self.judging.decoys
         return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
 
     @property
@@ -279,12 +281,10 @@ class TaskSpec(Section):
                 f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
                 f" bonds, with {BEACON_DAYS} for a beacon that dies: lower rounds or windows"
             )
-        if j.canaries and self.update.bits == MAX_BITS:
-            raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
-        if j.canaries and round(j.canary_margin * MICRO) < 1:
-            raise ValueError(
-                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
-            )
+        if j.decoys and self.update.bits == MAX_BITS:
+            raise ValueError(f"decoys need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
+        if j.decoys and round(j.decoy_margin * MICRO) < 1:
+            raise ValueError("decoys need a decoy_margin of a millionth at least: without one, pairs of equals count")
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
             raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")

@@ -259,7 +259,7 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
 
     own = read_settings(asked.where, AggregatorSettings)
     yield _machine(asked, own.home)
-    yield _files(*_keys(own.keystore, own.password_file), *_canaries(own.home))
+    yield _files(*_keys(own.keystore, own.password_file), *_decoys(own.home))
     yield from _chain(own.chain_url, own.deployment)
     yield _money(asked, own.chain_url, own.keystore)
     yield from _artifacts(own.artifacts)
@@ -269,11 +269,11 @@ def _aggregator(asked: Asked) -> Iterator[Check]:
         yield Check("superlink", ask, ":".join(map(str, asked.public)))
 
 
-def _canaries(home: Path) -> list[Callable[[], facts.File]]:
+def _decoys(home: Path) -> list[Callable[[], facts.File]]:
     """The file of its rounds' secrets with the most open mode."""
-    kept = [path for path in (home / "canaries").rglob("*") if path.is_file()]
+    kept = [path for path in (home / "decoys").rglob("*") if path.is_file()]
     worst = max(kept, key=lambda path: path.stat().st_mode & 0o077, default=None)
-    return [] if worst is None else [partial(probes.file, worst, "the secret of a canary round")]
+    return [] if worst is None else [partial(probes.file, worst, "the secret of a decoy round")]
 
 
 def _sponsor(asked: Asked) -> Iterator[Check]:

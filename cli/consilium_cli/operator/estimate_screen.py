@@ -30,8 +30,8 @@ def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimat
         typer.echo(f"time: about {_duration(found.expected)}, at most {_duration(found.longest)}")
         typer.echo(
             "  about: joining takes its whole window, training, uploading and judging half of theirs, what the chain"
-            f" does alone two blocks of {chain.block_seconds:g} s a step; at most: each phase its window, with blame in"
-            " every round"
+            f" does alone two blocks of {chain.block_seconds:g} s a step; at most: each phase its window, with a"
+            " dispute in every round"
         )
     for concern in found.concerns:
         typer.secho(f"warning ({concern.rule}): {concern.reason}", fg=typer.colors.YELLOW)

@@ -198,8 +198,8 @@ def resume(home: HomeOption = VOTER_HOME) -> None:
     typer.echo("resumed")
 
 
-@app.command("open-evaluation")
-def open_evaluation(
+@app.command("disclose-evaluation")
+def disclose_evaluation(
     task: TaskArgument,
     round_: Annotated[int, typer.Argument(metavar="ROUND", min=1, help="of a ballot that this node revealed")],
     *,
@@ -210,15 +210,15 @@ def open_evaluation(
     from consilium_chain.keystore import write_private_file
     from consilium_client.home import VoterHome
     from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
-    from consilium_client.voter.disclosure import opened
+    from consilium_client.voter.disclosure import disclose
 
     visited = VoterHome.open(home)
     ledger = visited.settings.connect()
     folder, place = visited.folder, ledger.folder_name(task)
     path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
-    opening = opened(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
-    write_private_file(out, opening.model_dump_json(indent=1))
+    disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
+    write_private_file(out, disclosure.model_dump_json(indent=1))
     typer.echo(
-        f"{len(opening.batches)} batches of round {round_} in {out}: show them to no one but the auditor with"
+        f"{len(disclosure.batches)} batches of round {round_} in {out}: show them to no one but the auditor with"
         " these rows"
     )

@@ -46,7 +46,7 @@ class Outer(ABC):
         """A sum's candidate, which a voter scores: the base moved by its mean, whatever the outer step. float32 (p,).
 
         Not the base that would come next: its move is of earlier rounds, too. So a sum would be praised or blamed for
-        them, and a canary, which goes back by earlier means, would hardly be told from its sum (docs/models.md).
+        them, and a decoy, which goes back by earlier means, would hardly be told from its sum (docs/models.md).
         """
         return Mean().after(State(state.model), update).model
 

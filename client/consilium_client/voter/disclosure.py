@@ -41,7 +41,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class OpenedBatch(_Part):
+class DisclosedBatch(_Part):
     """fingerprints: of all models, one after the other; path: from the leaf up."""
 
     index: Count
@@ -50,7 +50,7 @@ class OpenedBatch(_Part):
     path: Annotated[tuple[Word, ...], Field(strict=False)]
 
 
-class Opening(_Part):
+class Disclosure(_Part):
     """held_out_secret: with it and the rows, the voter's commitment to its rows follows."""
 
     format: Literal["consilium-evaluation-1"]
@@ -62,27 +62,27 @@ class Opening(_Part):
     held_out_secret: Word
     root: Word
     blinding: Word
-    batches: Annotated[tuple[OpenedBatch, ...], Field(strict=False)]
+    batches: Annotated[tuple[DisclosedBatch, ...], Field(strict=False)]
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises OpeningMalformed."""
+        """Raises DisclosureMalformed."""
         try:
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise ClientError(
-                "OpeningMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
+                "DisclosureMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
             ) from error
         if len(raw) > MOST_BYTES:
-            raise ClientError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
+            raise ClientError("DisclosureMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
             first = error.errors(include_input=False, include_context=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             # Unchained: the error could quote what the file holds.
-            raise ClientError("OpeningMalformed", path=path, why=f"{where}: {first['msg']}") from None
+            raise ClientError("DisclosureMalformed", path=path, why=f"{where}: {first['msg']}") from None
 
 
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
@@ -91,14 +91,14 @@ def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
     return draw_seed(ledger.record.ending_hash(task, round_), ledger.connection.chain_id, contract, task, round_, own)
 
 
-def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Opening:
+def disclose(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Disclosure:
     """The disclosure of this account's ballot. Raises NothingEvaluated, RecordIncomplete before the round has ended."""
     evaluated, voter = ballot.evaluated, ledger.address
     if not evaluated.fingerprints:
         raise NodeError("NothingEvaluated", round=ballot.round)
     leaves = batch_leaves(FINGERPRINT_TAG, evaluated.secret, evaluated.fingerprints)
     chosen = drawn(seed_of(ledger, task, ballot.round, voter), len(leaves))
-    return Opening(
+    return Disclosure(
         format="consilium-evaluation-1",
         chain_id=ledger.connection.chain_id,
         contract=ledger.deployment.tasks,
@@ -109,7 +109,7 @@ def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) ->
         root=evaluated.root,
         blinding=evaluated.blinding,
         batches=tuple(
-            OpenedBatch(
+            DisclosedBatch(
                 index=index,
                 salt=leaf_salt(evaluated.secret, index),
                 fingerprints=evaluated.fingerprints[index],

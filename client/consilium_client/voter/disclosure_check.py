@@ -1,4 +1,4 @@
-"""Checks an opened evaluation against the chain, the public record and the voter's own rows, for their auditor.
+"""Checks a disclosed evaluation against the chain, the public record and the voter's own rows, for their auditor.
 
 Each check is a finding; one that fails does not keep the others from being made, unless they rest on it.
 """
@@ -12,11 +12,11 @@ from enum import StrEnum
 import numpy as np
 from consilium_chain.ledger.ledger import Ledger
 from consilium_zk.errors import ZkError
-from consilium_zk.evaluation import ballot_salt, drawn, held_out_root, root_of_opening
+from consilium_zk.evaluation import ballot_salt, drawn, held_out_root, root_of_disclosure
 from numpy.typing import NDArray
 
 from consilium_client.errors import FingerprintError
-from consilium_client.voter.disclosure import OpenedBatch, Opening, seed_of
+from consilium_client.voter.disclosure import DisclosedBatch, Disclosure, seed_of
 from consilium_client.voter.evaluating import Judge, in_batches
 from consilium_client.voter.fingerprints import TOLERANCE, worst_deviation
 
@@ -39,27 +39,27 @@ class Finding:
     detail: str
 
 
-def audit(ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool = False) -> Iterator[Finding]:
+def audit(ledger: Ledger, judge: Judge, disclosure: Disclosure, drawn_only: bool = False) -> Iterator[Finding]:
     """Findings, in the order in which they rest on one another. `drawn_only`: evaluates nothing but the drawn batches.
 
-    The judge is of the opening's task and of the rows that the auditor holds. Raises RecordIncomplete where the round
-    has not ended or its record gives no models, ArtifactMissing, ArtifactCorrupt.
+    The judge is of the disclosure's task and of the rows that the auditor holds. Raises RecordIncomplete where the
+    round has not ended or its record gives no models, ArtifactMissing, ArtifactCorrupt.
     """
-    yield _ballot(ledger, opening)
-    rows = _rows(ledger, judge, opening)
+    yield _ballot(ledger, disclosure)
+    rows = _rows(ledger, judge, disclosure)
     yield rows
     if not rows.holds:
         rest = (Name.DRAW, Name.PATHS, Name.FINGERPRINTS, Name.SCORES)
         yield from (Finding(name, None, "it needs the rows that the voter committed to") for name in rest)
         return
-    draw = _draw(ledger, judge, opening)
+    draw = _draw(ledger, judge, disclosure)
     yield draw
-    yield _paths(judge, opening)
-    yield from _evaluation(ledger, judge, opening, drawn_only, opening.batches if draw.holds else ())
+    yield _paths(judge, disclosure)
+    yield from _evaluation(ledger, judge, disclosure, drawn_only, disclosure.batches if draw.holds else ())
 
 
-def _ballot(ledger: Ledger, opening: Opening) -> Finding:
-    task, round_, voter = opening.task, opening.round, opening.voter
+def _ballot(ledger: Ledger, disclosure: Disclosure) -> Finding:
+    task, round_, voter = disclosure.task, disclosure.round, disclosure.voter
     committed, scores = (
         ledger.record.committed_ballot(task, round_, voter),
         ledger.record.revealed_scores(task, round_, voter),
@@ -67,54 +67,54 @@ def _ballot(ledger: Ledger, opening: Opening) -> Finding:
     if committed is None or scores is None:
         missing = "committed to no ballot" if committed is None else "has not revealed its ballot"
         return Finding(Name.BALLOT, False, f"{voter} {missing} in round {round_}")
-    salt = ballot_salt(opening.root, opening.blinding)
+    salt = ballot_salt(disclosure.root, disclosure.blinding)
     if ledger.tasks.score_commitment(task, round_, scores, salt, voter) != committed:
         return Finding(Name.BALLOT, False, "root and blinding do not give the salt that the ballot was committed with")
-    return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before anybody revealed")
+    return Finding(Name.BALLOT, True, f"root 0x{disclosure.root.hex()}, fixed before anybody revealed")
 
 
-def _rows(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
-    committed = ledger.record.held_out_root(opening.task, opening.voter)
+def _rows(ledger: Ledger, judge: Judge, disclosure: Disclosure) -> Finding:
+    committed = ledger.record.held_out_root(disclosure.task, disclosure.voter)
     count = len(judge.rows)
     if committed is None:
-        return Finding(Name.ROWS, False, f"{opening.voter} committed to no rows before it joined the task")
-    if held_out_root(opening.held_out_secret, judge.rows) != committed:
+        return Finding(Name.ROWS, False, f"{disclosure.voter} committed to no rows before it joined the task")
+    if held_out_root(disclosure.held_out_secret, judge.rows) != committed:
         return Finding(Name.ROWS, False, f"these {count} rows do not give the root on chain, 0x{committed.hex()}")
     return Finding(Name.ROWS, True, f"{count} rows, {judge.batches} batches, root 0x{committed.hex()}")
 
 
-def _draw(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
-    wanted = drawn(seed_of(ledger, opening.task, opening.round, opening.voter), judge.batches)
-    shown = tuple(batch.index for batch in opening.batches)
+def _draw(ledger: Ledger, judge: Judge, disclosure: Disclosure) -> Finding:
+    wanted = drawn(seed_of(ledger, disclosure.task, disclosure.round, disclosure.voter), judge.batches)
+    shown = tuple(batch.index for batch in disclosure.batches)
     if shown != wanted:
         return Finding(Name.DRAW, False, f"drawn are {_listed(wanted)}; shown are {_listed(shown)}")
     return Finding(Name.DRAW, True, f"{len(wanted)} of {judge.batches}: {_listed(wanted)}")
 
 
-def _paths(judge: Judge, opening: Opening) -> Finding:
+def _paths(judge: Judge, disclosure: Disclosure) -> Finding:
     strays = []
-    for batch in opening.batches:
+    for batch in disclosure.batches:
         try:
-            root = root_of_opening(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
+            root = root_of_disclosure(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
         except ZkError:  # no leaf of this tree, or no path to it
             root = b""
-        if root != opening.root:
+        if root != disclosure.root:
             strays.append(batch.index)
     if strays:
         return Finding(Name.PATHS, False, f"not beneath it: {_listed(strays)}")
-    return Finding(Name.PATHS, True, f"{len(opening.batches)} of {len(opening.batches)}")
+    return Finding(Name.PATHS, True, f"{len(disclosure.batches)} of {len(disclosure.batches)}")
 
 
 def _evaluation(
-    ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
+    ledger: Ledger, judge: Judge, disclosure: Disclosure, drawn_only: bool, batches: Sequence[DisclosedBatch]
 ) -> Iterator[Finding]:
     """Runs each model once, for both findings. `batches`: ascending; none if they are not those drawn."""
-    state = ledger.tasks.round_state(opening.task, opening.round)
+    state = ledger.tasks.round_state(disclosure.task, disclosure.round)
     chosen = [batch.index for batch in batches]
     worths: dict[int, float] = {}
     made: list[list[NDArray[np.float64]]] = [[] for _ in batches]
     if batches or not drawn_only:
-        for index, parameters in judge.models(opening.round, state):
+        for index, parameters in judge.models(disclosure.round, state):
             evaluation = judge.evaluate(parameters, chosen if drawn_only else None)
             parts = in_batches(evaluation.activations)
             for own, part in zip(made, parts if drawn_only else [parts[batch] for batch in chosen], strict=True):
@@ -125,14 +125,14 @@ def _evaluation(
     if drawn_only:
         yield Finding(Name.SCORES, None, "left out: only the drawn batches were evaluated")
         return
-    shown = ledger.record.revealed_scores(opening.task, opening.round, opening.voter)
+    shown = ledger.record.revealed_scores(disclosure.task, disclosure.round, disclosure.voter)
     if shown is None:
         yield Finding(Name.SCORES, None, "none were revealed")
         return
-    yield _scores(shown, judge.scores(opening.round, state, worths), judge.rounding)
+    yield _scores(shown, judge.scores(disclosure.round, state, worths), judge.rounding)
 
 
-def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
+def _fingerprints(batches: Sequence[DisclosedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
     """made: by batch, the activations of each model."""
     if not batches:
         return Finding(Name.FINGERPRINTS, None, "it needs the batches that chance drew")

@@ -44,14 +44,14 @@ PATIENCE = 50  # looks, a fifth of a second apart
 
 
 class SignFlipper(HospitalNode):
-    """Sends the update turned round and stretched."""
+    """Sends the update sign-flipped and stretched."""
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         return SIGN_FLIP_FACTOR * super().local_update(round_, base)
 
 
 class LabelFlipper(HospitalNode):
-    """Trains on its rows with every label turned."""
+    """Trains on its rows with every label flipped."""
 
     def read_data(self) -> Examples:
         examples = super().read_data()

@@ -70,7 +70,8 @@ def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
         return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
 
 
-# --- Wisconsin breast cancer: one site, so hospitals are made by dealing -------------------------------------------
+# --- Wisconsin breast cancer: one site, so hospitals are made by splitting it
+# -------------------------------------------
 
 WDBC_HELD_OUT = 0.3
 WDBC_SMALLEST_SHARE = 0.25  # the last hospital's share, relative to the first one's
@@ -310,7 +311,7 @@ def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> De
     )
 
 
-# --- dealing -------------------------------------------------------------------------------------------------------
+# --- splitting -------------------------------------------------------------------------------------------------------
 
 
 def _labels(frame: Frame, label: str) -> NDArray[np.int64]:

@@ -150,7 +150,7 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     parties = [party("operator", Role.OPERATOR), party("aggregator", Role.AGGREGATOR)]
     if options.cheat in (Cheat.CHANGE_BLOB, Cheat.DROP_HOSPITAL, Cheat.IGNORE_COMMITMENTS):
         parties[-1].attack = options.cheat
-    # Attackers are the last ones: the dealing gives the first hospitals the most rows.
+    # Attackers are the last ones: the split gives the first hospitals the most rows.
     names = data.hospital_names
     for index, name in enumerate(names):
         behind = len(names) - 1 - index

@@ -12,7 +12,7 @@ from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.options import least_cohort
 
-# Measured over dealing and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
+# Measured over split and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
 # holds them. value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The
 # worst honest cohort's median, SGD noise once the model has converged, stayed above accept_floor; a lone hospital that
 # flips its labels, or sends its update times -10, stayed below harmful_below in every round. An update times -1 or -3

@@ -10,10 +10,10 @@ from consilium_lab.economics.world import Reals
 def honest_from_rate(
     cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, told: float, failed: float
 ) -> float:
-    """The share of rounds with canaries from which on evaluating pays more than not evaluating.
+    """The share of rounds with decoys from which on evaluating pays more than not evaluating.
 
     Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`; in a round with
-    canaries who does not pass loses that pay and `slash`. `told` is the chance that a lazy voter passes such a round,
+    decoys who does not pass loses that pay and `slash`. `told` is the chance that a lazy voter passes such a round,
     `failed` the chance that an honest one does not. Where the two meet is the answer; infinity if nowhere, since a lazy
     voter fails no more often than an honest one.
     """

@@ -25,8 +25,8 @@ class Settled:
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
     void: Flags  # (R,)
-    counted: Flags  # (R, K) whose two medians tell the sum from its canary
-    failed: Flags  # (R, V) rated a canary that counts no worse than its sum
+    counted: Flags  # (R, K) whose two medians tell the sum from its decoy
+    failed: Flags  # (R, V) rated a decoy that counts no worse than its sum
     near: Flags  # (R, V) revealed, and within reach of every median
     earned: Flags  # (R, V) near, in a round that tests voters if it is to, and not failed
     hospital_rewards: Integers  # (R, H)
@@ -42,10 +42,10 @@ def settle_rounds(
     rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers,
     budget: Integers | None = None, blamed: Flags | None = None,
 ) -> Settled:  # fmt: skip
-    """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
+    """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with decoys.
     `budget` (R,) is what each round may pay, the rules' if not given. `blamed` (R,) are void by the aggregator's fault.
 
-    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened.
+    All hospitals commit, survive and weigh 1; all cohorts are viable; what was sign-flipped is disclosed.
 
     Raises LabError (MoneyLost) if the money does not add up.
     """
@@ -57,9 +57,9 @@ def settle_rounds(
     medians = np.where(judged, lower_medians(ballots.sums, revealed), 0)
     accepted = (medians >= rules.accept_floor) & judged
     harmful = (medians < rules.harmful_below) & judged
-    apart = medians - lower_medians(ballots.canaries, revealed) >= rules.canary_margin
+    apart = medians - lower_medians(ballots.decoys, revealed) >= rules.decoy_margin
     counted = accepted & apart & tested[:, None]
-    failed = (counted[..., None] & (ballots.sums <= ballots.canaries)).any(axis=1) & revealed
+    failed = (counted[..., None] & (ballots.sums <= ballots.decoys)).any(axis=1) & revealed
     near = _near(rules, ballots.sums, medians) & revealed & judged
     earned = near & ~failed & (counted.any(axis=1) | ~tested)[:, None]
 
@@ -88,7 +88,7 @@ def settle_rounds(
         hospital_slashes=np.take_along_axis(harmful, cohort_of, axis=1)
         * portion(rules.hospital_bond, rules.harmful_slash_bps),
         voter_rewards=voter_rewards,
-        voter_slashes=(seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash,
+        voter_slashes=(seated & ~revealed) * rules.silence_slash + failed * rules.decoy_slash,
         aggregator_rewards=aggregator_rewards,
         aggregator_slashes=blamed * portion(rules.aggregator_bond, rules.not_published_slash_bps),
         left=budget - paid,

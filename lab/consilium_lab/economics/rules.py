@@ -46,9 +46,9 @@ class Rules:
     tolerance_bps: int = 5_000
     harmful_slash_bps: int = 2_000
     not_revealed_slash_bps: int = 1_000
-    failed_canary_slash_bps: int = 5_000
-    canary_margin: int = 50_000
-    canary_rate: float = 1.0  # share of the rounds in which every sum has a canary; a task has them in all or in none
+    failed_decoy_slash_bps: int = 5_000
+    decoy_margin: int = 50_000
+    decoy_rate: float = 1.0  # share of the rounds in which every sum has a decoy; a task has them in all or in none
     late: bool = False  # only rounds like a task's last one: a long task that has converged
     evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
     training_cost: int = 10 * MICRO  # to a hospital, per round
@@ -63,7 +63,7 @@ class Rules:
             ("cohort_size", self.hospitals % self.cohort_size == 0, f"does not divide {self.hospitals} hospitals"),
             ("seats", 1 <= self.seats <= self.voters, f"must be 1 to {self.voters}, the number of voters"),
             ("min_reveals", 1 <= self.min_reveals <= self.seats, f"must be 1 to {self.seats}, the number of seats"),
-            ("canary_rate", 0 <= self.canary_rate <= 1, "must be a share, 0 to 1"),
+            ("decoy_rate", 0 <= self.decoy_rate <= 1, "must be a share, 0 to 1"),
         ):
             if not is_right:
                 raise LabError("RulesInvalid", field=field, value=getattr(self, field), why=why)
@@ -73,9 +73,9 @@ class Rules:
         return self.hospitals // self.cohort_size
 
     @property
-    def canary_slash(self) -> int:
+    def decoy_slash(self) -> int:
         """The slash of a voter that failed in a round."""
-        return portion(self.voter_bond, self.failed_canary_slash_bps)
+        return portion(self.voter_bond, self.failed_decoy_slash_bps)
 
     @property
     def silence_slash(self) -> int:
@@ -87,7 +87,7 @@ class Rules:
         """The amount that the seats of a round share."""
         return portion(self.budget, self.voter_share_bps)
 
-    def terms(self, canaries: bool) -> Terms:
+    def terms(self, decoys: bool) -> Terms:
         """Terms of one round, for the plain reference."""
         return Terms(
             pool=self.budget,
@@ -97,24 +97,24 @@ class Rules:
             voter_bond=self.voter_bond,
             aggregator_bond=self.aggregator_bond,
             digests=False,
-            canaries=canaries,
+            decoys=decoys,
             min_reveals=self.min_reveals,
             accept_floor=self.accept_floor,
             harmful_below=self.harmful_below,
             tolerance_abs=self.tolerance_abs,
             tolerance_bps=self.tolerance_bps,
-            canary_margin=self.canary_margin,
+            decoy_margin=self.decoy_margin,
             hospital_share_bps=self.hospital_share_bps,
             voter_share_bps=self.voter_share_bps,
             aggregator_share_bps=self.aggregator_share_bps,
             harmful_slash_bps=self.harmful_slash_bps,
             withheld_slash_bps=0,
             not_revealed_slash_bps=self.not_revealed_slash_bps,
-            failed_canary_slash_bps=self.failed_canary_slash_bps,
+            failed_decoy_slash_bps=self.failed_decoy_slash_bps,
             not_published_slash_bps=self.not_published_slash_bps,
         )
 
 
 DEMO = Rules()
-PLAIN = replace(DEMO, canary_rate=0.0)
+PLAIN = replace(DEMO, decoy_rate=0.0)
 RECOMMENDED = replace(DEMO, seats=15, min_reveals=8, tolerance_abs=20_000, not_revealed_slash_bps=5_000)

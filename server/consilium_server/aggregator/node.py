@@ -45,7 +45,7 @@ from consilium_server.aggregator.round_work import Rounds
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import CanariesLost, ServerError, SuperLinkFailed
+from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
 from consilium_server.flower.internals import DATABASE, SuperLink
 
 LOCK = "lock"  # file name: two aggregators with one key would publish one round twice, differently
@@ -58,14 +58,14 @@ MOST_PROVERS = 8
 PURPOSE: dict[Phase, tuple[Step, ...]] = {
     Phase.UPLOADING: (Step.FIX_SURVIVORS, Step.PUBLISH),
     Phase.PUBLISHING: (Step.PUBLISH,),
-    Phase.BLAMING: (Step.NAME,),
-    Phase.REVEALING: (Step.OPEN,),
-    Phase.OPENING: (Step.OPEN,),
+    Phase.DISPUTING: (Step.NAME,),
+    Phase.REVEALING: (Step.DISCLOSE,),
+    Phase.DISCLOSING: (Step.DISCLOSE,),
 }
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # a refusal of these is not tried again
 OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # by anybody, who may do a part of it: the rest is still to be done
 MOVED = {"WrongPhase", "WrongRound"}  # the chain is elsewhere than it was when the step was chosen
-UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
+UNOPENABLE = {"BlobMismatch", "DecoysMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
 
 
 def home_lock(home: Path) -> AbstractContextManager[None]:
@@ -232,7 +232,7 @@ class Aggregator:
             answer_margin=margin(self.params.publish_window),
             masked=self.params.masked,
             publish_window=self.params.publish_window,
-            has_canaries=self.params.has_canaries(state.round),
+            has_decoys=self.params.has_decoys(state.round),
             min_reveals=self.params.min_reveals,
         )
 
@@ -280,10 +280,10 @@ class Aggregator:
         except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
             emit("nobody-named", round=state.round, error=str(error))
             self.rounds.of(state.round).refused = step
-        except CanariesLost as error:  # until the deadline somebody may bring them back
+        except DecoysLost as error:  # until the deadline somebody may bring them back
             work = self.rounds.of(state.round)
             if not work.are_secrets_lost:
-                emit("canaries-lost", round=state.round, error=str(error))
+                emit("decoys-lost", round=state.round, error=str(error))
             work.are_secrets_lost = True
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
         except RandomnessUnavailable as error:  # anybody who gets hold of the round first may prove it
@@ -309,7 +309,7 @@ class Aggregator:
                 found.publish(self.forces(state.round))
             case Step.NAME if round_state:
                 name_cheaters(self.task, state.round, round_state)
-            case Step.OPEN if round_state:
+            case Step.DISCLOSE if round_state:
                 disclose(self.task, state.round, round_state, self.forces(state.round))
 
 

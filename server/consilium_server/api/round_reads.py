@@ -136,7 +136,7 @@ def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
         commitments=[
             task_schemas.CommitmentView(
                 hospital=str(one.account), position=positions.get((str(one.account), Role.HOSPITAL)),
-                points=points_of(one.values), dealing=_hash_or_none(one.values["dealing"]),
+                points=points_of(one.values), share_bundle=_hash_or_none(one.values["shareBundle"]),
                 transaction=schemas.hexed(one.transaction), block=one.block,
             )
             for one in events.named("UpdateCommitted")
@@ -172,7 +172,7 @@ def _cohorts(events: RoundEvents, cohorts: Sequence[int], summary: dict[str, Any
                 median=medians[number] if number < len(medians) else None,
                 accepted=number in summary["accepted"] if is_over else None,
                 fate=_fate(events, number, blobs),
-                is_turned=turned_of(events, number),
+                is_flipped=flipped_of(events, number),
                 blobs=blobs,
             )
         )
@@ -192,10 +192,14 @@ def survivors_of(events: RoundEvents) -> int:
     return int(fixed["survivors"]) if fixed else 0
 
 
-def turned_of(events: RoundEvents, cohort: int) -> bool | None:
+def flipped_of(events: RoundEvents, cohort: int) -> bool | None:
     """True if a cohort's sum was sign-flipped; None until that is disclosed."""
     return next(
-        (bool(one.values["isTurned"]) for one in events.named("CohortOpened") if int(one.values["cohort"]) == cohort),
+        (
+            bool(one.values["isFlipped"])
+            for one in events.named("CohortDisclosed")
+            if int(one.values["cohort"]) == cohort
+        ),
         None,
     )
 
@@ -243,24 +247,24 @@ def _committee(
             )
         )  # fmt: skip
     is_over = summary["outcome"] != name(Outcome.PENDING)
-    turned = [turned_of(events, cohort) or False for cohort in range(cohorts)]
+    flipped = [flipped_of(events, cohort) or False for cohort in range(cohorts)]
     return task_schemas.Committee(
         seed=drawn["seed"] if drawn else None,
         seat_weight=str(int(drawn["seatWeight"])) if drawn else None,
         ballots=ballots,
-        spread=spread(list(revealed.values()), turned) if is_over else [],
+        spread=spread(list(revealed.values()), flipped) if is_over else [],
     )
 
 
-def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[task_schemas.Spread]:
+def spread(ballots: Iterable[Sequence[int]], flipped: Sequence[bool]) -> list[task_schemas.Spread]:
     """Spread of the scores of each cohort's true sum. `ballots`: as revealed, in millionths.
 
     It leaves out ballots that say "does not match", and scores that call a sum no valid model.
     """
     counted = [ballot for ballot in ballots if ballot and ballot[0] != DOES_NOT_MATCH]
     found = []
-    for cohort, is_turned in enumerate(turned):
-        place = cohort + (len(turned) if is_turned else 0)
+    for cohort, is_flipped in enumerate(flipped):
+        place = cohort + (len(flipped) if is_flipped else 0)
         scores = sorted(b[place] for b in counted if place < len(b) and b[place] != INVALID_SCORE)
         if not scores:
             continue
@@ -283,14 +287,14 @@ def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
     if not events.named("UpdateCommitted"):
         raise Problem("not-found", f"nobody has committed to round {round_} of task {task} yet: wait")
     committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
-    canaries, params, survivors = events.last("CanariesSet"), row[0].params, survivors_of(events)
+    decoys, params, survivors = events.last("DecoysSet"), row[0].params, survivors_of(events)
     deployment = at.deployment
     return task_schemas.Proof(
         chain_id=deployment.chain_id, contract=deployment.tasks, task=task, round=round_,
         spec_hash=schemas.hexed(row[0].spec_hash), digests=params["digests"],
-        canaries=params["canaries"] and round_ != STATISTICS_ROUND,
-        seed_commitment=canaries["seedCommitment"] if canaries else None,
-        retreat=canaries["retreat"] if canaries else None,
+        decoys=params["decoys"] and round_ != STATISTICS_ROUND,
+        seed_commitment=decoys["seedCommitment"] if decoys else None,
+        negated_delta=decoys["negatedDelta"] if decoys else None,
         hospitals=[
             task_schemas.ProofMember(
                 position=one.position, hospital=one.account,
@@ -301,7 +305,7 @@ def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
         cohorts=[
             task_schemas.ProofCohort(
                 cohort=number, members=list(members(cohort)), survivors=list(members(cohort & survivors)),
-                is_turned=turned_of(events, number), blobs=blobs_of(events, number),
+                is_flipped=flipped_of(events, number), blobs=blobs_of(events, number),
             )
             for number, cohort in enumerate(cohorts)
         ],

@@ -1,4 +1,4 @@
-"""Rounds of federated averaging, played in this process with the nodes' own code, as material for studying canaries.
+"""Rounds of federated averaging, played in this process with the nodes' own code, as material for studying decoys.
 
 Everything that is public in a round is kept: the base, each cohort's lanes and weight, the committee's scores.
 """
@@ -24,7 +24,7 @@ from consilium_client.models.training import train
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
 from consilium_lab.demo.references import row_weight
 from consilium_lab.demo.task_file import TaskSettings, task_spec
-from consilium_zk.canaries import progress_after
+from consilium_zk.decoys import progress_after
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.random import Generator
 from numpy.typing import NDArray
@@ -126,7 +126,9 @@ class Committee:
 
 
 def play(scenario: Scenario, seed: int) -> tuple[Committee, list[Round]]:
-    """All rounds of one task. Cohorts are dealt anew every round; what the committee's medians accept is averaged."""
+    """All rounds of one task. Cohorts are assigned anew every round; what the committee's medians accept is
+    averaged.
+    """
     data = scenario.deal(seed)
     spec = scenario.spec(data)
     tables, model = examples_of(data.hospitals, data.schema), model_of(spec)
@@ -145,8 +147,8 @@ def play(scenario: Scenario, seed: int) -> tuple[Committee, list[Round]]:
                 _train(scenario, turn, rows, table, generator) for rows, table in zip(features, tables, strict=True)
             ]
 
-        dealt = np.array_split(generator.permutation(len(tables)), scenario.cohorts)
-        turn.cohorts, turn.again = _sums(dealt, lanes(), weights), _sums(dealt, lanes(), weights)
+        assigned = np.array_split(generator.permutation(len(tables)), scenario.cohorts)
+        turn.cohorts, turn.again = _sums(assigned, lanes(), weights), _sums(assigned, lanes(), weights)
         turn.scores = np.array([committee.score(turn, cohort) for cohort in turn.cohorts]).T
         turn.accepted = [int(i) for i in np.flatnonzero(lower_median(turn.scores) >= spec.judging.accept_floor)]
         turns.append(turn)
@@ -167,9 +169,9 @@ def _train(scenario: Scenario, turn: Round, rows: Inputs, table: Examples, gener
     return turn.quantiser.quantise(clip_norm(update, turn.spec.update.clip_norm), generator.random(len(turn.base)))
 
 
-def _sums(dealt: list[NDArray[np.intp]], lanes: list[Lanes], weights: list[int]) -> list[Sum]:
+def _sums(assigned: list[NDArray[np.intp]], lanes: list[Lanes], weights: list[int]) -> list[Sum]:
     found = []
-    for members in dealt:
+    for members in assigned:
         mine = [weights[i] for i in members]
         total: Lanes = np.sum([lanes[i] * np.uint64(weights[i]) for i in members], axis=0, dtype=np.uint64)
         found.append(Sum(total, sum(mine), math.gcd(*mine)))
