@@ -174,7 +174,7 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
         ({"viable": 0}, "no cohort has a sum"),
         ({"viable": 0b10000}, "viable names [4]"),
-        ({"flipped": 0b1000}, "sign-flipped names [3]"),
+        ({"flipped": 0b1000}, "flipped names [3]"),
         ({"survivors": 0b11111}, "survivors names [4]"),
         ({"survivors": 0b101111}, "survivors names [5]"),
         ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts names [9]"),

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 OPERATOR = "0x" + "12" * 20
-FLIPPED, LINK, CLEARED = "\u202edlrow\u202c", "[link=https://evil.example]here[/link]", "\x1b[2J"
+TURNED, LINK, CLEARED = "\u202edlrow\u202c", "[link=https://evil.example]here[/link]", "\x1b[2J"
 LINKED = "[link=https://evil.example]age[/link]U+001B[2J"
 # As a TOML file may have them, and a schema's names may be.
 HOSTILE = """name = "who falls ill [bold]soon[/bold]"
@@ -78,7 +78,7 @@ def test_verdict_prints_a_strangers_columns_visibly(screen: Console) -> None:
 
 
 def test_what_a_node_tells_is_shown_visibly() -> None:
-    found = sentence("not-joined", {"why": FLIPPED + LINK + CLEARED}, {"not-joined": lambda f: str(f["why"])})
+    found = sentence("not-joined", {"why": TURNED + LINK + CLEARED}, {"not-joined": lambda f: str(f["why"])})
     assert Text.from_markup(found).plain == f"U+202EdlrowU+202C{LINK}U+001B[2J"
     assert Text.from_markup(found).spans == []
 

@@ -117,15 +117,15 @@ def test_grey_becomes_three_equal_channels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(one(tmp_path, saved(SHADES), COLOUR), np.stack([SHADES] * 3))
 
 
-FLIPPED: dict[int, Callable[[NDArray[Any]], NDArray[Any]]] = {
+TURNED: dict[int, Callable[[NDArray[Any]], NDArray[Any]]] = {
     1: lambda a: a, 2: np.fliplr, 3: lambda a: np.rot90(a, 2), 4: np.flipud, 5: np.transpose,
     6: lambda a: np.rot90(a, -1), 7: lambda a: np.rot90(a.T, 2), 8: np.rot90,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("orientation", FLIPPED)
+@pytest.mark.parametrize("orientation", TURNED)
 def test_stored_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
-    upright = FLIPPED[orientation](SHADES)
+    upright = TURNED[orientation](SHADES)
     schema = ImageSchema(kind="images", classes=["normal", "ill"], height=upright.shape[0], width=upright.shape[1])
     exif = Image.Exif()
     exif[0x0112] = orientation

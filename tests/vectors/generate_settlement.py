@@ -143,7 +143,8 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     viable = subset(source, able, source.choice((0.9, 0.9, 0.3)))
     dropped = subset(source, able & ~viable, 0.5)
     named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
-    apart = random.Random(str(terms))  # so that the other questions stay as they are
+    # So that the other questions stay as they are. The seed spells some fields otherwise, for the same reason.
+    apart = random.Random(str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_"))
     if named:  # and of who dealt and kept its upload
         named |= subset(apart, committed & ~survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     if not named:  # then a round without a sum is over before it is judged
