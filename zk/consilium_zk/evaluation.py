@@ -98,6 +98,6 @@ def draw_seed(block_hash: bytes, chain_id: int, contract: bytes, task: int, roun
 
 
 def drawn(seed: bytes, batches: int) -> tuple[int, ...]:
-    """The batches to open, ascending: those whose hashes under the seed are least. Every choice is as likely."""
+    """The batches to disclose, ascending: those whose hashes under the seed are least. Every choice is as likely."""
     ranked = sorted(range(batches), key=lambda index: keccak(bytes32("seed", seed) + uint256("index", index)))
     return tuple(sorted(ranked[:DISCLOSED_BATCHES]))
