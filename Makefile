@@ -15,7 +15,7 @@ ARGS ?=
 # Where torch comes from, by default from where all else does: for Linux PyPI has it with CUDA alone, 2.7 GB.
 TORCH_INDEX ?=
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
-WORKERS ?= 4
+WORKERS ?= 3
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
@@ -149,15 +149,14 @@ contracts-test: contracts
 dashboard-test: dashboard
 	cd $(DASHBOARD) && npm run --silent types && npm run --silent lint && npm run --silent format:check && npm run --silent test
 
-# A file's tests go to one process: what they share is made once, and the longest files come
-# first (tests/conftest.py). Twice as many processes as cores: each waits half of its time, for blocks and for the processes that it starts.
+# A file's tests go to one process: what they share is made once, and the longest files come first (tests/conftest.py).
+# More processes than cores: each waits half of its time, for blocks and for the processes that it starts.
 python-test: dev contracts services
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not deep" \
 		$(addprefix --ignore=,$(WHOLE_NETWORKS))
 
-# The same, with half as many: each network has some fifteen processes.
 demo-test: dev contracts services dashboard
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not deep" $(WHOLE_NETWORKS)
+	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test -- --no-match-contract GasTest

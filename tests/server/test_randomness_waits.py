@@ -1,4 +1,4 @@
-"""An aggregator continues while relays do not have a drand round yet."""
+"""An aggregator outlives relays that have not got a round yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILURE = RelayFailed("RelayUnreachable", url="https://drand.example/1000", why=
 
 
 class Recorded:
-    """A substitute for the ledger and its connection: no relay has the round, and the chain continues."""
+    """Stands for the ledger and its connection: no relay has the round, and the chain goes on."""
 
     def __init__(self) -> None:
         self.connection = self.blocks = self.phases = self

@@ -8,7 +8,7 @@ export const delegate = {
   earned: (days: number) => `It would have earned in the last ${days} ${days === 1 ? 'day' : 'days'}`,
   atRisk: 'It would lose, if all locked bonds were slashed',
   promises:
-    'This estimate is from the past. Future rewards may be lower. A slash takes the same share of every delegator’s stake.',
+    'The estimate is from the past. Rewards depend on future rounds. A slash reaches every delegator by its part.',
   approve: 'Approval',
   bySignature: 'By a signature: one transaction',
   byTransaction: 'By an approval: two transactions',
@@ -17,14 +17,13 @@ export const delegate = {
 
 export const portfolio = {
   title: 'Portfolio',
-  lead: 'Your account’s stake, rewards and slashes, read from the contract itself.',
-  fromEvents:
-    'The API does not answer, so this is read from the chain alone. The history and its export come back with the API.',
+  lead: 'Your account’s stake, rewards and slashes, read from the contract itself. The command line can do the same as the buttons here.',
+  fromEvents: 'The API does not answer, so this is read from the chain alone. History and export return with the API.',
   staked: 'Staked',
   claimable: 'Vested rewards',
   unbonding: 'Unbonding',
   unbondingMeans:
-    'Unbonding stake earns nothing. Slashes can still reach it until you withdraw it or delegate it again. You can do both once it has matured.',
+    'Unbonding stake earns nothing. Slashes reach it until it has matured. Then you can withdraw it or delegate it again.',
   holdings: 'Delegations',
   none: 'You have no delegations. Choose a node.',
   claim: 'Claim',
@@ -33,7 +32,7 @@ export const portfolio = {
   withdraw: 'Withdraw',
   redelegate: 'Redelegate',
   redelegateMeans: (amount: string) =>
-    `${amount} tokens have matured. You can delegate them to another node without withdrawing them first.`,
+    `${amount} tokens have matured. They can back another node without being withdrawn first.`,
   overWorth: 'This is more than you delegated there.',
   howMuch: (all: string) => `Amount, of ${all}`,
 }

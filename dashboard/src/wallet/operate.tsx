@@ -130,8 +130,8 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
         name={say.amount}
         text={text}
         fault={fault}
-        change={(entry) => {
-          setText(entry)
+        change={(given) => {
+          setText(given)
           reset()
         }}
       />
@@ -156,7 +156,7 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
 
 function Stop({ task, busy, send }: Acting) {
   const { tasks } = useCalls()
-  const [isAsking, setAsking] = useState(false)
+  const [asked, setAsked] = useState(false)
   const isOver = task.phase === 'ended'
   // A task cannot end after the statistics round alone: one training round follows it.
   const last = Math.min(Math.max(task.round, 1), task.rounds)
@@ -169,18 +169,18 @@ function Stop({ task, busy, send }: Acting) {
         <>
           <p className="soft small">{means}</p>
           <div>
-            <button type="button" disabled={busy} onClick={() => setAsking(true)}>
+            <button type="button" disabled={busy} onClick={() => setAsked(true)}>
               {words.stopOpen}
             </button>
           </div>
         </>
       )}
-      {isAsking && (
+      {asked && (
         <Dialog
           title={words.stop}
-          close={() => setAsking(false)}
+          close={() => setAsked(false)}
           go={() => {
-            setAsking(false)
+            setAsked(false)
             void send(tasks('stop', BigInt(task.task)))
           }}
         >

@@ -38,18 +38,18 @@ function total(amounts: readonly bigint[]): bigint {
   return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
 
-type Action = { unbond: Holding } | { redelegate: Unbonding }
+type Asked = { unbond: Holding } | { redelegate: Unbonding }
 
 function Positions({ of }: { of: Holdings }) {
   const { sending, send, reset } = useSending()
-  const [action, setAction] = useState<Action | null>(null)
+  const [asked, setAsked] = useState<Asked | null>(null)
   const { staking } = useCalls()
   const busy = isBusy(sending)
-  const ask = (next: Action) => {
+  const ask = (action: Asked) => {
     reset()
-    setAction(next)
+    setAsked(action)
   }
-  const close = () => setAction(null)
+  const close = () => setAsked(null)
   const go = (call: Call) => {
     close()
     void send(call)
@@ -66,18 +66,18 @@ function Positions({ of }: { of: Holdings }) {
       <SendingNotice of={sending} />
       <Delegations of={of.holdings} busy={busy} go={go} unbond={(one) => ask({ unbond: one })} />
       <Unbondings of={of.unbondings} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
-      {action && 'unbond' in action && (
+      {asked && 'unbond' in asked && (
         <Unbond
-          of={action.unbond}
+          of={asked.unbond}
           cancel={close}
-          go={(shares) => go(staking('startUnbonding', action.unbond.node, numberOf(action.unbond.role), shares))}
+          go={(shares) => go(staking('startUnbonding', asked.unbond.node, numberOf(asked.unbond.role), shares))}
         />
       )}
-      {action && 'redelegate' in action && (
+      {asked && 'redelegate' in asked && (
         <Redelegate
-          of={action.redelegate}
+          of={asked.redelegate}
           cancel={close}
-          go={(node, role) => go(staking('redelegate', action.redelegate.request, node, role))}
+          go={(node, role) => go(staking('redelegate', asked.redelegate.request, node, role))}
         />
       )}
     </>

@@ -111,8 +111,8 @@ function OneField(props: {
     >
       <Field
         {...field}
-        change={(entry) => {
-          field.change(entry)
+        change={(given) => {
+          field.change(given)
           reset()
         }}
       />

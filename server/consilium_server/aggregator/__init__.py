@@ -1,1 +1,1 @@
-"""The aggregator collects uploads, publishes sums, accuses cheaters and discloses decoys."""
+"""The aggregator: it collects uploads, publishes sums, and opens disputes and decoys."""

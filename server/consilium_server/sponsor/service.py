@@ -1,7 +1,7 @@
-"""Pays the gas of batches that a task's hospitals sign: an HTTPS service with its own account, which has only ether.
+"""Pays for what a task's hospitals sign: an HTTPS service with an account of its own, of ether and without stake.
 
-Its cost is bounded. An account outside the task must join it with the same batch, which locks a bond until the task's
-end and takes one of its places. So a sponsor pays at most its budget for each hospital that the task admits.
+Its cost is bounded: an account that is not in the task must join it with the same batch, which locks a bond until the
+task ends and takes one of its places. So a sponsor pays at most its budget for as many hospitals as the task takes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
-from consilium_chain.errors import Refused
+from consilium_chain.errors import ChainError, Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.calls import NamedCall
@@ -21,7 +21,6 @@ from consilium_chain.rpc.local_node import require_free_port
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
 from consilium_chain.sponsoring.carrier import Carrier
-from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -34,10 +33,10 @@ from consilium_server.certificates import ensure_certificates
 from consilium_server.config import SponsorSettings
 from consilium_server.errors import RequestRefused
 
-LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal data, and the rest of the JSON
+LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal, and what is around it
 MOST_AT_ONCE = 64  # connections
 JOIN = ("tasks", "joinAsHospital")
-# By contract and function: the arguments that must equal a value of this sponsor's terms or of the batch.
+# By contract and function, the arguments that must be the sponsor's own of that name.
 PAID: dict[tuple[str, str], dict[str, str]] = {
     ("token", "approve"): {"spender": "staking"},
     ("staking", "register"): {"role": "role"},
@@ -69,23 +68,23 @@ class Terms:
         for call in calls:
             wanted = None if call is None else PAID.get((call.contract, call.name))
             if call is None or wanted is None:
-                shown = "an unknown function" if call is None else f"{call.contract}.{call.name}"
-                raise _unpaid(f"this sponsor does not pay for {shown}")
+                shown = "something unknown" if call is None else f"{call.contract}.{call.name}"
+                raise _unpaid(f"it calls {shown}, which this sponsor does not pay for")
             for argument, name in wanted.items():
                 if call.arguments[argument] != own[name]:
-                    raise _unpaid(f"{argument} of {call.name} must be {own[name]}, not {call.arguments[argument]}")
+                    raise _unpaid(f"{call.name} is not of its own {name}, task {self.task}")
         if not is_hospital and JOIN not in [(call.contract, call.name) for call in calls if call]:
-            raise _unpaid(f"{account} is not a hospital of task {self.task}, and this batch does not join it")
+            raise _unpaid(f"{account} is no hospital of task {self.task}, nor would it join with this")
 
     def check_gas(self, spent: int, gas: int) -> None:
         """Raises RequestRefused (NotSponsored)."""
         if spent + gas > self.budget:
             left = max(self.budget - spent, 0)
-            raise _unpaid(f"this batch needs {gas:,} gas; {left:,} of {self.budget:,} for each hospital are left")
+            raise _unpaid(f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}")
 
 
 class Sponsor:
-    """Checks the terms of each batch, simulates it, sends it, and answers once it is on chain."""
+    """Tries each batch, checks its terms, sends it, and answers once it is on chain."""
 
     def __init__(self, ledger: Ledger, terms: Terms) -> None:
         self._ledger, self._terms = ledger, terms
@@ -99,9 +98,7 @@ class Sponsor:
             connection = self._ledger.connection
             carrier = Carrier(connection)
             if not carrier.would_point_to(batch, self._ledger.deployment.sponsored_account):
-                raise _unpaid(
-                    f"{batch.account} does not point to this deployment's SponsoredAccount, also not after this batch"
-                )
+                raise _unpaid(f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it")
             is_hospital = batch.account in [h.node for h in self._ledger.tasks.hospitals(self._terms.task)]
             self._terms.check_calls(batch.account, self._ledger.contracts.named(batch.calls), is_hospital)
             self._terms.check_gas(self._spent[batch.account], carrier.gas_of(batch))
@@ -111,10 +108,10 @@ class Sponsor:
 
     @contextmanager
     def _alone(self, account: str) -> Iterator[None]:
-        """Serialises an account's batches: the sponsor would pay in vain for the second of two with one nonce."""
+        """Serialises an account's batches: of two with one nonce the second would be paid for in vain."""
         with self._lock:
             if account in self._busy:
-                raise _unpaid(f"another batch of {account} is in progress: try again")
+                raise _unpaid(f"another batch of {account} is under way; try again")
             self._busy.add(account)
         try:
             yield
@@ -124,21 +121,19 @@ class Sponsor:
 
 
 def service(sponsor: Sponsor) -> Starlette:
-    """POST a SignedBatch, and get 200 Carried, 409 RefusedBatch, or text: 400, 403, 413, 503."""
+    """POST a SignedBatch, and get 200 Carried, 409 RefusedBatch, or words: 400, 403, 413, 503."""
 
     async def batches(request: Request) -> Response:
         body = b""
         async for chunk in request.stream():
             body += chunk
             if len(body) > LARGEST_BODY:
-                return PlainTextResponse(f"a batch may have at most {LARGEST_BODY} bytes: send fewer calls", 413)
+                return PlainTextResponse(f"a batch has at most {LARGEST_BODY} bytes", 413)
         try:
             batch = SignedBatch.model_validate_json(body)
         except ValidationError as error:
             fault = error.errors()[0]
-            return PlainTextResponse(
-                f"this is not a valid batch: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", 400
-            )
+            return PlainTextResponse(f"no batch: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", 400)
         return await run_in_threadpool(_answer, sponsor, batch)
 
     return Starlette(routes=[Route(BATCHES_PATH, batches, methods=["POST"])])
@@ -152,11 +147,9 @@ def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     except Refused as error:
         emit("not-carried-out", account=batch.account, error=error.name)
         return _json(RefusedBatch(data=error.data), 409)
-    except CoreError as error:
+    except ChainError as error:
         emit("not-carried-out", account=batch.account, error=type(error).__name__)
-        return PlainTextResponse(
-            f"this sponsor cannot send the batch now ({type(error).__name__}): try again later", 503
-        )
+        return PlainTextResponse(f"this sponsor cannot send anything now ({type(error).__name__})", 503)
     emit("carried-out", account=batch.account, calls=len(batch.calls), gas=receipt.gas_used)
     return _json(Carried(transaction=bytes.fromhex(receipt.transaction[2:])), 200)
 
@@ -166,9 +159,9 @@ def _json(answer: BaseModel, status: int) -> Response:
 
 
 def run(settings: SponsorSettings) -> None:
-    """Serves until a signal to stop, also after the task's end, because hospitals claim vested rewards later.
+    """Serves until it is told to stop, also after the task's end: what hospitals earned vests and is claimed later.
 
-    Raises LocalNodeError if the port is in use, Refused if the task does not exist.
+    Raises LocalNodeError where something listens on the port, Refused where there is no such task.
     """
     ledger = settings.connect()
     ledger.tasks.params(settings.task)

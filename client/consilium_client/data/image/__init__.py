@@ -1,3 +1,3 @@
-"""Images: reader and profile."""
+"""The image kind of data: reader and profile."""
 
 MOST_PIXELS = 1 << 26  # of one image, before it is brought to size

@@ -1,1 +1,1 @@
-"""Texts: reader and profile."""
+"""The text kind of data: reader and profile."""

@@ -1,1 +1,0 @@
-"""A content-addressed store in folders and behind URLs. It knows no chain."""
