@@ -27,7 +27,7 @@ help:
 	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
 	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
 	@echo "make dashboard          install what it needs, and build it: the API then serves it"
-	@echo "make test               install what tests need, then lint, type check and all tests"
+	@echo "make test               install what tests need, then lint, type check and all tests (WORKERS=N: Python test processes)"
 	@echo "make check              in seconds: lint, formats and types of Python, after a change"
 	@echo "make format             put sources into their one format"
 	@echo "make test-deep          slower depth: long fuzzing, coverage, every attack end to end"

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 settings.register_profile("untimed", deadline=None)  # no test hangs on how fast an example is
 settings.load_profile("untimed")
 
-# Files that last the longest, first: one that started last would keep the other processes waiting.
+# The files that last the longest start first. Started last, one would run alone while the other processes are idle.
 LONGEST = (
     "test_blame_rounds.py", "test_voter_runs.py", "test_hospital_testimony.py", "test_canary_rounds.py",
     "test_verify.py", "test_jobs_worker.py", "test_indexing.py", "test_voter_commands.py", "test_deploy_command.py",

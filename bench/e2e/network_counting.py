@@ -1,4 +1,4 @@
-"""What bench/e2e/network.py counts: time by phase, memory by kind of process, and gas by party, from every receipt."""
+"""The counts of bench/e2e/network.py: time by phase, memory by kind of process, and gas by party from each receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bench/e2e/network.py plays with: accounts, homes, tokens and tasks on a chain of its own."""
+"""The setting of bench/e2e/network.py: accounts, homes, tokens and tasks on a chain of its own."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ MIB = 2**20
 
 
 def test_memory_reaches_a_plateau_and_stop_removes_the_states_on_disk() -> None:
-    """Without a bound, 4,000 blocks take 1,200 MiB: a quarter of an hour of a network that idles."""
+    """Without a bound, 4,000 blocks take 1,100 MiB. A network mines as many in a quarter of an hour, also when idle."""
     with LocalChain() as chain:
         process, folder = psutil.Process(chain.node.process.pid), chain.node.states
         chain.mine(4_000)

@@ -16,7 +16,7 @@ ROUNDS = 1
 
 
 def test_the_page_has_the_tables_of_the_results() -> None:
-    """Whoever changes settings, prices or results writes the page anew: `python -m bench.chain.testnet --page`."""
+    """After a change of settings, prices or results, `python -m bench.chain.testnet --page` writes the page anew."""
     page = bench.PAGE.read_text()
     for name, lines in bench.tables(bench.read()).items():
         assert "\n".join([bench.MARK.format(name), *lines, bench.END]) in page, name

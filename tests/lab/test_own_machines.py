@@ -143,7 +143,7 @@ def test_a_private_round_is_of_the_same_training_and_is_counted_whole(home: Path
     """Masked, summed and read from the public record: the mean of what all hospitals learnt, but for the rounding."""
     data = bench_round.deal(HOSPITALS, ROWS, 0)
     spec = bench_round.training_spec(data, 100_000, rounds=1)
-    whole = spec.training.model_copy(update={"batch_size": ROWS})  # in one batch, a hospital's secret order is nothing
+    whole = spec.training.model_copy(update={"batch_size": ROWS})  # one batch: the rows' secret order changes nothing
     spec = spec.model_copy(update={"training": whole})
     (told,), found = bench_round.run_private(home / "private", data, spec)
     task_file = (home / "private" / "task.toml").read_bytes()

@@ -1,4 +1,4 @@
-"""What bench/chain/testnet.toml says of the network, typed."""
+"""The network's settings in bench/chain/testnet.toml, typed."""
 
 from __future__ import annotations
 
