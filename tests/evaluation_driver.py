@@ -19,7 +19,6 @@ from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
 from consilium_client.config import VoterSettings
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.table.reader import read_table
 from consilium_client.home import VoterHome
 from consilium_client.models import Evaluation, Vector
 from consilium_client.voter.evaluating import Judge, Judged
@@ -31,6 +30,7 @@ from consilium_zk.evaluation import BATCH_ROWS
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
+from examples_read import read_table
 from hospital_driver import node_files
 from voter_driver import POLICY
 

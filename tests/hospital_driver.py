@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
@@ -22,6 +22,7 @@ from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_client.voter.node import VoterNode
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from eth_account.signers.local import LocalAccount

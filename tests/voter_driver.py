@@ -19,7 +19,7 @@ import httpx
 import numpy as np
 from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
 from consilium_chain.rpc.local_node import child_environment
@@ -27,13 +27,14 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, parse_task_spec
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.table.reader import read_table
 from consilium_client.home import VoterHome
 from consilium_client.voter.registration import register
 from consilium_core.kinds import of_kind
+from consilium_core.private_files import write_private_file
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
+from examples_read import read_table
 from task_files import DATA
 
 ROWS = "age,sick\n20,0\n30,0\n40,1\n50,0\n60,1\n70,1\n80,1\n90,1\n"

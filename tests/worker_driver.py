@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 
 import tomli_w
 from chain_driver import LocalChain
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.local_node import child_environment
+from consilium_core.private_files import write_private_file
 
 Found = TypeVar("Found")
 PATIENCE = 150.0  # seconds for a process to start and do something, on a busy machine

@@ -234,19 +234,6 @@ def whole_table(found: list[Measured]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def short_table(found: list[Measured]) -> str:
-    """For docs/hospital.md: the higher AUC of both models, for a sum of three, and if the two others conspire."""
-    lines = ["| training | rows of yours | a sum of three | the two others conspire |", "|---|---|---|---|"]
-    for training in TRAININGS:
-        for rows in ROWS:
-            worst = [
-                max((m for m in found if (m.training, m.rows, m.hospitals) == (training, rows, n)), key=lambda m: m.auc)
-                for n in (3, 1)
-            ]
-            lines.append(f"| {training} | {rows} | {' | '.join(map(_cell, worst))} |")
-    return "\n".join(lines) + "\n"
-
-
 def _in_sum(hospitals: int) -> str:
     return "one hospital" if hospitals == 1 else f"sum of {hospitals}"
 
@@ -255,7 +242,7 @@ def _cell(one: Measured) -> str:
     return f"{one.auc:.2f} ({one.found:.0%})"
 
 
-DOCS: Mapping[str, Callable[[list[Measured]], str]] = {"docs/privacy.md": whole_table, "docs/hospital.md": short_table}
+DOCS: Mapping[str, Callable[[list[Measured]], str]] = {"docs/privacy.md": whole_table}
 
 
 def with_table(text: str, table: str) -> str:

@@ -201,8 +201,9 @@ def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
     row = known[str(cell)]
     if row["broken"]:
         return "**broken**" if not row["with"] else "**broken**, with others"
+    ending = "" if row["outcome"] == "settled" else f", {row['outcome']}"
     absent = f", without {len(row['absent'])}" if row["absent"] else ""
-    return f"{row['outcome']}{absent}, {row['seconds']:.0f} s"
+    return f"{row['seconds']:.0f}{ending}{absent}"
 
 
 def page_lines(found: Found) -> list[str]:

@@ -132,7 +132,7 @@ def answer(message: Message, context: Context) -> Message:
 
 def ask(message: Message, context: Context) -> Any:
     """Any actor may be asked: nodes go on from what is in their homes."""
-    from consilium_client.polling import ROUND_ERRORS
+    from consilium_client.membership import ROUND_ERRORS
     from consilium_client.relay.wire import RoundReply, RoundRequest
 
     plan_file = Path(os.environ[PLAN])

@@ -16,7 +16,7 @@ import numpy as np
 import tomli_w
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import deploy
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
@@ -25,6 +25,7 @@ from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, write_rows
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates

@@ -1,12 +1,12 @@
-"""The chain room. Importing any of it bounds recursion again, which py_ecc, a part of eth-account, takes off.
+"""The chain room. Its import restores Python's recursion limit, which py_ecc (a part of eth-account) raises to 100,000.
 
-At py_ecc's 100,000 calls a C stack is long overflown: whoever could get nested JSON into a process, by a request, a
-file of the artifact store or a Flower message, could end it. At Python's own 1,000 there is a RecursionError.
+At 100,000 calls the C stack overflows: nested JSON in a request, an artifact or a Flower message could end the process.
+At Python's own 1,000 it raises RecursionError.
 """
 
 import sys
 
-import py_ecc as _py_ecc  # noqa: F401  (first, so that nobody imports it after this)
+import py_ecc as _py_ecc  # noqa: F401  (first, so that no later import raises the limit)
 
 DEPTH = 1_000
 sys.setrecursionlimit(min(sys.getrecursionlimit(), DEPTH))

@@ -2,29 +2,23 @@
 
 ChainError
 ├── ChainUnreachable        no node answers at the URL
-├── NotPossible             this installation, chain or file is not fit for what was asked
+├── NotPossible             this installation, chain or file does not allow the operation
 ├── Refused                 the contract refused a call: carries the Solidity error's name and values
-├── TransactionRejected     the chain node took no transaction: most often for want of ether
+├── TransactionRejected     the chain node rejected a transaction: most often the account lacks ether
 │   ├── EtherMissing            the account has less ether than the transaction may cost
-│   └── SponsorFailed           the sponsor of this account did not carry its transaction out
+│   └── SponsorFailed           the sponsor did not send this account's transaction
 ├── DeploymentInvalid       the address book is missing, malformed or of another chain
-├── DeployFailed            contracts were not, or not all, deployed
+├── DeployFailed            a deployment stopped before its end
 ├── RelayFailed             one drand relay gave no proof of a round
-├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each one's failure
-├── LocalNodeError          the local node did not start, or has ended, or its port is taken
+├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each relay's failure
+├── LocalNodeError          the local node did not start or has ended, or its port is in use
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
-├── StoreMissing            a part of the artifact store does not answer, which says nothing about any artifact
-├── StoreUnwritable         nothing can be written to a part of the artifact store
-├── MirrorUnsupported       the package that reaches such a store is not installed
-├── ArtifactMissing         no artifact of that hash in any part of the store
-├── ArtifactCorrupt         an artifact's bytes do not have its hash
-├── RecordIncomplete        the public record does not give a model, statistics or canaries yet, or gives none
+├── StatementMalformed      bytes from a hospital are not a signed statement
+├── RecordIncomplete        the public record does not give a model, statistics or canaries (yet)
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
-├── SpecMismatch            a task file is not the one that the chain names
-├── TransportKeyMalformed   a node key is not one of P-256
-├── SettlementInvalid       a round's record is not one that a chain could hold
-├── ConfigInvalid           a node's configuration file is missing, malformed or incomplete
-└── KeystoreError           a key file is missing, readable by others, or does not open with the password
+├── SpecMismatch            the hash of a task file is not the hash on the chain
+├── TransportKeyMalformed   a node key is not a P-256 key
+└── SettlementInvalid       no round on a chain can have this record
 """
 
 from __future__ import annotations
@@ -33,11 +27,12 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from consilium_core.errors import CoreError
 from consilium_core.faults import FaultError
 from consilium_core.units import ether
 
 
-class ChainError(Exception):
+class ChainError(CoreError):
     """Root of this room's errors."""
 
 
@@ -45,8 +40,7 @@ DISK_FAULTS = {errno.ENOSPC: "DiskFull", errno.EDQUOT: "DiskFull", errno.EROFS: 
 
 
 def name_of(error: Exception) -> str:
-    """The name of an error in logs and on screens: a contract's refusal by its Solidity name, a disk that takes nothing
-    by that, an error with faults by its fault, and all others by their class."""
+    """The name of an error in logs and on screens: a Solidity error's, a disk fault's, a fault's, else the class's."""
     if isinstance(error, OSError) and error.errno in DISK_FAULTS:
         return DISK_FAULTS[error.errno]
     return error.name if isinstance(error, (Refused, FaultError)) else type(error).__name__
@@ -56,23 +50,23 @@ class ChainUnreachable(ChainError):
     def __init__(self, url: str, cause: str) -> None:
         self.url = url
         super().__init__(
-            f"no chain node answers at {url} ({cause}); start one (`consilium chain local`) or pass another URL"
+            f"no chain node answers at {url} ({cause}); start one (`consilium chain local`), or pass another URL"
         )
 
 
 class NotPossible(FaultError, ChainError):
-    """This installation, chain or file is not fit for what was asked, and nothing else can be tried instead."""
+    """This installation, chain or file does not allow the operation. A second try does not help."""
 
     MESSAGES: ClassVar = {
-        "ContractsNotBuilt": "contract artifacts are missing at {path}; run `make contracts`",
+        "ContractsNotBuilt": "the compiled contract {path} is missing; run `make contracts`",
         "CellProverEnded": (
-            "process {pid}, which proves blobs' cells, ended: start this node anew; see that memory is left"
+            "process {pid} ended before it proved the cells of a blob; restart this node, and check its free memory"
         ),
         "BlobsUnavailable": (
-            "chain {chain_id} takes no blob transactions (EIP-4844), and this task publishes its sums as blobs: write"
-            ' publication = "digests" under [update] in its file'
+            "this task publishes its sums as blobs, and chain {chain_id} takes no blob transactions (EIP-4844); write"
+            ' publication = "digests" under [update] in the task file'
         ),
-        "ArtifactTooLong": "file {digest} has {size:,} bytes, and artifacts at most {limit:,}: make it shorter",
+        "ArtifactTooLong": "file {digest} has {size:,} bytes, more than the {limit:,} of an artifact; make it shorter",
     }
 
 
@@ -89,19 +83,19 @@ class TransactionRejected(ChainError):
     def __init__(self, call: str, account: str, url: str, why: str) -> None:
         self.call, self.account = call, account
         super().__init__(
-            f"the chain node at {url} rejected {call} of {account}: {why}; see that this account has ether for gas"
+            f"the chain node at {url} rejected {call} of {account}: {why}; check that this account has ether for gas"
         )
 
 
 class EtherMissing(TransactionRejected):
-    """`balance` and `needed`: in wei, the latter the most that the transaction may cost."""
+    """`balance` and `needed` in wei. `needed`: the most that the transaction may cost."""
 
     def __init__(self, call: str, account: str, url: str, balance: int, needed: int) -> None:
         self.call, self.account, self.balance, self.needed = call, account, balance, needed
         ChainError.__init__(
             self,
-            f"the chain node at {url} rejected {call} of {account}, which has {ether(balance)} ether and may have to"
-            f" pay {ether(needed)}: send it {ether(self.missing)}",
+            f"the chain node at {url} rejected {call} of {account}: the account has {ether(balance)} ether, and the"
+            f" call may cost {ether(needed)}; send it {ether(self.missing)} ether",
         )
 
     @property
@@ -115,8 +109,8 @@ class SponsorFailed(TransactionRejected):
         self.call, self.account, self.url, self.why = "execute", account, url, why
         ChainError.__init__(
             self,
-            f"the sponsor at {url} carried out nothing for {account} ({why}); try again, name another sponsor, or send"
-            " this account some ether, with which it needs none",
+            f"the sponsor at {url} did not send the transaction of {account} ({why}); try again, name another sponsor,"
+            " or send this account some ether, so that it needs no sponsor",
         )
 
 
@@ -125,64 +119,64 @@ class DeploymentInvalid(ChainError):
 
 
 class DeployFailed(FaultError, ChainError):
-    """A deployment ended with a fault. Another run of it goes on from there."""
+    """A deployment stopped. The next run of the same command continues it."""
 
     MESSAGES: ClassVar = {
-        "NetworkUnknown": "no network {network!r}; known are {known}; add it to a file, and pass --networks",
+        "NetworkUnknown": "network {network!r} is unknown; choose {known}, or add it to a file and pass --networks",
         "ChainMismatch": (
-            "{network} is chain {expected}, but {url} is a node of chain {found}: correct the URL or the chain_id"
+            "{network} is chain {expected}, but {url} is a node of chain {found}; correct the URL or the chain_id"
         ),
         "PrecompileMissing": (
-            "chain {chain_id}, by its node at {url}, lacks the precompile {precompile} ({rule}) at 0x{address:x}, and"
-            " the contracts call it: deploy to a chain with Ethereum's upgrade Osaka; start anvil without --hardfork"
+            "chain {chain_id} (node {url}) lacks the precompile {precompile} ({rule}) at 0x{address:x}, which the"
+            " contracts call; deploy to a chain with Ethereum's Osaka upgrade, or start anvil without --hardfork"
         ),
-        "BookTaken": "the address book {path} is there already: {why}; pass another --address-book or move it",
+        "BookTaken": "the address book {path} exists already: {why}; pass another --address-book, or move it away",
         "JournalInvalid": "the deployment journal {path} {why}",
         "JournalStale": "{why}",
         "DeploymentRunning": (
-            "another deployment writes into {folder}: wait for its end, or pass another --address-book"
+            "another deployment writes to {folder}; wait until it ends, or pass another --address-book"
         ),
         "ContractTooLarge": (
-            "{contract} has {size:,} bytes of {part}, and chains take {limit:,} ({rule}): split it, or optimise for"
-            " size"
+            "{contract} has {size:,} bytes of {part}, more than the {limit:,} that chains take ({rule}); split"
+            " it, or optimise for size"
         ),
         "DeployerUnfunded": (
-            "{account} must hold {needed} ether to deploy and lacks {missing}: send it that, or try again when fees"
-            " are lower"
+            "{account} needs {needed} ether to deploy and lacks {missing}; send it {missing} ether, or try"
+            " again when fees are lower"
         ),
-        "NotConfirmed": "nothing was sent: answer y, or pass --yes if nobody can answer",
+        "NotConfirmed": "the deployment was not confirmed and nothing was sent; answer y, or pass --yes",
         "DeploymentPending": (
-            "{call} is not on the chain yet (transaction {transaction}): run the same command again, which waits for it"
+            "{call} is not on the chain yet (transaction {transaction}); run the same command again to wait for it"
         ),
         "DeploymentReverted": (
-            "{call} failed on the chain (transaction {transaction}): look it up in an explorer, then run the same"
-            " command again, which sends it anew"
+            "{call} failed on the chain (transaction {transaction}); look it up in an explorer, then run the same"
+            " command again to send it anew"
         ),
         "CodeMismatch": (
             "{contract} at {address}: {why}; build the version that was deployed, or move the journal away to deploy"
-            " anew"
+            " everything anew"
         ),
-        "WiringWrong": "{field} is {found} instead of {expected}: do not use this deployment; deploy anew",
+        "WiringWrong": "{field} is {found} instead of {expected}; do not use this deployment, and deploy anew",
     }
 
 
 class RelayFailed(FaultError, ChainError):
-    """A drand relay gave no proof of the round in its URL; the others may."""
+    """A drand relay gave no proof of the round. Another relay may."""
 
     MESSAGES: ClassVar = {
         "RelayUnreachable": "{url}: {why}",
         "RelayAnswerMalformed": "{url}: {why}",
-        "RelayRoundWrong": "{url}: it answers with round {found}",
-        "RelaySignatureInvalid": "{url}: its signature is not the chain's on this round",
+        "RelayRoundWrong": "{url}: the answer is of round {found}",
+        "RelaySignatureInvalid": "{url}: the signature is not the drand chain's on this round",
     }
 
 
 class RandomnessUnavailable(ChainError):
     def __init__(self, round: int, failures: Sequence[RelayFailed]) -> None:
         self.round, self.failures = round, tuple(failures)
-        told = "; ".join(map(str, failures))
+        reasons = "; ".join(map(str, failures))
         super().__init__(
-            f"no relay proves drand round {round} ({told}); try again, or name other relays in `drand_relays`"
+            f"no relay proves drand round {round} ({reasons}); try again, or name other relays in `drand_relays`"
         )
 
 
@@ -192,49 +186,14 @@ class LocalNodeError(ChainError):
 
 class SignedUpdateMalformed(ChainError):
     def __init__(self, why: str) -> None:
-        super().__init__(f"no signed update: {why}")
+        super().__init__(f"the bytes are not a signed update: {why}")
 
 
 class StatementMalformed(ChainError):
-    """A masked upload without what its hospital must sign on it."""
+    """A masked upload lacks its hospital's signed statement."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"no signed statement on the upload: {why}")
-
-
-class StoreMissing(ChainError, FileNotFoundError):
-    def __init__(self, where: str) -> None:
-        super().__init__(f"there is no artifact store at {where}; mount it, or correct `artifacts` in the settings")
-
-
-class StoreUnwritable(ChainError, OSError):
-    def __init__(self, where: str, why: str) -> None:
-        self.where, self.why = where, why
-        super().__init__(
-            f"nothing can be written to the artifact store at {where} ({why}); free space, correct its permissions, or"
-            " name another place first"
-        )
-
-
-class MirrorUnsupported(ChainError):
-    def __init__(self, protocol: str, package: str) -> None:
-        self.protocol, self.package = protocol, package
-        super().__init__(
-            f"an artifact store at {protocol}:// needs a package that is not installed: `pip install {package}`, or"
-            " name a folder or an https:// mirror"
-        )
-
-
-class ArtifactMissing(ChainError):
-    def __init__(self, digest: str, where: str) -> None:
-        super().__init__(f"artifact {digest} is not in {where}; add another mirror, or ask its publisher")
-
-
-class ArtifactCorrupt(ChainError):
-    def __init__(self, digest: str, where: str) -> None:
-        super().__init__(
-            f"the bytes stored as {digest} in {where} hash to something else; delete the file and fetch it again"
-        )
+        super().__init__(f"the upload has no signed statement: {why}")
 
 
 class RecordIncomplete(ChainError):
@@ -252,16 +211,8 @@ class SpecMismatch(ChainError):
 class TransportKeyMalformed(ChainError):
     def __init__(self, found: str) -> None:
         self.found = found
-        super().__init__(f"not an ECDSA P-256 key: {found}; make one with `ssh-keygen -t ecdsa -b 256 -N ''`")
+        super().__init__(f"the node key is not an ECDSA P-256 key ({found}); run `ssh-keygen -t ecdsa -b 256 -N ''`")
 
 
 class SettlementInvalid(ChainError):
-    pass
-
-
-class ConfigInvalid(ChainError):
-    pass
-
-
-class KeystoreError(ChainError):
     pass

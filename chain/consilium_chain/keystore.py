@@ -1,16 +1,16 @@
 """Encrypted key files (Web3 Secret Storage v3), and a voter's BLS key derived from the wallet's.
 
-A password comes from a file that only its owner can read: never from a command line or the environment.
+A password comes from a file that only its owner can read, never from a command line or the environment.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import stat
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+from consilium_core.errors import KeystoreError
+from consilium_core.private_files import read_private_file, sync_folder, write_private_file
 from consilium_zk.tickets import SecretKey, generate_secret_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -20,14 +20,9 @@ from eth_utils.address import is_hex_address, to_checksum_address
 from eth_utils.exceptions import ValidationError as KeyInvalid
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, model_validator
 
-from consilium_chain.errors import KeystoreError
-
 STANDARD_SCRYPT_N = 2**18
 LIGHT_SCRYPT_N = 2**12  # for throwaway keys on a local chain; geth's --lightkdf
-# Of systemd's LoadCredential=: each folder in it is for its unit's user alone, and where a file's owner is root, what a
-# mode has in the group's place is the mask of that user's ACL (acl(5)).
-CREDENTIALS = Path("/run/credentials")
-# Twice what geth's standard takes, and ten times what eth_keyfile's PBKDF2 does: the file says what opening it costs.
+# Twice geth's standard scrypt, and ten times eth_keyfile's PBKDF2: the file itself sets the cost of opening it.
 MOST_SCRYPT_BYTES = 1 << 29
 MOST_SCRYPT_WORK = 1 << 23
 MOST_ITERATIONS = 10_000_000
@@ -45,7 +40,7 @@ class _Scrypt(BaseModel):
     @model_validator(mode="after")
     def _affordable(self) -> Self:
         if 128 * self.n * self.r > MOST_SCRYPT_BYTES or self.n * self.r * self.p > MOST_SCRYPT_WORK:
-            raise ValueError("it takes more memory or time than any wallet's")
+            raise ValueError("scrypt would take more memory or time than that of any wallet")
         return self
 
 
@@ -79,50 +74,9 @@ class _Addressed(BaseModel):
 
 
 def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: int = STANDARD_SCRYPT_N) -> None:
-    """Writes the account's key, encrypted, readable by its owner alone."""
+    """Writes the account's key, encrypted, into a private file."""
     encrypted = Account.encrypt(account.key, password, kdf="scrypt", iterations=scrypt_n)
     write_private_file(path, json.dumps(encrypted))
-
-
-def write_private_file(path: Path, content: str | bytes) -> None:
-    """Writes a file only its owner can read, from the first byte on: whole or not at all, and on disk on return."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """On return the names in the folder outlast a power cut, as a file's bytes do after fsync."""
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def exposing(path: Path) -> int:
-    """Bits of a file's mode that let others in."""
-    return stat.S_IRWXO if path.is_relative_to(CREDENTIALS) else stat.S_IRWXG | stat.S_IRWXO
-
-
-def read_private_file(path: Path) -> str:
-    """Reads a file that only its owner may read. Raises KeystoreError if it is missing or open to others."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError as error:
-        raise KeystoreError(f"{path} does not exist") from error
-    if mode & exposing(path):
-        raise KeystoreError(f"{path} can be read by others; run `chmod 600 {path}`")
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):  # the error would quote a byte of what is secret
-        raise KeystoreError(f"{path} is not a text file that this user can read") from None
 
 
 def open_keystore(path: Path, password_file: Path) -> LocalAccount:
@@ -133,21 +87,20 @@ def open_keystore(path: Path, password_file: Path) -> LocalAccount:
         file = _KeyFile.model_validate_json(text).model_dump()
         account: LocalAccount = Account.from_key(Account.decrypt(file, password))
     except (ValueError, KeyError, KeyInvalid):  # unchained: it may quote the file
-        raise KeystoreError(f"{path} does not open with the password in {password_file}") from None
+        raise KeystoreError(
+            f"{path} does not open with the password in {password_file}; check that both are of the same account"
+        ) from None
     return account
 
 
 def change_password(path: Path, password_file: Path, new_password_file: Path, scrypt_n: int = STANDARD_SCRYPT_N) -> str:
-    """Encrypts a key file anew, in its place once it opens with the other password; returns its account.
-
-    A process that runs has opened it already. Raises KeystoreError.
-    """
+    """Encrypts a key file anew, and replaces it once the new one opens; returns its account. Raises KeystoreError."""
     account = open_keystore(path, password_file)
     password = read_private_file(new_password_file).rstrip("\n")
     if not password:
-        raise KeystoreError(f"{new_password_file} holds no password: write one line into it")
+        raise KeystoreError(f"{new_password_file} has no password: write one line into it")
     if password == read_private_file(password_file).rstrip("\n"):
-        raise KeystoreError(f"{new_password_file} holds the password that {path} has already")
+        raise KeystoreError(f"{new_password_file} has the present password of {path}: write another one into it")
     made = path.with_name(path.name + ".new")
     write_keystore(made, account, password, scrypt_n)
     open_keystore(made, new_password_file)
@@ -157,17 +110,17 @@ def change_password(path: Path, password_file: Path, new_password_file: Path, sc
 
 
 def address_of(path: Path) -> str:
-    """The account of a key file, which needs no password. Raises KeystoreError."""
+    """The account of a key file, without its password. Raises KeystoreError."""
     try:
         address = _Addressed.model_validate_json(read_private_file(path)).address
     except ValidationError:
         address = ""
     if not is_hex_address(address):
-        raise KeystoreError(f"{path} is no key file: it names no account")
+        raise KeystoreError(f"{path} is not a key file: it has no address of an account")
     return to_checksum_address(address)
 
 
 def voter_key(account: LocalAccount) -> SecretKey:
-    """The BLS key of a voter: one secret to guard instead of two (HKDF, RFC 5869)."""
+    """The BLS key of a voter, derived from the account's key (HKDF, RFC 5869): one secret instead of two."""
     seed = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"CONSILIUM-V1-VOTER-KEY").derive(bytes(account.key))
     return generate_secret_key(seed)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+from consilium_core.artifacts.backends import Places
+from consilium_core.errors import ConfigInvalid
 from consilium_core.typed_toml import parse_toml
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
-from consilium_chain.artifacts.backends import Places
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import ConfigInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
@@ -21,7 +21,7 @@ TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
 
 
 class AccountSettings(BaseModel):
-    """Settings of an account that acts on chain."""
+    """Settings of an account on the chain."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,12 +66,12 @@ SettingsType = TypeVar("SettingsType", bound=BaseModel)
 
 
 def read_settings(path: Path, kind: type[SettingsType]) -> SettingsType:
-    """Raises ConfigInvalid with every fault and its line."""
+    """Raises ConfigInvalid with every fault."""
     what = f"the configuration {path}"
     try:
         raw = path.read_bytes()
     except FileNotFoundError as error:
-        raise ConfigInvalid(f"{what} does not exist") from error
+        raise ConfigInvalid(f"{what} does not exist; pass the right path") from error
     except OSError as error:
         raise ConfigInvalid(f"{what} cannot be read: {error.strerror}") from error
     return parse_toml(raw, kind, what, ConfigInvalid)

@@ -1,8 +1,8 @@
 """Hospitals' Flower node keys, ECDSA on P-256. A SuperLink knows a hospital by its key. The contract takes a key with a
 proof that the account holds it.
 
-On chain a key is its point's coordinates, 64 bytes, and a signature is r and s, 64 bytes: what P256VERIFY (EIP-7951)
-takes. Flower registers a key as PEM.
+On chain a key is its point's coordinates (64 bytes), and a signature is r and s (64 bytes), as P256VERIFY (EIP-7951)
+takes them. Flower registers a key as PEM.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from consilium_core.private_files import write_private_file
 from consilium_zk.encoding import address, uint256
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -18,7 +19,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from eth_utils.crypto import keccak
 
 from consilium_chain.errors import TransportKeyMalformed
-from consilium_chain.keystore import write_private_file
 
 BYTES_PER_KEY: Final = 64
 _DOMAIN: Final = keccak(b"CONSILIUM-V1-TRANSPORT-KEY")
@@ -27,14 +27,14 @@ _UNCOMPRESSED: Final = b"\x04"  # SEC 1, 2.3.3
 
 
 class TransportKey:
-    """A private key. Shows itself to nobody by accident."""
+    """A private key. Its `repr` hides it."""
 
     __slots__ = ("_key",)
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         """Raises TransportKeyMalformed for a key of another curve."""
         if not isinstance(key.curve, ec.SECP256R1):
-            raise TransportKeyMalformed(f"a key of {key.curve.name}")
+            raise TransportKeyMalformed(f"its curve is {key.curve.name}")
         self._key = key
 
     @classmethod
@@ -43,20 +43,20 @@ class TransportKey:
 
     @classmethod
     def read(cls, path: Path) -> TransportKey:
-        """From a file as Flower reads it (OpenSSH). Raises OSError, TransportKeyMalformed."""
+        """From a file in Flower's format (OpenSSH). Raises OSError, TransportKeyMalformed."""
         try:
             key = serialization.load_ssh_private_key(path.read_bytes(), None)
         except ValueError as error:
-            raise TransportKeyMalformed("not a private key in OpenSSH format") from error
+            raise TransportKeyMalformed("it is not a private key in OpenSSH format") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TransportKeyMalformed("a key that is not of an elliptic curve")
+            raise TransportKeyMalformed("it is not on an elliptic curve")
         return cls(key)
 
     def __repr__(self) -> str:
         return "TransportKey(hidden)"
 
     def write(self, path: Path) -> None:
-        """As Flower reads it, readable by its owner alone, and its public half beside it."""
+        """In Flower's format, readable by its owner alone, with its public half beside it."""
         encoding, private = serialization.Encoding, serialization.PrivateFormat.OpenSSH
         write_private_file(path, self._key.private_bytes(encoding.PEM, private, serialization.NoEncryption()))
         public = self._key.public_key().public_bytes(encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
@@ -75,7 +75,7 @@ class TransportKey:
 
 
 def transport_message(chain_id: int, contract: bytes, task: int, hospital: bytes, key: bytes) -> bytes:
-    """The message that a key signs for the account that joins by it: ITaskRegistry.transportMessage, 192 bytes.
+    """The message by which a key joins for an account: ITaskRegistry.transportMessage, 192 bytes.
 
     contract, hospital: 20 bytes; key: 64 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -84,11 +84,11 @@ def transport_message(chain_id: int, contract: bytes, task: int, hospital: bytes
 
 
 def pem_of(key: bytes) -> bytes:
-    """A public key as Flower registers it: PEM, SubjectPublicKeyInfo. Raises TransportKeyMalformed."""
+    """A public key in Flower's format: PEM, SubjectPublicKeyInfo. Raises TransportKeyMalformed."""
     if len(key) != BYTES_PER_KEY:
-        raise TransportKeyMalformed(f"{len(key)} bytes, not {BYTES_PER_KEY}")
+        raise TransportKeyMalformed(f"it has {len(key)} bytes instead of {BYTES_PER_KEY}")
     try:
         point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), _UNCOMPRESSED + key)
     except ValueError as error:
-        raise TransportKeyMalformed("a point off the curve") from error
+        raise TransportKeyMalformed("its point is not on the curve") from error
     return point.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)

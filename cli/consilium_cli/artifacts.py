@@ -18,8 +18,8 @@ from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_cli.options import AddressBookOption, RpcOption, TaskArgument
 
 if TYPE_CHECKING:
-    from consilium_chain.artifacts.backends import Place
     from consilium_chain.artifacts.store import ArtifactStore
+    from consilium_core.artifacts.backends import Place
 
 app = typer.Typer(help="Copies of tasks' published artifacts: make one, check one.", no_args_is_help=True)
 
@@ -59,9 +59,9 @@ def fetch_command(
     from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
     from consilium_chain.artifacts.store import ArtifactStore
     from consilium_chain.deploying.address_book import Deployment
-    from consilium_chain.errors import StoreUnwritable
     from consilium_chain.ledger.ledger import Ledger
     from consilium_chain.rpc.connection import Connection
+    from consilium_core.errors import StoreUnwritable
     from consilium_core.live import log_to_stderr
 
     log_to_stderr()
@@ -128,7 +128,7 @@ class _Reading:
                 self._try(partial(self.store.get_blobs, [digest]), self.faults)
 
     def _try(self, read: Callable[[], _Read], faults: list[str], count: int = 1) -> _Read | None:
-        from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
+        from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
         from consilium_core.faults import printed_name
 
         try:
@@ -145,8 +145,8 @@ class _Reading:
 
 
 def _places(given: Sequence[str], flag: str) -> tuple[Place, ...]:
-    from consilium_chain.artifacts.backends import parse_places
-    from consilium_chain.errors import ConfigInvalid
+    from consilium_core.artifacts.backends import parse_places
+    from consilium_core.errors import ConfigInvalid
 
     try:
         return parse_places(given)

@@ -82,9 +82,9 @@ def deploy_contracts(
 
 
 def _account(network: Network, keystore: Path | None, password_file: Path | None) -> LocalAccount:
-    from consilium_chain.errors import KeystoreError
     from consilium_chain.keystore import open_keystore
     from consilium_chain.rpc.local_node import FAUCET_KEY
+    from consilium_core.errors import KeystoreError
     from eth_account import Account
 
     if keystore is not None and password_file is not None:

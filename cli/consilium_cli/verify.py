@@ -204,8 +204,7 @@ def verify_evaluation_command(
     from consilium_client.data.kinds import read_examples
     from consilium_client.replay import PublicRecord
     from consilium_client.task import load_task
-    from consilium_client.voter.disclosure import Opening
-    from consilium_client.voter.disclosure_check import audit
+    from consilium_client.voter.disclosure import Opening, audit
     from consilium_client.voter.evaluating import Judge
     from consilium_verify.verification import reader
 

@@ -1,7 +1,7 @@
-"""Append-only files of JSON objects, one a line, that processes share and a crash does not damage.
+"""Append-only files of JSON objects, one a line. Processes can share them, and a crash does not damage them.
 
-Lines are never changed. What a crash left of a last line was never there, and goes with the next one. Processes that
-share a file take turns.
+Lines never change. The next line replaces an incomplete last line, which a crash left. Each process locks the file
+while it uses it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from consilium_chain.keystore import sync_folder
+from consilium_core.private_files import sync_folder
 from pydantic import BaseModel, ValidationError
 
 from consilium_client.errors import ClientError
@@ -25,7 +25,7 @@ Line = TypeVar("Line", bound=BaseModel)
 
 @dataclass
 class OpenLines(Generic[Line]):
-    """A file's whole lines, while no other process has it. `end`: where in it they end, in bytes."""
+    """A file's complete lines, while this process holds its lock. `end`: their size in bytes."""
 
     path: Path
     file: int
@@ -42,13 +42,13 @@ class OpenLines(Generic[Line]):
         self.end += len(raw)
 
     def sync(self) -> None:
-        """Also what another process wrote and did not live to see on disk. Raises OSError."""
+        """Brings all lines to disk, also those of another process that crashed before. Raises OSError."""
         os.fsync(self.file)
         sync_folder(self.path.parent)
 
 
 class AppendOnly(Generic[Line]):
-    """A file of lines of one `kind`, readable by its owner alone. `error` and `fault`: of a malformed line."""
+    """A file of lines of one `kind`, readable by its owner alone. A malformed line raises `error` with `fault`."""
 
     def __init__(self, path: Path, kind: type[Line], error: type[ClientError], fault: str) -> None:
         self.path, self._kind, self._error, self._fault = path, kind, error, fault
@@ -56,7 +56,7 @@ class AppendOnly(Generic[Line]):
 
     @contextmanager
     def open(self) -> Iterator[OpenLines[Line]]:
-        """Raises OSError, or `malformed` of a line."""
+        """Raises OSError, or the error about a malformed line."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed, or its process is gone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.ledger import Ledger
@@ -12,73 +12,68 @@ from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.sponsoring.batches import Sponsor
 from consilium_chain.sponsoring.connection import SponsoredConnection
 from consilium_core.connectivity import Address
+from consilium_core.typed_toml import Section
 from eth_account.signers.local import LocalAccount
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 PRIVACY_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
 
 
-class FlowerSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
-    ca_certificate: Annotated[Path, Field(description="certificate that signed the SuperLink's")]
-    transport_key: Annotated[Path, Field(description="this hospital's Flower node key (ECDSA P-256, OpenSSH format)")]
+class FlowerSettings(Section):
+    superlink: Address = Field(description="host:port of the aggregator's SuperLink")
+    ca_certificate: Path = Field(description="certificate that signed the SuperLink's")
+    transport_key: Path = Field(description="this hospital's Flower node key (ECDSA P-256, OpenSSH format)")
 
 
-class SponsoredSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: Annotated[str, Field(pattern="^https://", description="https://host:port of whoever pays for gas")]
-    ca_certificate: Annotated[
-        Path | None, Field(description="certificate that signed the sponsor's; without, those that the system trusts")
-    ] = None
+class SponsoredSettings(Section):
+    url: str = Field(pattern="^https://", description="https://host:port of the sponsor")
+    ca_certificate: Path | None = Field(
+        default=None, description="certificate that signed the sponsor's; without, those that the system trusts"
+    )
 
 
-class HospitalAccountSettings(NodeSettings):
-    """A hospital's, whatever tasks it takes part in."""
+class DataSettings(NodeSettings):
+    data: Path = Field(description="file or folder with the data that the task's schema needs; see docs/data.md")
+    mapping: Path | None = Field(
+        default=None, description="file that maps the columns of the data to the schema's; see docs/data.md"
+    )
 
-    data: Annotated[Path, Field(description="file or folder of what the task's schema asks for; see docs/data.md")]
-    mapping: Annotated[
-        Path | None, Field(description="how the file's columns become the schema's; see docs/data.md")
-    ] = None
-    held_out: Annotated[
-        float,
-        Field(
-            ge=0,
-            le=0.5,
-            description="share of the rows that is kept from training, to see on the node's screen what each model is"
-            " worth here; the same rows after the next export",
-        ),
-    ] = 0.0
-    device: Annotated[Literal["cpu", "cuda"], Field(description="where models are trained")] = "cpu"
-    commits: Annotated[
-        Literal["relayed", "own"],
-        Field(
-            description="relayed: by the aggregator's transaction, and by one of its own only where half of the time"
-            " left for it went by without; own: by one of its own at once, which costs ether in every round"
-        ),
-    ] = "relayed"
-    privacy_ledger: Annotated[
-        Path | None,
-        Field(description="what the rows have cost; homes with the same rows share one. Without, a file in `home`"),
-    ] = None
-    statistics_ledger: Annotated[
-        Path | None,
-        Field(
-            description="for which rows exact statistics were given, its key beside it; homes with the same rows share"
-            " one. Without, a file in `home`"
-        ),
-    ] = None
-    earlier_deployments: Annotated[
-        tuple[Path, ...],
-        Field(description="address books of contracts under which these rows were trained on before, on this chain"),
-    ] = ()
-    sponsor: Annotated[
-        SponsoredSettings | None,
-        Field(description="who pays for this hospital's transactions; without, its own account does, in ether"),
-    ] = None
+
+class HospitalAccountSettings(DataSettings):
+    """A hospital's settings for all of its tasks."""
+
+    held_out: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="share of the rows that is kept out of training, to show on the node's screen how good each model"
+        " is here; the same rows stay out after the next export",
+    )
+    device: Literal["cpu", "cuda"] = Field(default="cpu", description="where models are trained")
+    commits: Literal["relayed", "own"] = Field(
+        default="relayed",
+        description="relayed: the aggregator's transaction commits, and this node sends its own only if half of the"
+        " remaining time passed without; own: this node sends its own at once, which costs ether in every round",
+    )
+    privacy_ledger: Path | None = Field(
+        default=None,
+        description="file with the privacy costs of the rows; homes with the same rows share one. Default: a file in"
+        " `home`",
+    )
+    statistics_ledger: Path | None = Field(
+        default=None,
+        description="file that lists the rows with exact statistics, its key beside it; homes with the same rows share"
+        " one. Default: a file in `home`",
+    )
+    earlier_deployments: tuple[Path, ...] = Field(
+        default=(),
+        description="address books of earlier contracts on this chain under which these rows were trained on",
+    )
+    sponsor: SponsoredSettings | None = Field(
+        default=None,
+        description="the sponsor that pays for this hospital's transactions; default: its own account pays, in ether",
+    )
 
     @property
     def privacy_file(self) -> Path:
@@ -103,7 +98,7 @@ class HomeSettings(NodeSettings):
     keystore: Path = Path("key.json")
     password_file: Path = Path("password")
     deployment: Path = Path("deployment.json")
-    policy: Annotated[Path, Field(description="what this node's owner allows")] = Path("policy.toml")
+    policy: Path = Field(default=Path("policy.toml"), description="what this node's owner allows")
 
     def reader(self) -> Ledger:
         """The contracts without an account, which can only read. Raises DeploymentInvalid, ChainUnreachable."""
@@ -111,7 +106,7 @@ class HomeSettings(NodeSettings):
 
 
 class HospitalHomeSettings(HomeSettings, HospitalAccountSettings):
-    transport_key: Annotated[Path, Field(description="this hospital's Flower node key")] = Path("transport.key")
+    transport_key: Path = Field(default=Path("transport.key"), description="this hospital's Flower node key")
 
 
 class HospitalSettings(HospitalAccountSettings):
@@ -119,10 +114,8 @@ class HospitalSettings(HospitalAccountSettings):
 
     task: TaskNumber
     flower: FlowerSettings
-    policy: Annotated[Path, Field(description="what this hospital allows")]
-    approved: Annotated[
-        str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file that was approved")
-    ]
+    policy: Path = Field(description="what this hospital allows")
+    approved: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file that was approved")
 
     @property
     def runtime(self) -> Path:
@@ -134,20 +127,11 @@ def runtime_folder(home: Path, task: int) -> Path:
     return home / f"task-{task}"
 
 
-class VoterAccountSettings(NodeSettings):
-    """A voter's, whatever tasks it judges."""
-
-    data: Annotated[
-        Path, Field(description="CSV or Parquet file of held-out rows with the columns of the task's schema")
-    ]
-    mapping: Annotated[Path | None, Field(description="as a hospital's")] = None
-
-
-class VoterHomeSettings(HomeSettings, VoterAccountSettings):
+class VoterHomeSettings(HomeSettings, DataSettings):
     pass
 
 
-class VoterSettings(VoterAccountSettings):
+class VoterSettings(DataSettings):
     """A home's, with the table that is for one task (`VoterHome.node_settings`)."""
 
     task: TaskNumber

@@ -11,23 +11,23 @@ ClientError                 a fault that no caller tells apart: exact sums must 
 │   ├── FrameError          bytes between relay and node are not a frame
 │   ├── MismatchError       the published result does not follow from the record
 │   └── TransportKeyError   the Flower node key cannot be used
-├── ConsentError            a command lacks what it needs of its user
+├── ConsentError            a command lacks a confirmation, tokens, a stake or a registration of its user
 │   └── HomeError           a home is missing, taken, or of other contracts
 ├── AuditError              an audit log, or an export of one, does not hold
-├── PrivacyError            a bound on what a row may cost, or the record of the costs
+├── PrivacyError            a bound on a row's privacy cost, or the record of the costs
 │   └── BudgetError         the bound would be exceeded; also an OwnersRefusal
 └── ModelError              parameters or arrays do not fit the task's model
     └── FingerprintError    bytes are not a fingerprint of this batch
 
-No message repeats a cell of a table, a text or a pixel: messages end up in logs, and logs travel. They say line (of a
-Parquet file: row) and column, both counted from 1, or a file's name. For the same reason parsers here never chain the
-error of `float`, which quotes what it could not read.
+No message repeats a cell of a table, a text or a pixel: messages end up in logs, and logs travel. They name a line (in
+a Parquet file: a row) and a column, both counted from 1, or a file. For the same reason parsers here never chain the
+error of `float`, which quotes its input.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from consilium_core.faults import FaultError
 from consilium_core.units import ether, tokens
@@ -49,23 +49,23 @@ class ClientError(FaultError):
 
     exit_code: ClassVar[int] = FAILED
     MESSAGES: ClassVar[Mapping[str, str]] = {
-        "StatisticsOverlap": "exact statistics were given in {task} for {shared:,} of these rows, and {apart}: the"
-        ' difference of both sums would show the rows that differ. Join tasks with statistics = "schema", or bring the'
-        " same rows again, as they were",
-        "StatisticsUncomparable": "exact statistics were given in {task} under another schema, so that nothing shows"
-        ' whether these are other rows. Join tasks with statistics = "schema"; if the rows are other patients\', make a'
-        " home for them",
-        "StatisticsUnknown": "this account gave exact statistics in {task}, and {path} does not have their rows:"
+        "StatisticsOverlap": "task {task} already has exact statistics of {shared:,} of these rows, and {apart}. The"
+        " difference between the two sums would show the rows that differ. Join tasks with"
+        ' statistics = "schema", or bring exactly the same rows again',
+        "StatisticsUncomparable": "task {task} already has exact statistics under another schema, so the rows cannot be"
+        ' compared. Join tasks with statistics = "schema". If these rows are of other patients, make another home'
+        " for them",
+        "StatisticsUnknown": "this account gave exact statistics in task {task}, but {path} does not list their rows;"
         ' restore the file and its key from the latest backup, or join tasks with statistics = "schema"',
-        "StatisticsKeyLost": "{key} is gone, without which nothing in {path} can be compared: restore it from a backup",
-        "StatisticsLedgerInvalid": "{path}, line {line}, is no set of rows: restore the file from the latest backup;"
-        " without it nothing shows for which rows exact statistics were given",
-        "StatisticsOutOfRange": "the statistics of task {task} hold a value out of range: leave the task, it has no"
-        " model",
-        "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the round 0 that was"
-        " published",
-        "OpeningMalformed": "{path}: {why}; pass a file as `consilium voter open-evaluation` wrote it, or ask the voter"
-        " for another",
+        "StatisticsKeyLost": "the key file {key} is missing, and {path} cannot be read without it; restore the key file"
+        " from a backup",
+        "StatisticsLedgerInvalid": "{path}, line {line}: this is not a record of exact statistics; restore the file"
+        " from the latest backup. Without it, this node does not know which rows were counted before",
+        "StatisticsOutOfRange": "the statistics of task {task} contain a value out of range, so the task has no model;"
+        " leave the task",
+        "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the published round 0",
+        "OpeningMalformed": "{path}: {why}; pass a file that `consilium voter open-evaluation` wrote, or ask the voter"
+        " for another one",
     }
 
 
@@ -75,33 +75,34 @@ class OwnersRefusal(ClientError):
     exit_code = REFUSED
     MESSAGES: ClassVar = {
         "PolicyInvalid": "{why}",
-        "NotAllowed": "this home's policy does not allow the task {task!r}: {objections}. If it should, change"
+        "NotAllowed": "this home's policy does not allow the task {task!r}: {objections}. To allow it, change"
         " policy.toml",
-        "NotApproved": "task {task} is not approved here: run `consilium hospital join {task}`, which shows it first",
+        "NotApproved": "task {task} is not approved in this home; run `consilium hospital join {task}`, which shows it"
+        " first",
         "ApprovalInvalid": "{why}",
-        "ApprovalStale": "what was approved as task {task} {why}: nothing was started. See what would run"
-        " (`consilium hospital show {task}`), and approve it anew (`consilium hospital join {task}`)",
+        "ApprovalStale": "the approval of task {task} does not fit: {why}. Nothing was started. Look at the task"
+        " (`consilium hospital show {task}`), and approve it again (`consilium hospital join {task}`)",
     }
 
 
 _FILES = {
     "DataFileMalformed": "{path}, line {line}: {why}; save the table as comma-separated UTF-8 with one header line",
-    "FileKindWrong": "{path}: this is {kind}, not text; open or unpack it, and save as CSV (UTF-8) or Parquet",
-    "EncodingWrong": "{path}, line {line}: the text is not {encoding}{found}; save it as UTF-8; of a table from an"
-    " older Windows program a mapping can say the encoding (under [file])",
-    "NullByte": "{path}, line {line}: there is a zero byte, which no text has: the file is damaged or no text;"
-    " export it again",
-    "LineTooLong": "{path}, line {line}: a {what} has more than {at_most} characters; check that the file is a table;"
-    " leave out images and files in cells, and shorten texts",
-    "QuoteNotClosed": "{path}, line {line}: a quotation mark is opened in the row that begins here, and not closed in"
-    ' any length of a cell; close it, or write a quotation mark that belongs to a text twice ("")',
-    "DelimiterWrong": "{path}, line 1: columns seem to be separated by {found!r}, not by {expected!r}; say"
-    " delimiter = {toml} under [file] of a mapping, or save with {expected!r} between columns",
-    "HeaderMissing": "{path}, line {line}: the first line names none of the task's columns, nor of those that a mapping"
-    " names for them; write a header line with the columns' names, or say under [columns] of a mapping which ones they"
-    " are (for a file without a header line: header = false, and their positions)",
-    "LineWidthWrong": "{path}, line {line}: {found} fields where the first line has {expected}; put cells that hold the"
-    " delimiter into quotation marks, and remove titles and sums around the table",
+    "FileKindWrong": "{path}: this is {kind}, not text; open or unpack it, and save it as CSV (UTF-8) or Parquet",
+    "EncodingWrong": "{path}, line {line}: the text is not {encoding}{found}; save it as UTF-8. For a table from an"
+    " older Windows program, a mapping can name the encoding (under [file])",
+    "NullByte": "{path}, line {line}: the text contains a NUL byte. The file is damaged or is not text; export it"
+    " again",
+    "LineTooLong": "{path}, line {line}: a {what} has more than {at_most} characters; check that the file is a table."
+    " Remove images and files from cells, and shorten texts",
+    "QuoteNotClosed": "{path}, line {line}: the row that begins here opens a quotation mark and does not close it;"
+    ' close it. Write a quotation mark that belongs to a text twice ("")',
+    "DelimiterWrong": "{path}, line 1: the columns seem to be separated by {found!r}, not by {expected!r}; write"
+    " delimiter = {toml} under [file] of a mapping, or save the table with {expected!r} between columns",
+    "HeaderMissing": "{path}, line {line}: the first line has none of the expected column names; add a header line with"
+    " the columns' names, or name the file's columns under [columns] of a mapping. If the file has no header line,"
+    " write header = false under [file], and give the columns' positions",
+    "LineWidthWrong": "{path}, line {line}: this line has {found} fields, but the first line has {expected}; put"
+    " quotation marks around cells that contain the delimiter, and remove titles and totals around the table",
 }
 
 
@@ -111,76 +112,72 @@ class DataError(ClientError):
     MESSAGES = _FILES | {
         "MappingInvalid": "{why}",
         "DataFileMissing": "cannot read {path}: {why}; pass the path of data that this user may read",
-        "ParquetUnreadable": "{path}: this is Parquet, but {why}; export it again, unencrypted, or save it as CSV"
-        " (UTF-8)",
-        "DataFileEmpty": "{path} holds no rows; write a header line and at least one row below it, or fill the folder",
-        "ColumnsWrong": "{path}: the columns are not those wanted ({faults}); add, remove or rename these columns, or"
-        " say in a mapping which of the file's columns are the task's",
-        "ColumnTypeWrong": "{path}, column {column} holds {kind}; export it as whole numbers, floating point, booleans"
-        " or text",
+        "ParquetUnreadable": "{path}: this Parquet file cannot be read: {why}; export it again without encryption, or"
+        " save it as CSV (UTF-8)",
+        "DataFileEmpty": "{path} contains no rows; write a header line and at least one row, or put files into the"
+        " folder",
+        "ColumnsWrong": "{path}: the columns are not the expected ones ({faults}); add, remove or rename these columns,"
+        " or name the file's columns in a mapping",
+        "ColumnTypeWrong": "{path}, column {column}: its type is {kind}; export it as whole numbers, floating-point"
+        " numbers, booleans or text",
         "ColumnAllMissing": "{path}, column {column}{called}: no row has a value that the task knows; check the"
-        " mapping's codes and missing, or, if this hospital does not record it, say {column} = {{ absent = true }}"
-        " under [columns]",
-        "ArraysWrong": "{path}: {why}; bring a folder of images, or a NumPy archive (.npz) of two arrays: images,"
+        " mapping's codes and missing. If this hospital does not record the value, write"
+        " {column} = {{ absent = true }} under [columns]",
+        "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
         " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
-        "OneClassOnly": "{path}: every label {label} is {present}; held-out data needs several classes: add rows of the"
-        " others",
-        "TooFewRows": "{rows} rows are fewer than the {at_least} needed; add rows or stay out of this task",
-        "TooManyRows": "there are {rows} rows or more, and the most that one hospital may bring is {at_most}; draw a"
-        " sample, or join as several hospitals",
+        "OneClassOnly": "{path}: every label {label} is {present}; held-out data needs several classes. Add rows of"
+        " other classes",
+        "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
+        "TooManyRows": "the data has {rows} rows or more, but one hospital may bring at most {at_most}; draw a sample,"
+        " or join as several hospitals",
     }
 
 
 class CellError(DataError):
-    """`row`: its line in a CSV file, its row in Parquet (`counted` says which). `called`: as `in_file` has it."""
+    """`at`: the cell's place in words (`Source.place`); `row` and `column`: the same for programs."""
 
     MESSAGES = _each(
-        "{path}, {counted} {row}, column {column}{called}: ",
+        "{path}, {at}: ",
         {
             "ValueNotNumeric": "the cell is not a number; write a number with a decimal point, or leave the cell empty"
-            " if the value is missing; codes that stand for numbers, and texts that mean missing, go into a mapping",
-            "ValueIsDate": "the cell is a date or a time, where a number belongs; check which column this is, and"
-            " export what the task asks for (an age, say, in years)",
-            "ThousandsSeparator": "the cell is not a number: its digits seem to stand in groups; export without"
-            " separators between thousands; if the mark is the decimal one, say decimal under [file] of a mapping",
-            "DecimalMarkWrong": "the cell is not a number: its decimal mark is not the one expected; say"
-            ' decimal = "," under [file] of a mapping (or leave it out for points), the same for all cells',
+            " if the value is missing. If the column has codes, or texts that mean missing, list them in a mapping",
+            "ValueIsDate": "the cell is a date or a time, not a number; check that this is the right column, and export"
+            " the value that the task asks for (for example, an age in years)",
+            "ThousandsSeparator": "the cell is not a number: its digits seem to be in groups; export numbers without"
+            " thousands separators. If the mark is the decimal mark, write decimal under [file] of a mapping",
+            "DecimalMarkWrong": "the cell is not a number: it has another decimal mark than expected; use one mark in"
+            ' all cells. For commas, write decimal = "," under [file] of a mapping; for points, leave it out',
             "ValueNotFinite": "the cell is not a finite number; leave the cell empty (or write ?) if the value is"
             " missing",
-            "CodeUnknown": "the mapping's codes for this column do not have what the cell holds; add it to the column's"
-            " codes or, if it means that the value is missing, to its missing",
-            "LabelOutOfSchema": "the label is no number of the task's classes; write 0, 1 and so on or give the mapping"
-            " codes for it, and remove rows without a label",
-            "LabelUnknown": "the label is no name of the task's classes; write it as the task does, or give a mapping"
-            " codes for the column, and remove rows without a label",
+            "CodeUnknown": "the cell is not among the mapping's codes for this column; add it to the column's codes. If"
+            " it means that the value is missing, add it to the column's missing",
+            "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number, or add"
+            " codes for the labels to a mapping. Remove rows without a label",
+            "LabelUnknown": "the label is not the name of one of the task's classes; write the task's name for the"
+            " class, or add codes for the labels to a mapping. Remove rows without a label",
         },
     )
-
-    def __init__(self, name: str, /, **values: Any) -> None:
-        super().__init__(name, **({"counted": "line", "called": ""} | values))
 
 
 class FolderError(DataError):
-    """`file`: the file or folder at fault. `listed`: where labels.csv names it, if it does."""
+    """`file`: the file or folder at fault, with its line in labels.csv if that names it."""
 
     MESSAGES = _each(
-        "{file}{listed}: ",
+        "{file}: ",
         {
-            "ClassFolderUnknown": "the folder's name is no class of the task's; name folders as the task names its"
-            " classes, each with its examples, or list the files in a labels.csv",
-            "FileUnexpected": "this is no example of the task's; put texts (.txt) or images (.png, .jpg, .jpeg, .bmp,"
-            " .tif, .tiff), as the task asks for, into a folder for each class, or beside a labels.csv, and nothing"
-            " else into these folders",
-            "NamesAlike": "another name beside this one reads the same; rename either, in letters that differ",
-            "ListedFileMissing": "the list names this file, and there is none; put it there, or correct or remove its"
-            " line; names are relative to the folder of labels.csv, with /",
-            "ListedTwice": "the list names this file more than once; leave the line that is right",
-            "LeadsOutside": "this leads out of the folder; copy the file into the folder: only what is in it is read",
+            "ClassFolderUnknown": "the folder's name is not one of the task's classes; make one folder for each class,"
+            " with the class's name and its examples, or list the files in a labels.csv",
+            "FileUnexpected": "this file is not an example of the task's kind; put texts (.txt) or images (.png, .jpg,"
+            " .jpeg, .bmp, .tif, .tiff), as the task needs, into a folder for each class, or beside a labels.csv."
+            " Remove all other files",
+            "NamesAlike": "another name in this folder looks the same; rename one of the two",
+            "ListedFileMissing": "this file is listed but does not exist; add the file, or correct or remove its line."
+            " Names are relative to the folder of labels.csv, with /",
+            "ListedTwice": "this file is listed more than once; keep only the correct line",
+            "LeadsOutside": "this path leads out of the folder, and only files inside are read; copy the file into the"
+            " folder",
         },
     )
-
-    def __init__(self, name: str, /, **values: Any) -> None:
-        super().__init__(name, **({"listed": ""} | values))
 
 
 class ExampleError(DataError):
@@ -189,25 +186,23 @@ class ExampleError(DataError):
     MESSAGES = _each(
         "{path}, {at}: ",
         {
-            "TextEmpty": "there is no text; remove the row or the file, or export the text with it",
-            "TextTooLong": "the text has more than 131,072 characters, hundreds of times what a model reads of one;"
-            " keep the part that says most, or check that this is one text and not many",
-            "TextIsNumber": "the cell is a number, where a text belongs; check which column this is, and export texts"
-            " as texts",
+            "TextEmpty": "the text is empty; remove the row or the file, or export it with its text",
+            "TextTooLong": "the text has more than 131,072 characters, far more than a model reads; keep the most"
+            " important part, and check that this is only one text",
+            "TextIsNumber": "the cell is a number, not a text; check that this is the right column, and export texts"
+            " as text",
             "ImageEmpty": "the file is empty; copy or export it again",
-            "ImageKindWrong": "what is in the file is no PNG, JPEG, BMP or TIFF image, whatever its name says; export"
-            " it as PNG",
+            "ImageKindWrong": "the file is not a PNG, JPEG, BMP or TIFF image, even if its name says so; export it as"
+            " PNG",
             "ImageUnreadable": "the image is damaged or cut off; copy or export it again",
-            "ImageTooLarge": "the image says that it has more than 67,108,864 pixels, and is not decoded; export it"
-            " smaller, as a cut-out or scaled down",
-            "ImageInParts": "the file holds several images: pages, or frames of an animation; export the one that"
-            " counts as a PNG of its own",
-            "ImageTooDeep": "the image has more than 8 bits a channel, and no one way to bring them to 8 suits all;"
-            " export it with 8 bits a channel, in the window in which a reader would look at it",
+            "ImageTooLarge": "the image has more than 67,108,864 pixels; export a part of it, or scale it down",
+            "ImageInParts": "the file contains several images (pages, or frames of an animation); export the one that"
+            " you need as a PNG",
+            "ImageTooDeep": "the image has more than 8 bits per channel; export it with 8 bits per channel, in the"
+            " display window that a reader would use",
             "ImageColoursWrong": "the image's colours are neither grey nor RGB (nor a palette of these); export it as"
             " grey or RGB",
-            "ImageTransparent": "parts of the image are transparent, and what is behind them is anybody's guess; export"
-            " it without transparency",
+            "ImageTransparent": "parts of the image are transparent; export it without transparency",
         },
     )
 
@@ -216,27 +211,28 @@ class NodeError(ClientError):
     """A node cannot go on with a round."""
 
     MESSAGES: ClassVar = {
-        "NotDealt": "round {round} has no cohort with this hospital: the block that assigned cohorts is gone, or the"
-        " chain node lags behind; this node looks again with the next block",
-        "NotInTask": "{account} joined task {task}, which does not list it: the block that had it is gone, or the chain"
+        "NotDealt": "this hospital is in no cohort of round {round}: the block that assigned cohorts was undone, or the"
+        " chain node lags behind; wait: this node tries again with the next block",
+        "NotInTask": "{account} joined task {task}, but the task does not list it: the block was undone, or the chain"
         " node lags behind; start this node again",
-        "PendingUpdateLost": "the update committed in round {round} is not on this disk any more, or another is; the"
-        " round goes on without",
-        "SealingKeyLost": "{path} is not the encryption key that this hospital announced when it joined: restore the"
-        " file from a backup; without it nothing can be unmasked with this hospital's help",
-        "MaskingChanged": "the chain names other hospitals than those that this node {what} for in round {round}; both"
-        " together could show its update, so it does nothing more in this round",
-        "NotASurvivor": "this hospital is not among the survivors of round {round}, and has no part in their sum",
-        "HeldOutLost": "{path} does not give the secret that this voter's rows were committed under; put it back as it"
-        " was, for without it no evaluation of the task can be shown",
-        "NothingEvaluated": "no model was evaluated for the ballot of round {round}: it is of the statistics, or says"
-        " that the published result does not match; there is no evaluation to open",
+        "PendingUpdateLost": "the update committed in round {round} is no longer on this disk, or was replaced; the"
+        " round goes on without this hospital",
+        "SealingKeyLost": "{path} is not the encryption key that this hospital announced when it joined; restore the"
+        " file from a backup. Without it, this hospital cannot help to unmask a sum",
+        "MaskingChanged": "the chain names other hospitals in round {round} than those that this node {what} for"
+        " before. Doing it for both could reveal its update, so it does nothing more in this round",
+        "NotASurvivor": "this hospital is not among the survivors of round {round}, so it has no part in their sum",
+        "HeldOutLost": "{path} does not contain the secret of this voter's commitment to its rows; restore the original"
+        " file. Without it, this voter cannot show any evaluation of the task",
+        "NothingEvaluated": "this voter evaluated no model for its ballot of round {round}: the round had statistics"
+        " only, or the ballot says that the published result does not match; choose another round",
     }
 
 
 class BallotError(NodeError):
     MESSAGES: ClassVar = {
-        "BallotLost": "the ballot of round {round} is not on this disk any more; it can neither be revealed nor opened"
+        "BallotLost": "the ballot of round {round} is not on this disk, so it cannot be revealed or opened; check the"
+        " round and the home"
     }
 
 
@@ -248,10 +244,10 @@ class MismatchError(NodeError):
     """The voter's node votes that the round does not match. Commitments are hexadecimal digits."""
 
     MESSAGES: ClassVar = {
-        "RetreatMismatched": "the canaries of round {round} are said to take back {published}, but the record gives"
-        " {expected}; vote that this round does not match",
-        "CulpritsMismatched": "round {round} has cohorts without a sum, and hospitals {named} are named for it, but the"
-        " evidence gives {found}; vote that this round does not match",
+        "RetreatMismatched": "the canaries of round {round} take back {published}, but the record gives {expected};"
+        " vote that this round does not match",
+        "CulpritsMismatched": "the aggregator names hospitals {named} for cohorts without a sum in round {round}, but"
+        " the evidence gives {found}; vote that this round does not match",
     }
 
 
@@ -260,29 +256,29 @@ class TransportKeyError(NodeError):
 
 
 class ConsentError(ClientError):
-    """A command lacks what it needs of its user: a yes, tokens, a stake, a registration."""
+    """A command lacks a confirmation, tokens, a stake or a registration of its user."""
 
     MESSAGES: ClassVar = {
-        "AlreadyRunning": "{node} runs in this home already: end it first, or leave it to its work",
-        "NotConfirmed": "nothing was done about {about}: answer y, or pass --yes where nobody can answer",
-        "WhichTask": "name a task: approved here are {approved}; `consilium hospital tasks` lists all",
-        "NotRegistered": "{account} {why}: run `consilium voter register`",
-        "Unfunded": "nothing was sent, for {account} lacks {missing}: send it these, and try again",
-        "StakeTooSmall": "task {task} locks {bond} tokens of stake, and {free} are free: `consilium voter register"
-        " --stake` stakes more, and a task that ends gives its bond back",
-        "TooManyTasks": "task {task} would be one more than the {at_most} that `max_tasks` of policy.toml allows at"
-        " once: wait until one ends, or raise it",
-        "CertificateInvalid": "{path} is no PEM certificate that can be read: ask the aggregator for its ca.crt",
+        "AlreadyRunning": "{node} already runs in this home; stop it first, or leave it running",
+        "NotConfirmed": "nothing was done about {about}; answer y, or pass --yes in a script",
+        "WhichTask": "name a task (approved here: {approved}); `consilium hospital tasks` lists all tasks",
+        "NotRegistered": "{account} {why}; run `consilium voter register`",
+        "Unfunded": "nothing was sent, because {account} lacks {missing}; send it the missing amount, and try again",
+        "StakeTooSmall": "task {task} locks {bond} tokens of stake, but only {free} are free; add stake with"
+        " `consilium voter register --stake`, or wait until another task ends and frees its bond",
+        "TooManyTasks": "policy.toml allows {at_most} tasks at once (`max_tasks`), and task {task} would be one more;"
+        " wait until a task ends, or raise `max_tasks`",
+        "CertificateInvalid": "{path} is not a readable PEM certificate; ask the aggregator for its ca.crt",
     }
 
 
 class HomeError(ConsentError):
     MESSAGES: ClassVar = {
-        "HomeMissing": "{folder} is no {whose}'s home: run `consilium {whose} init`, or pass --home",
-        "HomeTaken": "{folder} is a home already: edit its node.toml, or pass another --home",
-        "SameContracts": "{other} is, or was, for the contracts of this address book: two homes of one account would"
-        " commit to two different updates or ballots of a round; go on there, or pass the address book of other"
-        " contracts",
+        "HomeMissing": "{folder} is not a {whose}'s home; run `consilium {whose} init`, or pass --home",
+        "HomeTaken": "{folder} is already a home; edit its node.toml, or pass another --home",
+        "SameContracts": "{other} is, or was, a home for the contracts of this address book. Two homes of one account"
+        " would commit to two different updates or ballots in a round; use that home, or pass the address book of"
+        " other contracts",
     }
 
 
@@ -290,17 +286,17 @@ class AuditError(ClientError):
     """An audit log, or an export of one, does not hold. Lines count from 1."""
 
     MESSAGES: ClassVar = {
-        "AuditUnwritable": "cannot write to the audit log {path}: {why}; nothing leaves this node that is not written"
-        " down there, so make room or put the file back, and start the node again",
-        "AuditUnreadable": "cannot read {path}: {why}; pass the path of an audit log's export",
-        "AuditMalformed": "line {line} of the audit log: {why}; keep the file as it is for the auditor, and make"
-        " an export with `consilium hospital export-audit`",
-        "AuditBroken": "line {line} of the audit log does not follow the line before it: one of them was changed,"
-        " moved, put in or left out since; ask the hospital why",
-        "AuditForged": "this is not what the hospital signed: {why}; ask it for another export",
-        "AuditRewritten": "this export does not go on from the older one: {why}; ask the hospital why",
-        "AuditIncomplete": "{count} of what the chain holds of {hospital} the log does not: {missing}; ask the hospital"
-        " what else sends in its name",
+        "AuditUnwritable": "cannot write to the audit log {path}: {why}. This node sends nothing that the log does not"
+        " record; free disk space or restore the file, and start the node again",
+        "AuditUnreadable": "cannot read {path}: {why}; pass the path of an exported audit log",
+        "AuditMalformed": "line {line} of the audit log: {why}; keep the file unchanged for the auditor, and make an"
+        " export with `consilium hospital export-audit`",
+        "AuditBroken": "line {line} of the audit log does not follow the line before it: a line was changed, moved,"
+        " added or removed; ask the hospital why",
+        "AuditForged": "the hospital did not sign this file: {why}; ask it for another export",
+        "AuditRewritten": "this export does not continue the older one: {why}; ask the hospital why",
+        "AuditIncomplete": "the chain has {count} transactions of {hospital} that the log lacks: {missing}; ask the"
+        " hospital which other program sends in its name",
     }
 
 
@@ -308,15 +304,15 @@ class PrivacyError(ClientError):
     """A round cannot be charged to the privacy accountant."""
 
     MESSAGES: ClassVar = {
-        "ChargeChanged": "round {round} of task {task} was charged as {charged} and would now be {now}: rows or task"
-        " file changed since; sit this round out",
-        "RoundPassed": "round {round} of task {task} was charged, and a later one since, so that its update may have"
-        " left: a second one was not paid for; sit this round out",
-        "ChargesUnknown": "this account committed to rounds {rounds} of task {place} that the privacy accountant does"
-        " not have, as after its file was restored from an older copy, and the task's file, which says what they cost,"
-        " cannot be read ({why}): name a mirror that has it in `artifacts` of node.toml",
-        "EpsilonLedgerInvalid": "{path}, line {line}, is no charge: restore the file from a backup that knows all"
-        " private rounds; without it nobody can say what the rows have cost",
+        "ChargeChanged": "round {round} of task {task} was charged as {charged}, but would now cost {now}: the rows or"
+        " the task file changed; sit this round out",
+        "RoundPassed": "round {round} of task {task} was charged, and a later round too, so its update may have left. A"
+        " second update is not paid for; sit this round out",
+        "ChargesUnknown": "the privacy accountant lacks rounds {rounds} of task {place}, to which this account"
+        " committed. Its file may be an older copy. The task file, which gives their cost, cannot be read ({why}); add"
+        " a mirror that has it to `artifacts` in node.toml",
+        "EpsilonLedgerInvalid": "{path}, line {line}: this is not a charge; restore the file from a backup that has all"
+        " private rounds. Without it, the privacy cost of the rows is unknown",
     }
 
 
@@ -324,10 +320,10 @@ class BudgetError(PrivacyError, OwnersRefusal):
     """Epsilons are at `delta`. `spent` and `would_be`: without and with the round in question."""
 
     MESSAGES: ClassVar = {
-        "EpsilonUnreachable": "no noise keeps {steps} steps of training within epsilon {epsilon:g} at delta {delta:g},"
-        " as it is counted here: the operator has to raise epsilon, or delta",
-        "BudgetExceeded": "{whose} allows epsilon {allowed:g} at delta {delta:g}; {spent:.4g} is spent, and this would"
-        " make it {would_be:.4g}: sit out",
+        "EpsilonUnreachable": "no noise keeps {steps} training steps within epsilon {epsilon:g} at delta {delta:g}; ask"
+        " the operator to raise epsilon or delta",
+        "BudgetExceeded": "{whose} allows epsilon {allowed:g} at delta {delta:g}: {spent:.4g} is spent, and this would"
+        " make it {would_be:.4g}; sit out",
     }
 
 
@@ -337,20 +333,21 @@ class ModelError(ClientError):
     MESSAGES: ClassVar = {
         "ModelNotInstalled": "this installation cannot run {model}: the package {package} is missing; install it as"
         " docs/models.md says",
-        "DeviceMissing": 'node.toml says device = "{device}", and torch finds no such GPU here: check the driver'
-        ' (nvidia-smi) and that torch was installed for it, or say device = "cpu"',
-        "EncoderAltered": "{path} is not the file of {encoder} that everybody else uses (its SHA-256 differs): install"
-        " the package again",
-        "UpdateNotFinite": "{bad} of {of} values of the {what} are not finite; lower the task's learning rate or epochs"
-        " if these are your own, else refuse the model",
-        "ShapeMismatch": "the {what} have shape {found}, but the task makes it {expected}; check that model, data and"
+        "DeviceMissing": 'node.toml says device = "{device}", but torch finds no such GPU; check the driver'
+        ' (nvidia-smi) and the installation of torch, or write device = "cpu"',
+        "EncoderAltered": "{path} is not the original file of {encoder}: its SHA-256 differs; install the package"
+        " again",
+        "UpdateNotFinite": "{bad} of {of} values of the {what} are not finite; if this node trained them, lower the"
+        " task's learning rate or epochs. Otherwise refuse the model",
+        "ShapeMismatch": "the {what} have shape {found}, but the task needs {expected}; check that model, data and"
         " task file belong together",
     }
 
 
 class FingerprintError(ModelError):
     MESSAGES: ClassVar = {
-        "FingerprintMalformed": "not a fingerprint of this batch: {why}; it was not made from these rows and models"
+        "FingerprintMalformed": "this is not a fingerprint of this batch: {why}; it was not made from these rows and"
+        " models"
     }
 
 

@@ -1,23 +1,23 @@
-"""A node's home: the folder with its key, its settings, its policy, and what its owner has decided.
+"""A node's home: the folder with its key, its settings, its policy and its owner's decisions.
 
 node.toml          settings (`HomeSettings`)             key.json, password   the account
-policy.toml        what is allowed (`consent`)           deployment.json      the contracts' addresses
-paused             while it is there, no round is begun, and no task joined
+policy.toml        the owner's policy (`consent`)        deployment.json      the contracts' addresses
+paused             while it exists, the node begins no round and joins no task
 
 A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
-tasks/N.left       it was taken back, the bond is locked still
-audit.jsonl        what has left (`audit`)               privacy.jsonl        what rows have cost (`accountant`)
-split.salt         which rows are kept from training     statistics.jsonl   which rows were counted exactly
-                                                         statistics.key     (`exact_statistics`), and its key
+tasks/N.left       the approval was withdrawn, but the bond is still locked
+audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
+split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
+                                                         statistics.key       (`exact_statistics`), and its key
 
-A home is for the contracts of one address book. For others its owner makes another, which goes on with the first one's
-account, policy and record of privacy costs where these are (`Home.create_like`).
+A home is for the contracts of one address book. For other contracts, the owner makes another home, which shares the
+first one's account, policy and record of privacy costs (`Home.create_like`).
 
 A voter's:
 
-tasks/PLACE.toml   the table that is for one task        ballots/PLACE/       what is to be revealed
+tasks/PLACE.toml   the data for one task                 ballots/PLACE/       ballots to be revealed
 lock               held by the process that judges
 """
 
@@ -28,17 +28,17 @@ import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import tomli_w
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import read_private_file, write_private_file
 from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import read_settings
 from consilium_core.connectivity import Address
 from consilium_core.locks import alone, is_locked
-from consilium_core.typed_toml import parse_toml
-from pydantic import BaseModel, ConfigDict, Field
+from consilium_core.private_files import read_private_file, write_private_file
+from consilium_core.typed_toml import Section, parse_toml
+from pydantic import Field
 
 from consilium_client.config import (
     FlowerSettings,
@@ -58,24 +58,15 @@ SALT_FILE = "split.salt"  # of a hospital that keeps rows from training (`split`
 LOCK_FILE = "lock"
 
 
-class Approval(BaseModel):
-    """That this hospital's owner has said yes to a task file, and where that task's aggregator is reached."""
+class Approval(Section):
+    """The owner's approval of a task file, and the address of the task's aggregator."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    place: Annotated[str, Field(description="chain, contract and number of the task")]
-    spec_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")]
+    place: str = Field(description="chain, contract and number of the task")
+    spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
-    superlink: Annotated[Address, Field(description="host:port of the aggregator's SuperLink")]
-    data: Annotated[Path | None, Field(description="a table for this task; without, the home's")] = None
-    mapping: Annotated[Path | None, Field(description="how its columns become the schema's; without, the home's")] = (
-        None
-    )
-
-    def written(self) -> dict[str, Any]:
-        """As TOML has it, which knows no paths."""
-        values = self.model_dump(exclude_none=True)
-        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+    superlink: Address = Field(description="host:port of the aggregator's SuperLink")
+    data: Path | None = Field(default=None, description="data for this task; default: the home's")
+    mapping: Path | None = Field(default=None, description="mapping of its columns; default: the home's")
 
 
 SettingsType = TypeVar("SettingsType", bound=HomeSettings)
@@ -108,7 +99,7 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @classmethod
     def create(cls, folder: Path, settings: dict[str, Any], policy: dict[str, Any]) -> Self:
-        """Writes both files, the first of them last: a home without it is none. Raises HomeTaken."""
+        """Writes the policy, then the settings, which make it a home. Raises HomeTaken."""
         folder = _new_folder(folder)
         write_private_file(folder / "policy.toml", policy_toml(policy, cls.policy_kind))
         write_private_file(folder / SETTINGS_FILE, tomli_w.dumps(settings))
@@ -116,7 +107,7 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @classmethod
     def create_like(cls, folder: Path, other: Self, book: Path) -> Self:
-        """A home for the contracts of another address book: `other`'s files stay where they are, and serve both.
+        """A home for the contracts of another address book. `other`'s files stay in place, and serve both homes.
 
         Raises HomeTaken, DeploymentInvalid, SameContracts.
         """
@@ -133,13 +124,11 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @property
     def earlier_deployments(self) -> tuple[Path, ...]:
-        """Address books of contracts that homes like this one were for before."""
+        """Address books of the contracts of earlier homes with the same rows."""
         return ()
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """The part that another home of the same owner must share besides settings: changes the other's, which
-        are to be written to `folder`.
-        """
+        """Changes the settings of another home of the same owner, in `folder`, so that it shares more than them."""
 
     def policy(self) -> PolicyType:
         """Raises PolicyInvalid."""
@@ -167,7 +156,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self.settings.earlier_deployments
 
     def share(self, folder: Path, settings: dict[str, Any]) -> None:
-        """The same ledgers, and the same rows kept from training."""
+        """The same records, and the same rows kept out of training."""
         settings["privacy_ledger"] = str(self.settings.privacy_file)
         settings["statistics_ledger"] = str(self.settings.statistics_file)
         settings["earlier_deployments"] = [str(one) for one in (self.settings.deployment, *self.earlier_deployments)]
@@ -178,13 +167,14 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def approve(self, task: int, approval: Approval, authority: bytes) -> None:
         """`authority`: PEM of the certificate that signed the SuperLink's."""
-        write_private_file(self._authority(task), authority)
-        write_private_file(self._approval(task), tomli_w.dumps(approval.written()))
+        values = approval.model_dump(mode="json", exclude_none=True) | {"approved_at": approval.approved_at}
+        write_private_file(self._file(task, "ca.crt"), authority)
+        write_private_file(self._file(task, "toml"), tomli_w.dumps(values))
         self.forget(task)
 
     def approval(self, task: int) -> Approval:
         """Raises NotApproved, ApprovalInvalid."""
-        path = self._approval(task)
+        path = self._file(task, "toml")
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
@@ -195,7 +185,7 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         return self._numbers("*.toml")
 
     def approved_settings(self, number: int | None) -> HospitalSettings:
-        """Settings of this task, or of the only approved one. Raises WhichTask, NotApproved, ApprovalStale."""
+        """Settings of this task; of the only approved one for None. Raises WhichTask, NotApproved, ApprovalStale."""
         if number is None:
             approved = self.approved_tasks()
             if len(approved) != 1:
@@ -206,17 +196,17 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""
         try:
-            self._approval(task).unlink()
+            self._file(task, "toml").unlink()
         except FileNotFoundError:
             raise OwnersRefusal("NotApproved", task=task) from None
 
     def leave(self, task: int) -> None:
-        """Withdraws, and remembers that a bond is still to come back. Raises NotApproved."""
+        """Withdraws, and notes that the bond is still locked. Raises NotApproved."""
         self.withdraw(task)
-        self._left(task).touch()
+        self._file(task, "left").touch()
 
     def forget(self, task: int) -> None:
-        self._left(task).unlink(missing_ok=True)
+        self._file(task, "left").unlink(missing_ok=True)
 
     def left_tasks(self) -> list[int]:
         return self._numbers("*.left")
@@ -229,40 +219,29 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         approval = self.approval(task)
         if approval.place != place:
             raise OwnersRefusal(
-                "ApprovalStale", task=task, why=f"is of {approval.place}, and this address book makes it {place}"
+                "ApprovalStale", task=task, why=f"you approved {approval.place}, but this address book makes it {place}"
             )
-        own = {"data": approval.data, "mapping": approval.mapping}
-        common = self.settings.model_dump(exclude={"transport_key", "policy"})
-        common |= {name: path for name, path in own.items() if path is not None}
+        common = self.settings.model_dump(exclude={"transport_key"})
+        common |= approval.model_dump(include={"data", "mapping"}, exclude_none=True)
         flower = FlowerSettings(
             superlink=approval.superlink,
-            ca_certificate=self._authority(task),
+            ca_certificate=self._file(task, "ca.crt"),
             transport_key=self.settings.transport_key,
         )
-        return HospitalSettings(
-            **common, task=task, flower=flower, policy=self.settings.policy, approved=approval.spec_hash
-        )
+        return HospitalSettings(**common, task=task, flower=flower, approved=approval.spec_hash)
 
     def _numbers(self, pattern: str) -> list[int]:
         return sorted(int(path.stem) for path in (self.folder / "tasks").glob(pattern) if path.stem.isdecimal())
 
-    def _left(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.left"
-
     def runtime(self, task: int) -> Path:
         return runtime_folder(self.folder, task)
 
-    def _approval(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.toml"
-
-    def _authority(self, task: int) -> Path:
-        return self.folder / "tasks" / f"{task}.ca.crt"
+    def _file(self, task: int, ending: str) -> Path:
+        return self.folder / "tasks" / f"{task}.{ending}"
 
 
-class OwnTable(BaseModel):
-    """That a voter judges one task on another table than the home's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class OwnTable(Section):
+    """The data by which a voter judges one task, if not the home's."""
 
     data: Path
     mapping: Path | None = None
@@ -275,7 +254,7 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
     policy_kind = VoterPolicy
 
     def use_table(self, place: str, table: OwnTable) -> None:
-        """For the task at `place`: what names it on the chain of this home's address book."""
+        """For the task at `place`: its name on the chain of this home's address book."""
         values = table.model_dump(mode="json", exclude_none=True)
         write_private_file(self._own_table(place), tomli_w.dumps(values))
 
@@ -309,7 +288,6 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _contracts(book: Path) -> tuple[int, str]:
-    """Raises DeploymentInvalid."""
     read = Deployment.read(book)
     return read.chain_id, read.tasks.lower()
 

@@ -1,18 +1,32 @@
-"""A node's place among a task's hospitals or voters: its account's index there."""
+"""A node's part in a task: its account's index there, its payouts, and the calls of it that failed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from consilium_chain.errors import Refused
+from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, TaskState
 from consilium_chain.rounds.machine import has_ended
 from consilium_core.logs import emit
+from consilium_zk.errors import ZkError
 
-from consilium_client.errors import NodeError
+from consilium_client.errors import ClientError, NodeError
 
-LOOKS = 5  # blocks
+ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # a round may fail with these, and the node goes on
+TRIES = 5  # blocks
+
+
+def log_failed(ledger: Ledger, error: Refused | TransactionRejected, unpaid: str, **fields: object) -> None:
+    """Logs a refused call; or, as the event `unpaid`, a call that the account could not pay for.
+
+    The chain node's words stay out of the log. The account's balance for gas says most.
+    """
+    if isinstance(error, Refused):
+        emit("refused", call=error.call, error=error.name, **fields)
+    else:
+        wei = str(ledger.connection.ether())
+        emit(unpaid, call=error.call, error=name_of(error), wei=wei, **fields)
 
 
 class Membership:
@@ -24,19 +38,19 @@ class Membership:
 
     def __init__(self, ledger: Ledger, task: int, role: Role) -> None:
         self._ledger, self._task, self._role = ledger, task, role
+        self._paid: int | None = None  # the latest round whose payout was logged
 
     def find(self) -> int | None:
         """The account's index on chain now; None if the task does not list it."""
-        if self._role is Role.VOTER:
-            nodes = [voter.node for voter in self._ledger.tasks.voters(self._task)]
-        else:
-            nodes = [hospital.node for hospital in self._ledger.tasks.hospitals(self._task)]
+        tasks = self._ledger.tasks
+        members = tasks.voters(self._task) if self._role is Role.VOTER else tasks.hospitals(self._task)
+        nodes = [member.node for member in members]
         return nodes.index(self._ledger.address) if self._ledger.address in nodes else None
 
     def require(self) -> int:
         """The index of an account that has joined. Raises NotInTask."""
         block = 0
-        for _ in range(LOOKS):  # a chain node may lag behind the one that told of the receipt
+        for _ in range(TRIES):  # a chain node may lag behind the one that gave the receipt
             if (index := self.find()) is not None:
                 self.index = index
                 return index
@@ -57,5 +71,20 @@ class Membership:
         emit("joining-undone", role=self._role.name.lower())
         try:
             join()
-        except Refused as error:  # the first transaction came back, or another took the place: the next look tells
+        except Refused as error:  # the first transaction came back, or another account took the place
             emit("refused", call=error.call, error=error.name)
+
+    def log_payouts(self, state: TaskState) -> None:
+        """Logs reward and slash of each round, once the next round has begun or the task has ended. Rounds that were
+        over before the first call are left out.
+        """
+        last = state.round if has_ended(state) else state.round - 1
+        if self._paid is None:
+            self._paid = last
+        while self._paid < last:
+            payout = self._ledger.tasks.explain(self._task, self._paid + 1, self._ledger.address)
+            self._paid += 1
+            emit(
+                "settled", round=self._paid, reason=payout.reason.name, reward=str(payout.reward),
+                slash=str(payout.slash),
+            )  # fmt: skip

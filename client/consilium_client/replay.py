@@ -1,7 +1,7 @@
-"""The model as the public record gives it: nobody is asked for a base model, everybody derives it.
+"""The model from the public record. Each party derives every base model itself, and asks no other party for it.
 
-A base is the initial parameters, moved for each settled round by the task's outer step (`outer`), which takes the
-weighted mean of the accepted cohorts' published sums.
+A base model is the initial parameters, moved by the task's outer step (`outer`) in each settled round. The outer step
+takes the weighted mean of the accepted cohorts' published sums.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ FIRST_ROUND = STATISTICS_ROUND + 1  # of training
 
 
 class PublicRecord:
-    """Derives a task's models from chain and artifact store, and keeps the first and the latest two, whatever number of
-    rounds there is.
+    """Derives a task's models from chain and artifact store, and keeps only the first and the latest two.
 
-    Everything here raises RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record does not give it.
+    All methods raise RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record is not complete.
     """
 
     def __init__(self, ledger: Ledger, store: ArtifactStore, task: JoinedTask) -> None:
@@ -69,11 +68,11 @@ class PublicRecord:
     def require_canaries(self, round_: int) -> None:
         """Raises RetreatMismatched unless the aggregator published the negated delta of this canary round's record.
 
-        The contract takes it from the aggregator: voters see that it is not of the aggregator's own choosing.
+        The contract takes it from the aggregator. Voters check that the aggregator did not choose it freely.
         """
         published = self._ledger.record.canaries_set(self._task.number, round_)
         if published is None:
-            raise RecordIncomplete(f"what the canaries of round {round_} take back is not on this chain node")
+            raise RecordIncomplete(f"this chain node lacks the record of the canaries of round {round_}")
         expected = self.sums.retreat(round_).digest
         if published.retreat_digest != expected:
             raise MismatchError(
@@ -84,7 +83,7 @@ class PublicRecord:
         for done in range(max(known for known in self._states if known <= round_), round_):
             accepted, state = self.sums.accepted(done), self._states[done]
             moved = state if accepted is None else self._outer.after(state, self._mean_of(accepted))
-            # The first one stays, so that any other can be derived anew.
+            # The first one stays: any other can be derived again from it.
             kept = {k: known for k, known in self._states.items() if k >= done or k == FIRST_ROUND}
             self._states = {**kept, done + 1: moved}
         return self._states[round_]

@@ -1,4 +1,4 @@
-"""A task as a node sees it: the file and the contract's half of it, held against each other."""
+"""A task as a node sees it: its file, checked against its terms on chain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 
 @dataclass(frozen=True)
 class JoinedTask:
-    """A task whose file hashes to what the chain names and whose terms are those that the contract enforces; the pool
-    may be larger than the file's, for its operator can add to it while others join.
+    """A task whose file has the hash and the terms that are on chain. The pool may be larger than in the file, because
+    its operator can add to it while others join.
     """
 
     number: int
@@ -29,5 +29,7 @@ def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
     raw = store.get_file(params.spec_hash)
     spec = parse_task_spec(raw)
     if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
-        raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; do not join, ask its operator")
+        raise SpecMismatch(
+            f"the terms of task {number} on chain differ from its file; do not join, and ask its operator"
+        )
     return JoinedTask(number, spec, params)

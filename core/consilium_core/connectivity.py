@@ -1,4 +1,4 @@
-"""Connectivity checks: reach a server over TLS, or give the reason why not in words."""
+"""Connectivity checks: reach a server over TLS, or say why not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-PATIENCE = 5.0  # seconds
+TIMEOUT = 5.0  # seconds
 # Seconds: a SuperLink refuses a SuperNode (401, which ends it) whose clock is further off from its own
 # (flwr 1.41, `common.constant`).
 FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
@@ -23,7 +23,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     """Host and port of "host:port" or "[::1]:port". Raises ValueError."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{address!r} is no address: say host:port")
+        raise ValueError(f"{address!r} is not an address: write host:port")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -35,62 +35,62 @@ def _address(text: str) -> str:
 Address = Annotated[str, AfterValidator(_address)]
 
 
-def why_unreachable(host: str, port: int, authority: Path | None, patience: float = PATIENCE) -> str | None:
-    """None if it answers and its certificate is of `authority` (None: of those that the system trusts).
+def why_unreachable(host: str, port: int, authority: Path | None, timeout: float = TIMEOUT) -> str | None:
+    """None if the server answers with a certificate of `authority` (None: of one that the system trusts).
 
-    The words are this module's alone: words of a library or of the other side stay out of logs.
+    The text is this module's own: texts of libraries and servers stay out of logs.
     """
-    return _why_not(host, port, authority, patience, lambda link: None)
+    return _why_not(host, port, authority, timeout, lambda link: None)
 
 
-def why_shut_out(host: str, port: int, authority: Path, patience: float = PATIENCE) -> str | None:
-    """The reason why the SuperLink there would refuse a SuperNode of this machine, as far as it can be seen."""
+def why_shut_out(host: str, port: int, authority: Path, timeout: float = TIMEOUT) -> str | None:
+    """The reason why that SuperLink would refuse a SuperNode of this machine, if a check finds one."""
 
     def clock(link: ssl.SSLSocket) -> str | None:
         ahead = _seconds_ahead_of(host, link)
         if ahead is None or -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
             return None
-        than = "later" if ahead > 0 else "earlier"
-        return f"this machine's clock is {abs(ahead):.0f} s {than} than its own: set it (`timedatectl set-ntp true`)"
+        where = "ahead of" if ahead > 0 else "behind"
+        return f"this machine's clock is {abs(ahead):.0f} s {where} the server's: set it (`timedatectl set-ntp true`)"
 
-    return _why_not(host, port, authority, patience, clock)
+    return _why_not(host, port, authority, timeout, clock)
 
 
 def _why_not(
-    host: str, port: int, authority: Path | None, patience: float, look: Callable[[ssl.SSLSocket], str | None]
+    host: str, port: int, authority: Path | None, timeout: float, check: Callable[[ssl.SSLSocket], str | None]
 ) -> str | None:
     try:
         context = ssl.create_default_context(cafile=authority)
     except OSError:
-        return f"the authority's certificate {authority} cannot be read: join the task again with the right one"
+        return f"the certificate {authority} of the authority cannot be read: join the task again with the right one"
     try:
         with (
-            socket.create_connection((host, port), patience) as plain,
+            socket.create_connection((host, port), timeout) as plain,
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
-            return look(link)
+            return check(link)
     except ssl.SSLCertVerificationError:
-        return "its certificate is not of the authority named, or not for this name: ask its operator for both"
+        return "its certificate is not from the named authority, or not for this host name: ask its operator for both"
     except ssl.SSLError:
         return "the server there does not speak TLS: check the port"
     except socket.gaierror:
-        return "its name is not known here: check it, and this machine's DNS"
+        return "its host name is unknown: check it, and this machine's DNS"
     except ConnectionRefusedError:
-        return "nothing listens there: it may not have been started yet, or the port is another"
+        return "nothing listens there: it may not have started yet, or the port is wrong"
     except TimeoutError:
-        return f"it does not answer within {patience:g} s: a firewall in between may have to let this machine out"
+        return f"it does not answer within {timeout:g} s: a firewall may block this machine"
     except OSError as error:
-        return f"there is no way there ({error.strerror or 'the connection broke off'}): check this machine's network"
+        return f"it cannot be reached ({error.strerror or 'the connection broke off'}): check this machine's network"
 
 
 def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
-    """None if it tells no time."""
-    asking = http.client.HTTPConnection(host)
-    asking.sock = link
+    """None if the server sends no time."""
+    connection = http.client.HTTPConnection(host)
+    connection.sock = link
     try:
-        asking.request("HEAD", "/")
-        asked = time.time()
-        return seconds_ahead(asked, asking.getresponse().getheader("Date"))
+        connection.request("HEAD", "/")
+        now = time.time()
+        return seconds_ahead(now, connection.getresponse().getheader("Date"))
     except (OSError, http.client.HTTPException):
         return None
 

@@ -1,4 +1,4 @@
-"""Errors that tell one of several faults: a class for each decision of a caller, a message for each fault."""
+"""Errors with a table of faults: a class for each decision of a caller, a message for each fault."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 
 class FaultError(Exception):
-    """An error with a table of faults. `name` is the fault's printed name, and `values` are what its message shows.
+    """An error with a table of faults. `name`: the fault's printed name. `values`: the fields of its message.
 
-    A subclass has the messages of its faults: `str.format` templates by name, whose fields are the values. Raises
-    KeyError where the table has no such fault, or its message another field: a mistake of the code that raises it.
+    A subclass has the messages of its faults: `str.format` templates by name. Raises KeyError if the table lacks the
+    fault, or the values lack a field: the raising code is wrong then.
     """
 
     MESSAGES: ClassVar[Mapping[str, str]] = {}
@@ -28,5 +28,5 @@ def _again(kind: type[FaultError], name: str, values: Mapping[str, Any]) -> Faul
 
 
 def printed_name(error: Exception) -> str:
-    """The name that screens show, and that the guides list errors by: a fault's own, else the class's."""
+    """The name on screens and in the guides: a fault's own, else the class's."""
     return error.name if isinstance(error, FaultError) else type(error).__name__

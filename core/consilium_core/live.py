@@ -1,4 +1,4 @@
-"""A running process's log events in words, for a terminal."""
+"""A running process's log events as sentences, for a terminal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from consilium_core.units import ether, tokens
 from consilium_core.visible_text import shown_lines
 
 Fields = Mapping[str, Any]
-
-
-Words = Mapping[str, Callable[[Fields], str]]
+Words = Mapping[str, str | Callable[[Fields], str]]
+"""By event: a template of its fields (`str.format`), or a function of them."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """The spinner's text at first and after an event, and the events' words if they are not a node's."""
+    """The spinner's text at first and after an event; `words`: the events' sentences, by default a node's."""
 
     first: str
     after: Mapping[str, str] = field(default_factory=dict)
@@ -43,12 +42,12 @@ HOSPITAL = Waiting(
         "sits-out": "sitting this round out",
     },
 )
-# A voter has several tasks: no event tells the state of all.
+# A voter has several tasks: no single event gives the state of all.
 VOTER = Waiting("watching the chain")
 
 
 def _committed(f: Fields) -> str:
-    by = "an own transaction" if f["by"] == "own" else "the aggregator's transaction"
+    by = "its own transaction" if f["by"] == "own" else "the aggregator's transaction"
     return f"round {f['round']}: trained {f['train_s']} s, and committed to {f['blobs']} blob(s) by {by}"
 
 
@@ -59,65 +58,61 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
-def chain_unreachable(f: Fields) -> str:
-    return f"[yellow]the chain node does not answer; tries again in {f['wait_s']} s[/yellow]"
+CHAIN_UNREACHABLE = "[yellow]the chain node does not answer; next try in {wait_s} s[/yellow]"
 
 
 # Errors with a remedy on this machine.
 WAYS_OUT = {
-    "DiskFull": "no room is left on the disk that holds the home: free some",
-    "DiskReadOnly": "the disk that holds the home takes no writing: mount it anew, and check it",
+    "DiskFull": "the disk with the home folder is full: free some space",
+    "DiskReadOnly": "the disk with the home folder is read-only: check it, and mount it again",
 }
 WORDS: Words = {
-    "joined": lambda f: f"joined as {f['role']} {f['index']} with {f['rows']} rows",
-    "in-task": lambda f: f"goes on as voter {f['index']}",
-    "watching": lambda f: f"watches all tasks, {f['tasks']} so far; judges {f['judged']} of them",
-    "set-aside": lambda f: f"[yellow]not joined ({f['error']}): `consilium voter tasks` says why[/yellow]",
-    "task-failed": lambda f: f"[red]failed, and is tried again: {f['error']}[/red]",
-    "scored": lambda f: f"round {f['round']}: judged in {f['seconds']} s, and committed to its scores",
-    "revealed": lambda f: f"round {f['round']}: scores revealed",
-    "stood-down": lambda f: f"round {f['round']}: drew no seat",
-    "does-not-match": lambda f: f"[yellow]round {f['round']}: the publication does not match: {f['error']}[/yellow]",
-    "ballot-lost": lambda f: f"[red]round {f['round']}: the committed ballot is not on this disk any more[/red]",
-    "training": lambda f: f"round {f['round']}: trains",
+    "joined": "joined as {role} {index} with {rows} rows",
+    "in-task": "continues as voter {index}",
+    "watching": "watches all tasks, {tasks} so far; judges {judged} of them",
+    "set-aside": "[yellow]not joined ({error}): `consilium voter tasks` says why[/yellow]",
+    "task-failed": "[red]failed with {error}; tries again[/red]",
+    "scored": "round {round}: judged in {seconds} s, and committed to its scores",
+    "revealed": "round {round}: scores revealed",
+    "stood-down": "round {round}: drew no seat",
+    "does-not-match": "[yellow]round {round}: the publication does not match: {error}[/yellow]",
+    "ballot-lost": "[red]round {round}: the committed ballot is no longer on this disk[/red]",
+    "training": "round {round}: trains",
     "committed": _committed,
-    "privacy": lambda f: f"round {f['round']}: rows will have cost epsilon {f['epsilon']:.3g} of {f['of']:g}",
+    "privacy": ("round {round}: the rows' privacy cost becomes epsilon {epsilon:.3g} of {of:g}"),
     "charged-late": lambda f: (
-        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that were not in the privacy ledger, and are"
-        " charged now[/yellow]"
+        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) on chain were missing in the privacy ledger, and"
+        " are charged now[/yellow]"
     ),
     "not-charged": lambda f: (
-        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) are on chain that are not in the privacy ledger, and"
+        f"[yellow]{f['place']}: {len(f['rounds'])} round(s) on chain are missing in the privacy ledger, and"
         f" their cost is unknown ({f['error']})[/yellow]"
     ),
-    "over-budget": lambda f: f"round {f['round']}: over budget, {f['would_be']:.3g} of {f['allowed']:g}",
-    "uploading": lambda f: f"round {f['round']}: hands over {f['blobs']} blob(s)",
+    "over-budget": ("round {round}: over the privacy budget: epsilon would be {would_be:.3g} of {allowed:g}"),
+    "uploading": "round {round}: uploads {blobs} blob(s)",
     "settled": _settled,
-    "resumed": lambda f: f"round {f['round']}: back in the task",
-    "sits-out": lambda f: f"round {f['round']}: sits out ({f['why']})",
-    "testified": lambda f: f"round {f['round']}: a sum failed in this cohort; sent evidence, {f['bytes']} bytes",
-    "nothing-to-show": lambda f: f"round {f['round']}: its cohort's sum failed; has nothing to add to the evidence",
-    "chain-unreachable": chain_unreachable,
-    "superlink-unreachable": lambda f: f"[yellow]the aggregator's SuperLink {f['superlink']}: {f['why']}[/yellow]",
-    "superlink-reached": lambda f: f"the aggregator's SuperLink {f['superlink']} answers again",
-    "relay-ended": lambda f: (
-        f"[yellow]the {f['process']} ended by itself (status {f['status']}), and is started again; its last words:"
-        f" {f['log']}[/yellow]"
+    "resumed": "round {round}: back in the task",
+    "sits-out": "round {round}: sits out ({why})",
+    "testified": "round {round}: a sum failed in this cohort; sent evidence, {bytes} bytes",
+    "nothing-to-show": "round {round}: its cohort's sum failed; this hospital has no evidence to add",
+    "chain-unreachable": CHAIN_UNREACHABLE,
+    "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
+    "superlink-reached": "the aggregator's SuperLink {superlink} answers again",
+    "relay-ended": (
+        "[yellow]the {process} ended with status {status}, and is started again; its last log lines: {log}[/yellow]"
     ),
-    "place-failed": lambda f: (
-        f"[yellow]{f['artifacts']} artifact(s) not from {f['place']}: {f['error']}; another place has them[/yellow]"
-    ),
-    "not-kept": lambda f: f"[yellow]artifacts of mirrors cannot be kept in {f['place']}: {f['error']}[/yellow]",
+    "place-failed": ("[yellow]{place} did not give {artifacts} artifact(s): {error}; another place did[/yellow]"),
+    "not-kept": "[yellow]cannot keep copies of artifacts in {place}: {error}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
-    "refused": lambda f: f"[yellow]the contract refused {f['call']}: {f['error']}[/yellow]",
+    "refused": "[yellow]the contract refused {call}: {error}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
 
 
 def worth(f: Fields) -> str:
-    """For a screen alone: facts of a hospital's own rows stay out of logs."""
+    """For a screen only: facts about a hospital's own rows stay out of logs."""
     return (
-        f"round {f['round']}: its base on the {f['rows']} rows kept from training: accuracy {f['accuracy']:.3f},"
+        f"round {f['round']}: the base model on {f['rows']} held-out rows: accuracy {f['accuracy']:.3f},"
         f" log loss {f['log_loss']:.3f}"
     )
 
@@ -126,32 +121,33 @@ UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-cla
 
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
-    """Markup. An unknown event is shown as it is."""
+    """The event as rich's markup. An unknown event is shown as it is."""
     fields = {name: escape(shown_lines(value)) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
         return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
-        return f"[red]{event}: {fields['call']} could not be paid for ({fields['error']}); {wei} ether are left[/red]"
+        return f"[red]{event}: could not pay for {fields['call']} ({fields['error']}); {wei} ether left[/red]"
     if event in words:
-        return words[event](fields)
+        said = words[event]
+        return said.format(**fields) if isinstance(said, str) else said(fields)
     return f"{event} {', '.join(f'{name} {value}' for name, value in fields.items())}".strip()
 
 
 def on_terminal(waiting: Waiting) -> contextlib.AbstractContextManager[None]:
-    """Within, log events go to the terminal in words; without a terminal, to standard output as JSON lines."""
+    """Within, log events go to the terminal as sentences; without a terminal, to standard output as JSON lines."""
     return _on_terminal(waiting) if sys.stdout.isatty() else contextlib.nullcontext()
 
 
 def log_to_stderr() -> None:
-    """Until the command ends, log events go to standard error in words: standard output has the result alone."""
+    """Until the command ends, log events go to standard error as sentences: standard output has only the result."""
     if (context := get_current_context(silent=True)) is not None:
         console = Console(stderr=True, highlight=False)
         context.with_resource(log_to(lambda event, fields: console.print(sentence(event, fields))))
 
 
 def of_block(fields: Fields) -> str | None:
-    """The time of an event's block, which may be days ago; None for an event without one."""
+    """The time of an event's block; None for an event without one."""
     at = fields.get("block_time")
     return None if at is None else f"{datetime.datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}"
 

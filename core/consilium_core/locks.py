@@ -1,6 +1,6 @@
-"""Files that one process at a time holds, and that come free with its end, however it ends (flock(2)).
+"""Files and folders that one process at a time locks. A lock ends with its process, however that ends (flock(2)).
 
-Files and their folders are made. No child inherits what its parent holds (PEP 446).
+Missing files and their folders are made. No child inherits its parent's locks (PEP 446).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 @contextmanager
 def alone(path: Path, taken: Exception) -> Iterator[None]:
-    """Holds the lock. Raises `taken` where another does."""
+    """Holds the lock. Raises `taken` if another process holds it."""
     with _opened(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -25,14 +25,14 @@ def alone(path: Path, taken: Exception) -> Iterator[None]:
 
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
-    """Holds the lock, once whoever else has it lets go."""
+    """Waits for the lock, and holds it."""
     with _opened(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def is_locked(path: Path) -> bool:
-    """True if some process holds it."""
+    """True if some process holds the lock."""
     if not path.exists():
         return False
     with _opened(path) as handle:
@@ -46,7 +46,7 @@ def is_locked(path: Path) -> bool:
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o600)
     try:
         yield handle
     finally:

@@ -1,6 +1,6 @@
 """Structured logging: events with fields, one JSON object a line on standard output, or for a screen in its place.
 
-Logs carry amounts, indices, names of phases and errors: never data, keys, or text from foreign exceptions.
+Logs have amounts, indices, names of phases and errors. They never have data, keys, or texts of foreign exceptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Sink = Callable[[str, Mapping[str, object]], None]
 
 
 def json_line(event: str, fields: Mapping[str, object]) -> str:
-    """The log format: {"at": unix seconds, "event": name, field: value, …}, and a line's end."""
+    """The log format: {"at": unix seconds, "event": name, field: value, …} and a newline."""
     return json.dumps({"at": round(time.time(), 3), "event": event, **fields}) + "\n"
 
 
@@ -42,7 +42,7 @@ def emit(event: str, **fields: object) -> None:
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """Within, all events of this thread have these fields, too."""
+    """Within, all events of this thread have these fields too."""
     token = _about.set(fields)
     try:
         yield
@@ -51,13 +51,13 @@ def about(**fields: object) -> Iterator[None]:
 
 
 def hint(event: str, **fields: object) -> None:
-    """Progress for a screen alone: no log keeps it."""
+    """Progress for a screen only: no log keeps it."""
     _hints(event, fields)
 
 
 @contextmanager
 def log_to(sink: Sink, hints: Sink = _dropped) -> Iterator[None]:
-    """Within, this process's events go to `sink` in place of standard output, and its hints to `hints`."""
+    """Within, this process's events go to `sink` instead of standard output, and its hints to `hints`."""
     global _sink, _hints
     before, _sink, _hints = (_sink, _hints), sink, hints
     try:

@@ -1,4 +1,4 @@
-"""TOML bytes of any origin to a typed tree, with one wording for what is wrong with them."""
+"""Untrusted TOML bytes to a typed tree, with one wording of faults."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Tree = TypeVar("Tree", bound=BaseModel)
 MOST_BYTES = 1 << 20  # ten thousand columns of a table take half of it
 MOST_PARTS = 32  # of a dotted key
 MOST_OF_A_FAULT = 500  # characters
-# tomllib looks at each part of a dotted key once for each other part, and keeps all beginnings of the key: one of 60 kB
-# takes gigabytes and minutes. Possessive, so that no text makes the search slow.
+# tomllib takes quadratic time and memory in the parts of a dotted key: one of 60 kB takes gigabytes and minutes. The
+# pattern is possessive, so that no text makes the search slow.
 _LONG_KEY = re.compile(
     rf"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MOST_PARTS},}}+""", re.ASCII
 )
 
 
 class Section(BaseModel):
-    """A table of a file: knows all its keys, and numbers that are numbers."""
+    """A table of a file. Unknown keys, NaN and infinities are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:
-    """UTF-8 TOML as a `kind`. Raises `refusal` about `what`, with every fault and where it stands."""
+    """UTF-8 TOML as a `kind`. Raises `refusal`, whose text names `what` and each fault with its key."""
     if len(raw) > MOST_BYTES:
-        raise refusal(f"{what} has {len(raw)} bytes: make it {MOST_BYTES} at most")
+        raise refusal(f"{what} has {len(raw)} bytes, more than {MOST_BYTES}: shorten it")
     try:
         text = raw.decode("utf-8")
         if _LONG_KEY.search(text):
-            raise refusal(f"{what} has a key of more than {MOST_PARTS} parts: write tables out")
+            raise refusal(f"{what} has a dotted key of more than {MOST_PARTS} parts: write it as tables")
         tree = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise refusal(f"{what} is not UTF-8: {error}") from error
@@ -45,10 +45,10 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
     try:
         return kind.model_validate(tree)
     except ValidationError as error:
-        raise refusal(f"{what} does not hold: {_faults(error)}") from error
+        raise refusal(f"{what} is invalid: {validation_faults(error)}") from error
 
 
-def _faults(error: ValidationError) -> str:
-    """A fault of several values together stands at no one place. Keys and values of a stranger's are told visibly."""
-    places = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
-    return "; ".join(shown(f"{place}: {message}" if place else message, MOST_OF_A_FAULT) for place, message in places)
+def validation_faults(error: ValidationError) -> str:
+    """Faults with their keys; a fault of several values together has no key."""
+    faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
+    return "; ".join(shown(f"{key}: {message}" if key else message, MOST_OF_A_FAULT) for key, message in faults)

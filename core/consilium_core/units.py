@@ -7,13 +7,13 @@ WEI_PER_SHOWN_DIGIT = 10**12
 
 
 def ether(wei: int) -> str:
-    """Rounded up to a millionth: what is to be paid is never shown below what it is."""
+    """Rounded up to a millionth, so that no price is shown too low."""
     millionths = -(-wei // WEI_PER_SHOWN_DIGIT)
     return f"{millionths // 10**6:,}.{millionths % 10**6:06d}"
 
 
 def tokens(amount: int) -> str:
-    """An amount in whole tokens, which have 18 decimals as ether has; two are shown, rounded to the nearest."""
+    """An amount in whole tokens (18 decimals, as ether), rounded to two decimals."""
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
     hundredths = (amount * 100 + WEI_PER_ETHER // 2) // WEI_PER_ETHER
     return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"

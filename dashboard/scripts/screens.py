@@ -1,4 +1,4 @@
-"""Pictures of every page, in both themes, on a phone and on a desk, side by side: one file a page.
+"""Takes pictures of every page, in both themes, on a phone and on a desk, side by side: one file for each page.
 
     python dashboard/scripts/screens.py http://127.0.0.1:8080 docs/dashboard [PAGE…]
 
@@ -17,7 +17,7 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, expect, sync_playwright
 
-# A wallet that is somebody's and signs nothing: what it is asked, the chain's node answers.
+# A wallet of a given account, which signs nothing. The chain's node answers its requests.
 WALLET = """
 ({ account, chain, node }) => {
   const ask = async (method, params) => {
@@ -43,7 +43,7 @@ WALLET = """
   announce()
 }
 """
-OF_A_WALLET = ("/portfolio", "/desk")
+WALLET_PAGES = ("/portfolio", "/desk")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 GAP, HIGHEST = 24, 2_400  # pixels
 
@@ -73,14 +73,14 @@ def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, 
         viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if theme == "dark" else "light"
     )
     shown = context.new_page()
-    if page in OF_A_WALLET:
+    if page in WALLET_PAGES:
         place = httpx.get(f"{url}/config.json").raise_for_status().json()
         wallet = {"account": best_hospital(url), "chain": place["chain_id"], "node": place["chain_url"]}
         shown.add_init_script(f"({WALLET})({json.dumps(wallet)})")
     shown.goto(f"{url}/#{page}")
     shown.wait_for_selector("h1")
     expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)
-    if page in OF_A_WALLET:
+    if page in WALLET_PAGES:
         shown.get_by_role("button", name="Disconnect").wait_for()
         shown.wait_for_timeout(3_000)
         expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)

@@ -2,8 +2,9 @@ import { decodeFunctionData, encodeFunctionData } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import type { Schemas } from '../src/api/client'
 import { tasksAbi } from '../src/generated/abi'
+import { faultsOf } from '../src/lib/faults'
 import { roomInPool, roundPay } from '../src/lib/funding'
-import { faultsOf, taskParams } from '../src/lib/terms'
+import { taskParams } from '../src/lib/terms'
 
 // Every number another one, so that none can stand for its neighbour.
 const TERMS: Schemas['Terms'] = {
@@ -80,6 +81,11 @@ describe('terms as the contract takes them', () => {
     expect(by.get('aggregator')).toBe(AGGREGATOR)
   })
 
+  it('needs each of them', () => {
+    const rest = Object.fromEntries(Object.entries(TERMS).filter(([name]) => name !== 'seats')) as typeof TERMS
+    expect(() => taskParams(rest, HASH, AGGREGATOR)).toThrow('the terms have no seats')
+  })
+
   it('is what is encoded', () => {
     const data = encodeFunctionData({ abi: tasksAbi, functionName: 'propose', args: [params] })
     expect(decodeFunctionData({ abi: tasksAbi, data }).args).toEqual([params])
@@ -117,7 +123,7 @@ describe('a pool that grows', () => {
 })
 
 test('faults are told one by one', () => {
-  expect(faultsOf('the task file does not hold: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
+  expect(faultsOf('the task file is invalid: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
     'data.label: Field required',
     'rounds.foo: Extra inputs',
   ])

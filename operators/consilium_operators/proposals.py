@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import KeystoreError, NotPossible, Refused, SpecInvalid
+from consilium_chain.errors import NotPossible, Refused, SpecInvalid
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, TaskParams
@@ -19,6 +19,7 @@ from consilium_chain.tasks.estimate import Estimate
 from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
+from consilium_core.errors import KeystoreError
 from consilium_core.units import ether, tokens
 from eth_account import Account
 from eth_account.signers.local import LocalAccount

@@ -23,7 +23,7 @@ from consilium_chain.rounds.machine import WAITING
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.retry import retry_policy
 from consilium_chain.tasks.task_spec import MICRO
-from consilium_core.live import Fields, Waiting, Words, chain_unreachable
+from consilium_core.live import CHAIN_UNREACHABLE, Fields, Waiting, Words
 from consilium_core.logs import emit
 from consilium_core.units import tokens
 
@@ -240,7 +240,7 @@ EVENTS: Words = {
         f" {tokens(int(f['burnt']))} that rounds did not pay are burnt"
     ),
     "bond-released": lambda f: f"the bond of {f['account']} is free",
-    "chain-unreachable": chain_unreachable,
+    "chain-unreachable": CHAIN_UNREACHABLE,
     "status": _status,
     "round": _round,
 }

@@ -1,7 +1,7 @@
-"""A private certificate authority and the SuperLink's certificate, made and, at a start, renewed with `cryptography`.
+"""A private certificate authority and the SuperLink's certificate. Each start makes or renews them if needed.
 
-folder/   ca.crt      the authority, which hospitals and proxies are given   ca.key      its key
-          server.pem  for localhost, signed by it                            server.key  its key
+folder/   ca.crt      the authority, for hospitals and proxies   ca.key      its key
+          server.pem  for localhost, signed by it                server.key  its key
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,9 +23,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from consilium_server.errors import ServerError
 
 LIFETIME = datetime.timedelta(days=365)
-LONGEST_RUN = datetime.timedelta(days=300)  # of a process: the certificate that it starts with lasts as long
+LONGEST_RUN = datetime.timedelta(days=300)  # of a process; its certificate is valid for as long
 AUTHORITY_LIFETIME = datetime.timedelta(days=3_650)
-NOTICE = datetime.timedelta(days=365)  # before an authority's end: so long its successor can be handed out
+NOTICE = datetime.timedelta(days=365)  # before an authority's end, for the distribution of its successor
 NAME = "Consilium local authority"
 HOST, ADDRESS = x509.DNSName("localhost"), ipaddress.IPv4Address("127.0.0.1")
 
@@ -40,12 +40,12 @@ class Certificates:
 
 
 def ensure_certificates(folder: Path) -> Certificates:
-    """Files of an authority and of a server certificate for localhost that lasts `LONGEST_RUN` from now on.
+    """Files of an authority, and of a server certificate for localhost that is valid for `LONGEST_RUN` from now.
 
-    One that does not is renewed, as is one that was half written, and who was given the authority notices nothing.
-    An authority within `NOTICE` of its end is renewed with the same key and name: both are good for what it signs, each
-    to its own end. Without the authority's key all stays as it is until it has ended: then an authority with another
-    key takes its place. Raises CertificatesUnusable.
+    It renews a shorter or half-written server certificate, without effect on holders of the authority. It renews an
+    authority within `NOTICE` of its end with the same key and name, so that both verify its certificates, each until
+    its own end. Without the authority's key it changes nothing until the end; then it makes an authority with another
+    key. Raises CertificatesUnusable.
     """
     files = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -54,9 +54,9 @@ def ensure_certificates(folder: Path) -> Certificates:
     server = _sound_certificate(files, authority)
     if authority is not None and key is None and files.certificate.exists() and files.key.exists():
         if server is None:
-            raise _unusable(files.certificate, "does not fit the key or the authority beside it")
+            raise _unusable(files.certificate, "does not match the key or the authority beside it")
         if now < _end(authority, server):
-            return files  # its authority is another's, or had its key taken away: nothing here can renew it
+            return files  # the authority's key is elsewhere: nothing here can renew it
     if authority is None or key is None:
         if authority is not None:
             emit("authority-replaced", path=str(files.authority))
@@ -77,7 +77,7 @@ def ensure_certificates(folder: Path) -> Certificates:
 
 
 def _sound_certificate(files: Certificates, authority: x509.Certificate | None) -> x509.Certificate | None:
-    """The server's, if it has its key and is of this authority."""
+    """The server's certificate, if its key matches and this authority signed it."""
     certificate, key = _certificate(files.certificate), _key(files.key)
     if certificate is None or key is None or certificate.public_key() != key.public_key() or authority is None:
         return None
@@ -89,7 +89,7 @@ def _sound_certificate(files: Certificates, authority: x509.Certificate | None) 
 
 
 def _write_authority(path: Path, key: ec.EllipticCurvePrivateKey, now: datetime.datetime) -> x509.Certificate:
-    """It can sign for loopback alone: whoever stole its key would be no more than whoever stole the server's."""
+    """It can sign for loopback only, so its stolen key is no worse than the server's."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     only = x509.NameConstraints([HOST, x509.IPAddress(ipaddress.IPv4Network(ADDRESS))], None)
     authority = (
@@ -106,7 +106,7 @@ def _write_authority(path: Path, key: ec.EllipticCurvePrivateKey, now: datetime.
 def _write_server(
     files: Certificates, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey, now: datetime.datetime
 ) -> x509.Certificate:
-    """A key first: between the two writes they do not fit, which the next start sees."""
+    """Writes the key first. Between the two writes they do not match, and the next start detects that."""
     key = ec.generate_private_key(ec.SECP384R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST.value)])
     server = (
@@ -155,7 +155,7 @@ def _certificate(path: Path) -> x509.Certificate | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise _unusable(path, "is no certificate") from None
+        raise _unusable(path, "is not a certificate") from None
 
 
 def _key(path: Path) -> PrivateKeyTypes | None:
@@ -163,8 +163,8 @@ def _key(path: Path) -> PrivateKeyTypes | None:
         return serialization.load_pem_private_key(path.read_bytes(), None)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError):  # unchained: it may quote the file
-        raise _unusable(path, "is no key, or one with a password") from None
+    except (ValueError, TypeError):  # unchained, because the error may quote the file
+        raise _unusable(path, "is not a key, or has a password") from None
 
 
 def _end(*certificates: x509.Certificate) -> datetime.datetime:
@@ -178,7 +178,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write_public(path: Path, certificate: x509.Certificate) -> None:
-    """Writes the whole file or nothing: another process may read it at this moment."""
+    """Writes the whole file or nothing, because another process may read it at this moment."""
     draft = path.with_name(path.name + ".draft")
     draft.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     draft.replace(path)

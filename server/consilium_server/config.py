@@ -1,4 +1,4 @@
-"""The settings of an aggregator, of a sponsor, of an indexer, of a worker and of the HTTP API."""
+"""Settings of the aggregator, the sponsor, the indexer, the worker and the HTTP API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
-from consilium_chain.artifacts.backends import Places
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
@@ -15,6 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
+from consilium_core.artifacts.backends import Places
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -35,7 +35,7 @@ class SponsorSettings(AccountSettings):
     task: TaskNumber
     port: Annotated[int, Field(ge=1, le=65_535, description="port of the service, on loopback")]
     gas_per_hospital: Annotated[
-        int, Field(ge=100_000, description="the most gas to pay for each hospital of the task between two starts")
+        int, Field(ge=100_000, description="most gas to pay for each hospital of the task between two starts")
     ] = 10_000_000
 
 
@@ -52,9 +52,9 @@ class IndexSettings(Section):
 
     @property
     def url(self) -> str:
-        """URL of the database; the environment's CONSILIUM_DATABASE_URL goes before the file's."""
-        if given := os.environ.get(DATABASE_URL_VARIABLE):
-            return given
+        """URL of the database. The variable CONSILIUM_DATABASE_URL overrides the file."""
+        if url := os.environ.get(DATABASE_URL_VARIABLE):
+            return url
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.home / 'index.sqlite'}"
@@ -66,7 +66,7 @@ class IndexSettings(Section):
 
 
 class IndexerSettings(IndexSettings):
-    """Settings of an indexer, which only reads the chain and needs no account."""
+    """Settings of an indexer. It only reads the chain, and needs no account."""
 
     chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
 
@@ -89,16 +89,18 @@ class WorkerSettings(IndexerSettings):
         SecretStr | None,
         Field(description="redis://:PASSWORD@HOST:PORT/NUMBER; by default jobs stay within this process"),
     ] = None
-    keystore: Annotated[Path | None, Field(description="encrypted key file of the account that moves tasks on")] = None
+    keystore: Annotated[Path | None, Field(description="encrypted key file of the account that takes tasks' steps")] = (
+        None
+    )
     password_file: Annotated[Path | None, Field(description="file with the key file's password, mode 600")] = None
     drand_relays: Annotated[tuple[RelayUrl, ...], Field(min_length=1)] = QUICKNET_RELAYS
     first_superlink_port: Annotated[
-        int, Field(ge=1, le=65_535, description="of this account's tasks each has a port of its own, from here on")
+        int, Field(ge=1, le=65_535, description="first port of the SuperLinks of this account's tasks, one for each")
     ] = 9_100
-    index_seconds: Annotated[float, Field(gt=0, description="between looks for blocks")] = 1.0
-    watch_seconds: Annotated[float, Field(gt=0, description="between looks for what is to be done")] = 3.0
+    index_seconds: Annotated[float, Field(gt=0, description="seconds between polls for blocks")] = 1.0
+    watch_seconds: Annotated[float, Field(gt=0, description="seconds between polls for due jobs")] = 3.0
     precedence_seconds: Annotated[
-        float, Field(ge=0, description="of the chain, after a deadline, that a task's aggregator has before this does")
+        float, Field(ge=0, description="seconds after a deadline that are left to the task's aggregator")
     ] = 15.0
 
     @model_validator(mode="after")
@@ -121,20 +123,20 @@ class WorkerSettings(IndexerSettings):
 
     @property
     def broker(self) -> str:
-        """The broker's URL, first of CONSILIUM_BROKER_URL. Raises ServerError (BrokerUrlInvalid)."""
-        given = os.environ.get(BROKER_URL_VARIABLE)
-        if not given:
-            given = None if self.broker_url is None else self.broker_url.get_secret_value()
-        if given is None:
+        """The broker's URL. CONSILIUM_BROKER_URL overrides the file. Raises ServerError (BrokerUrlInvalid)."""
+        url = os.environ.get(BROKER_URL_VARIABLE)
+        if not url:
+            url = None if self.broker_url is None else self.broker_url.get_secret_value()
+        if url is None:
             return WITHIN_THE_PROCESS
         try:
-            parts = urlsplit(given)
+            parts = urlsplit(url)
             known = parts.scheme in ("redis", "rediss") and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            raise ServerError("BrokerUrlInvalid") from None  # it would repeat what was given
+            raise ServerError("BrokerUrlInvalid") from None  # the cause would show the URL
         if not known or "password" in parse_qs(parts.query):
             raise ServerError("BrokerUrlInvalid")
-        return given
+        return url
 
     def connect(self) -> Ledger:
         """Connects with the account, if there is one. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
@@ -145,7 +147,7 @@ class WorkerSettings(IndexerSettings):
 
 
 def checksummed(account: str) -> str:
-    """An account with EIP-55's capitals, given in any capitals. Raises ValueError."""
+    """The account with the capitals of EIP-55. Raises ValueError."""
     if not is_hex_address(account) or not account.startswith("0x"):
         raise ValueError("an account is 0x and 40 hexadecimal digits")
     return str(to_checksum_address(account))
@@ -170,32 +172,37 @@ class ApiLimits(Section):
 class ApiSettings(IndexSettings):
     """Settings of the HTTP API. It holds no key of any account, and stores its own secret in `home`."""
 
-    origin: Annotated[Origin, Field(description="where people reach this server, and what they sign in to")]
+    origin: Annotated[
+        Origin, Field(description="address of this server in people's browsers, and in messages to sign in")
+    ]
     port: Annotated[int, Field(ge=1, le=65_535)] = 8_080
     host: Annotated[str, Field(description="address to listen on; TLS is a proxy's")] = "127.0.0.1"
-    chain_url: Annotated[str | None, Field(description="chain node, asked only how far the chain is")] = None
-    most_behind: Annotated[int, Field(ge=0, description="blocks that the index may lack and be called ready")] = 20
+    chain_url: Annotated[str | None, Field(description="chain node, used only for the latest block and gas prices")] = (
+        None
+    )
+    most_behind: Annotated[int, Field(ge=0, description="blocks that the index may be behind and still be ready")] = 20
     admins: tuple[AccountSetting, ...] = ()
     operators: Annotated[
-        tuple[AccountSetting, ...] | None, Field(description="who may store task files; by default whoever signs in")
+        tuple[AccountSetting, ...] | None,
+        Field(description="accounts that may store task files; by default every signed-in account"),
     ] = None
     cors_origins: Annotated[tuple[Origin, ...], Field(description="other sites whose pages may read here")] = ()
     proxies: Annotated[
-        tuple[IPvAnyNetwork, ...], Field(description="addresses or networks whose X-Forwarded-For is believed")
+        tuple[IPvAnyNetwork, ...], Field(description="addresses or networks whose X-Forwarded-For is trusted")
     ] = ()
     models: Annotated[
         Path | None,
-        Field(description="folder of models that `operator download-model` has written, task-N of task N: handed out"),
+        Field(description="folder with a folder task-N for each task's model, from `operator download-model`"),
     ] = None
     dashboard: Annotated[
         Path | None, Field(description="folder of static files, served at /; by default the dashboard, if it is built")
     ] = None
-    public_chain_url: Annotated[
-        str | None, Field(description="a chain node that visitors' browsers may ask, for what they check by themselves")
-    ] = None
-    poll_seconds: Annotated[float, Field(gt=0, description="between looks for events")] = 0.2
-    heartbeat_seconds: Annotated[float, Field(gt=0, description="between signs of life on a stream")] = 15.0
+    public_chain_url: Annotated[str | None, Field(description="a chain node for the checks in visitors' browsers")] = (
+        None
+    )
+    poll_seconds: Annotated[float, Field(gt=0, description="seconds between polls for events")] = 0.2
+    heartbeat_seconds: Annotated[float, Field(gt=0, description="seconds between heartbeats on a stream")] = 15.0
     stalled_seconds: Annotated[
-        float, Field(gt=0, description="a client that takes nothing of its answer for longer is let go")
+        float, Field(gt=0, description="seconds after which a client that reads nothing is disconnected")
     ] = 20.0
     limits: ApiLimits = ApiLimits()

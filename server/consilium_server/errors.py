@@ -1,16 +1,16 @@
 """Errors of the server room: one class for each decision of a caller, with the printed names of its faults.
 
-ServerError           only a person can help
+ServerError           a person must correct it
 │                     AlreadyConducting, CertificatesUnusable, SecretExposed, AggregatorEnded, BrokerUrlInvalid,
 │                     DatabaseUrlInvalid
-├── Unavailable       it may work in a moment: DatabaseUnreachable, BrokerUnreachable, ChainMoved
-├── DatabaseUnfit     the database is not of this program or chain: SchemaTooNew, SourceMismatch, IndexDiffers,
+├── Unavailable       a later attempt may work: DatabaseUnreachable, BrokerUnreachable, ChainMoved
+├── DatabaseUnfit     the database does not fit this program or chain: SchemaTooNew, SourceMismatch, IndexDiffers,
 │                     EventsInconsistent
-├── RequestRefused    a client is told why: NotSponsored, SignInMalformed, SignInRefused, CursorInvalid
-├── AnswerBroken      a begun answer is broken off: ClientStalled, ExportReorganised
+├── RequestRefused    the client gets the reason: NotSponsored, SignInMalformed, SignInRefused, CursorInvalid
+├── AnswerBroken      an answer that has begun is broken off: ClientStalled, ExportReorganised
 ├── SuperLinkFailed   another SuperLink is started
-├── ReplyRefused      a hospital's reply is left out: UploadInvalid, PartFailed, SecondReply
-├── SumMismatch       a cohort's sum is not the committed one, and no single upload is to blame
+├── ReplyRefused      a hospital's reply is not used: UploadInvalid, PartFailed, SecondReply
+├── SumMismatch       a cohort's sum is not the committed one, and no single upload explains it
 └── CanariesLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
 """
 
@@ -23,60 +23,58 @@ from consilium_core.faults import FaultError
 
 
 class ServerError(FaultError):
-    """Root of this room's errors. Its own faults end a command, or are shown to the operator."""
+    """Root of this room's errors. Its own faults end a command, or the operator sees them."""
 
     MESSAGES: ClassVar = {
         "AlreadyConducting": (
-            "another aggregator runs in {home}: stop it first, or name another home; two with one key would publish"
-            " one round twice, and pay for it"
+            "another aggregator runs in {home}: stop it first, or use another home. Two aggregators with one key would"
+            " publish a round twice, and be slashed for it"
         ),
         "CertificatesUnusable": (
-            "{path} {why}: restore it, or move its folder away, in whose place another authority is made"
+            "{path} {why}: restore it, or move its folder away. The next start then makes a new authority"
         ),
-        "SecretExposed": ("{path} {why}: delete it, and the next start makes another (everybody has to sign in again)"),
+        "SecretExposed": "{path} {why}: delete it. The next start makes a new one, and all users must sign in again",
         "AggregatorEnded": (
-            "the aggregator of task {task} ended before its task did ({cause}); {journal} says more. It is started"
-            " again"
+            "the aggregator of task {task} ended before the task ({cause}): read {journal}. The worker starts it again"
         ),
-        # Neither URL is ever shown: it may hold a password.
+        # These messages never show the URL, because it may contain a password.
         "BrokerUrlInvalid": (
-            "the broker's URL is not of a known kind: write redis://:PASSWORD@HOST:PORT/NUMBER (or rediss://), or leave"
-            " it out for jobs within one process"
+            "the broker's URL is not valid: write redis://:PASSWORD@HOST:PORT/NUMBER (or rediss://), or leave it out to"
+            " keep jobs in one process"
         ),
         "DatabaseUrlInvalid": (
-            "the database's URL is not of a known kind: write sqlite:///PATH or"
-            " postgresql://USER:PASSWORD@HOST:PORT/NAME"
+            "the database's URL is not valid: write sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME"
         ),
     }
 
 
 class Unavailable(ServerError):
     MESSAGES: ClassVar = {
-        "DatabaseUnreachable": "the database {shown} does not answer ({cause}); start it, or correct its URL",
+        "DatabaseUnreachable": "the database {shown} does not answer ({cause}): start it, or correct its URL",
         "BrokerUnreachable": (
-            "the broker takes no messages ({cause}); start it, correct its URL, or see why it refuses to write"
+            "the broker accepts no messages ({cause}): start it, correct its URL, or find out why it refuses to write"
         ),
-        "ChainMoved": "the chain was reorganised while it was read ({what}): try again",
+        "ChainMoved": "the chain was reorganised during the read ({what}): try again",
     }
 
 
 class DatabaseUnfit(ServerError):
     MESSAGES: ClassVar = {
         "SchemaTooNew": (
-            "the tables of {shown} are of version {revision}, which this program does not know, and it writes nothing"
-            " into them: update the program, or name another database"
+            "the tables of {shown} have the unknown version {revision}, so this program writes nothing: update the"
+            " program, or use another database"
         ),
         "SourceMismatch": (
-            "{shown} holds what {found} said, and the address book names {expected}: name another database, or the"
-            " address book that fits"
+            "{shown} is the index of {found}, but the address book names {expected}: use another database, or the"
+            " matching address book"
         ),
         "IndexDiffers": (
-            "{rows} rows of {shown} are not what the chain says up to block {last}: run"
-            " `consilium server reindex --replace`, and find out who else writes there"
+            "{rows} rows of {shown} differ from the chain up to block {last}: run `consilium server reindex --replace`,"
+            " and find out which other program writes there"
         ),
         "EventsInconsistent": (
-            "the events of blocks {first} to {last}, as {url} gives them, do not follow on those before: it leaves"
-            " some out, or did; name another node, and run `consilium server reindex --replace` with it"
+            "the events of blocks {first} to {last} from {url} contradict earlier events, because the node left some"
+            " out: use another node, and run `consilium server reindex --replace` with it"
         ),
     }
 
@@ -86,18 +84,18 @@ class RequestRefused(ServerError):
 
     MESSAGES: ClassVar = {
         "NotSponsored": "{why}",
-        "SignInMalformed": "this is no message of Sign-In with Ethereum: {why}",
+        "SignInMalformed": "this is not a message of Sign-In with Ethereum: {why}",
         "SignInRefused": "the signed message is refused: {why}",
-        "CursorInvalid": "this cursor is not one given for this question: begin again without a cursor",
+        "CursorInvalid": "this cursor belongs to another request: begin again without a cursor",
     }
 
 
 class AnswerBroken(ServerError):
-    """The answer has begun, so it can only be broken off: its client sees that the end is missing."""
+    """The answer has begun, so the server can only break it off. The client sees that the end is missing."""
 
     MESSAGES: ClassVar = {
-        "ClientStalled": "the client took nothing of its answer for {seconds:g} s: its connection is closed",
-        "ExportReorganised": ("the chain was reorganised while the history of {account} was sent: ask for it again"),
+        "ClientStalled": "the client read nothing of its answer for {seconds:g} s: its connection is closed",
+        "ExportReorganised": "the chain was reorganised while the history of {account} was sent: request it again",
     }
 
 
@@ -106,12 +104,12 @@ class SuperLinkFailed(ServerError):
 
 
 class ReplyRefused(ServerError):
-    """PartFailed: the hospital says so, or Flower in its place. It may be able to in a moment."""
+    """PartFailed: the hospital, or Flower, reports a failure. A later attempt may work."""
 
     MESSAGES: ClassVar = {
         "UploadInvalid": "upload refused: {why}",
         "PartFailed": "upload refused: {why}",
-        "SecondReply": "the hospital sent two different ones of a round's {what}: the first one counts",
+        "SecondReply": "the hospital sent a second, different {what} in one round: the first one counts",
     }
 
 
@@ -122,17 +120,17 @@ class SumMismatch(ServerError):
 class CanariesLost(ServerError):
     MESSAGES: ClassVar = {
         "CanariesLost": (
-            "{path} does not hold a round's seed and blinders: the round cannot be disclosed; restore it from a copy"
+            "{path} does not contain the round's seed and blinders, which disclose its decoys: restore it from a backup"
             " before the deadline"
         )
     }
 
 
 def broker_unreachable(error: BaseException) -> Unavailable:
-    """Tells of a broker by the code that Redis gave, else by the error's kind: its words may repeat the URL.
+    """Names the cause by Redis's error code, else by the error's class. The error's text may repeat the URL.
 
-    The code is the first word of an error of RESP, before which a pipeline puts its command.
+    The code is the first word of an error of RESP. A pipeline puts its command before it.
     """
-    found = re.search("(?:^|caused error: )([A-Z]{2,20}) ", str(error))
-    code = getattr(error, "status_code", None) or (found and found[1])
+    match = re.search("(?:^|caused error: )([A-Z]{2,20}) ", str(error))
+    code = getattr(error, "status_code", None) or (match and match[1])
     return Unavailable("BrokerUnreachable", cause=code or type(error).__name__)

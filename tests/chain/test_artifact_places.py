@@ -17,24 +17,24 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
-from consilium_chain.artifacts import backends
-from consilium_chain.artifacts.backends import MirrorUrl, parse_place, parse_places
 from consilium_chain.artifacts.store import BYTES_PER_STORED_BLOB, MOST_FILE_BYTES, ArtifactStore
-from consilium_chain.errors import (
+from consilium_chain.errors import NotPossible
+from consilium_chain.rounds.disputes import Shown
+from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStatement
+from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
+from consilium_core.artifacts import backends
+from consilium_core.artifacts.backends import MirrorUrl, parse_place, parse_places
+from consilium_core.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
     ConfigInvalid,
     MirrorUnsupported,
-    NotPossible,
     StoreMissing,
     StoreUnwritable,
 )
-from consilium_chain.rounds.disputes import Shown
-from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStatement
-from consilium_chain.rpc.endpoint import without_secrets
-from consilium_chain.rpc.local_node import free_port
-from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_core.logs import log_to
+from consilium_core.visible_text import without_secrets
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit_by_points, versioned_hash
 from consilium_zk.secret_shares import dealing_bytes

@@ -14,30 +14,17 @@ from typing import Literal
 import pytest
 from address_books import made_up_book
 from chain_driver import LocalChain
-from consilium_chain import keystore as keys
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ChainUnreachable,
-    ConfigInvalid,
-    DeploymentInvalid,
-    KeystoreError,
-    LocalNodeError,
-)
-from consilium_chain.keystore import (
-    LIGHT_SCRYPT_N,
-    address_of,
-    open_keystore,
-    voter_key,
-    write_keystore,
-    write_private_file,
-)
+from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, LocalNodeError
+from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
+from consilium_core import private_files
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash
 from eth_account import Account
@@ -168,13 +155,16 @@ def test_connection_names_block_that_the_node_has_not(local_chain: LocalChain) -
 def test_reader_without_account_cannot_send(local_chain: LocalChain) -> None:
     reader = Connection(local_chain.node.url)
     assert reader.blocks.number() > 0
-    with pytest.raises(ValueError, match="read only"):
+    with pytest.raises(ValueError, match="only read"):
         reader.transactions.send_ether(local_chain.treasury.address, 1)
 
 
 def test_ledger_refuses_address_book_of_another_chain(local_chain: LocalChain) -> None:
     other = replace(local_chain.deployment, chain_id=1)
-    with pytest.raises(DeploymentInvalid, match=r"of chain 1, but http://.* is chain 31337: pass the one that fits"):
+    with pytest.raises(
+        DeploymentInvalid,
+        match=r"of chain 1, but http://.* is on chain 31337; pass the address book or the URL that matches",
+    ):
         Ledger(Connection(local_chain.node.url), other)
 
 
@@ -248,7 +238,7 @@ def test_of_a_systemd_credential_the_groups_bits_are_a_mask(
     keystore: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mode: int, is_refused: bool
 ) -> None:
     """Which its folder, for that unit's user alone, stands for."""
-    monkeypatch.setattr(keys, "CREDENTIALS", keystore[0].parent)
+    monkeypatch.setattr(private_files, "CREDENTIALS", keystore[0].parent)
     keystore[1].chmod(mode)
     if not is_refused:
         assert open_keystore(*keystore).address
@@ -306,7 +296,7 @@ def test_local_node_names_port_in_use() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(LocalNodeError, match=f"port {port}, wanted for the local chain, is in use"):
+        with pytest.raises(LocalNodeError, match=f"port {port} for the local chain is in use"):
             LocalNode(port)
 
 
@@ -376,7 +366,7 @@ def test_artifacts_missing_and_corrupt_are_named(tmp_path: Path) -> None:
     with pytest.raises(ArtifactMissing, match="add another mirror"):
         store.get_file(bytes(32))
     (tmp_path / f"file-{digest.hex()}").write_bytes(b"another task")
-    with pytest.raises(ArtifactCorrupt, match="hash to something else"):
+    with pytest.raises(ArtifactCorrupt, match="does not have the hash in its name"):
         store.get_file(digest)
     blob, other = from_scalars([5] * 4096), from_scalars([6] * 4096)
     name, next_name = store.put_blob(blob, commit(blob)), store.put_blob(other, commit(other))

@@ -23,22 +23,19 @@ from consilium_chain.deploying import plan
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import journal_path, locked
 from consilium_chain.deploying.networks import Network, PrevrandaoTerms, TokenTerms, read_networks
-from consilium_chain.deploying.node import DeployNode, Signed
+from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, creation_gas
 from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import PRECOMPILES, require_precompiles, same_but
-from consilium_chain.errors import (
-    ChainUnreachable,
-    ConfigInvalid,
-    DeployFailed,
-    NotPossible,
-)
+from consilium_chain.errors import ChainUnreachable, DeployFailed, NotPossible
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc import abi, local_node, transactions
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
+from consilium_chain.rpc.outgoing import Own
 from consilium_chain.tasks.task_spec import TOKEN
+from consilium_core.errors import ConfigInvalid
 from consilium_core.units import ether
 from eth_account import Account
 from hypothesis import given
@@ -63,11 +60,11 @@ class CutNode(DeployNode):
     after_sending = False
     broadcasts = 0
 
-    def broadcast(self, signed: Signed, call: str) -> None:
+    def broadcast(self, own: Own, call: str) -> None:
         cut = self.broadcasts == self.cut_at
         if cut and not self.after_sending:
             raise Cut
-        super().broadcast(signed, call)
+        super().broadcast(own, call)
         self.broadcasts += 1
         if cut:
             raise Cut
@@ -178,7 +175,7 @@ def test_deployment_onto_existing_token(site: Site, tmp_path: Path) -> None:
 def test_token_that_is_no_contract_is_refused(site: Site) -> None:
     nothing = created_address("0x" + "11" * 20, 3)
     site.network = LOCAL.model_copy(update={"token": TokenTerms(address=nothing)})
-    with pytest.raises(ConfigInvalid, match="holds no contract on chain 31337: correct it"):
+    with pytest.raises(ConfigInvalid, match="has no contract on chain 31337; correct it"):
         site.begin()
     assert site.nonce() == 0
 
@@ -222,9 +219,10 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
             site.rpc("anvil_reorg", 3, [])
 
     deployment = site.begin().carry_out(tell)
-    assert [said for said in told if "gone" in said] == [
-        "Tasks is gone with its block: sent again", "SponsoredAccount is gone with its block: sent again",
-    ]  # fmt: skip
+    assert [said for said in told if "disappeared" in said] == [
+        "Tasks disappeared with its block, and is sent again",
+        "SponsoredAccount disappeared with its block, and is sent again",
+    ]
     assert Deployment.read(site.book) == deployment
     assert site.nonce() == STEPS
 
@@ -234,11 +232,11 @@ def test_deployment_outlasts_a_pool_that_forgets(own_chain: Site, monkeypatch: p
     monkeypatch.setattr(transactions, "LOOK_AGAIN", 0.1)
     broadcast, forgotten = CutNode.broadcast, list[str]()
 
-    def forgetful(node: CutNode, signed: Signed, call: str) -> None:
+    def forgetful(node: CutNode, own: Own, call: str) -> None:
         if call not in forgotten:
             forgotten.append(call)
         else:
-            broadcast(node, signed, call)
+            broadcast(node, own, call)
 
     monkeypatch.setattr(CutNode, "broadcast", forgetful)
     site.deploy()
@@ -327,7 +325,7 @@ def test_constructor_refusal_is_named(site: Site) -> None:
 def test_resuming_with_other_terms_is_refused(site: Site) -> None:
     site.cut(3)
     site.network = LOCAL.model_copy(update={"beacon": PrevrandaoTerms(kind="prevrandao", lookahead=7)})
-    with raises_fault(DeployFailed, "JournalStale", match="PrevrandaoBeacon was sent with other code or terms"):
+    with raises_fault(DeployFailed, "JournalStale", match="has PrevrandaoBeacon with other code or terms"):
         site.deploy()
     assert site.nonce() == 4
 
@@ -357,7 +355,7 @@ def test_code_that_is_not_the_compiled_one_is_refused(site: Site) -> None:
     places = contract_artifact("Staking").immutables
     inside = next(start + length - 1 for start, length in places)
     outside = next(i for i in range(len(code)) if not any(start <= i < start + length for start, length in places))
-    for at, why in ((inside, "constructed with other arguments"), (outside, "its code is not the compiled one")):
+    for at, why in ((inside, "its constructor had other arguments"), (outside, "its code is not the compiled code")):
         changed = bytes(byte ^ (i == at) for i, byte in enumerate(code))
         site.rpc("anvil_setCode", address, "0x" + changed.hex())
         with raises_fault(DeployFailed, "CodeMismatch", match=why):
@@ -378,7 +376,7 @@ def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None
 
 
 def test_address_book_of_another_deployment_is_kept(site: Site) -> None:
-    for chain_id, why in ((5, "of chain 5, not of 31337"), (31_337, "no journal book.journal.json")):
+    for chain_id, why in ((5, "of chain 5 instead of 31337"), (31_337, "without the journal book.journal.json")):
         other = made_up_book(chain_id)
         other.write(site.book)
         with raises_fault(DeployFailed, "BookTaken", match=why):
@@ -414,7 +412,9 @@ def test_chain_without_a_precompile_is_refused(
 ) -> None:
     with chain_of(fork) as node:
         older = new_site(node.url, tmp_path)
-        with raises_fault(DeployFailed, "PrecompileMissing", match=f"chain {CHAIN_ID}, .*upgrade Osaka") as caught:
+        with raises_fault(
+            DeployFailed, "PrecompileMissing", match=rf"chain {CHAIN_ID} \(node .*Osaka upgrade"
+        ) as caught:
             older.begin()
         found = caught.value.values
         expected = {"chain_id": CHAIN_ID, "precompile": name, "rule": rule, "address": address}
@@ -471,7 +471,7 @@ def test_contract_above_a_limit_is_refused(site: Site, monkeypatch: pytest.Monke
 def test_account_without_ether_is_refused(site: Site) -> None:
     site.key = secrets.token_bytes(32)
     survey = site.begin().survey()
-    with raises_fault(DeployFailed, "DeployerUnfunded", match="send it that") as caught:
+    with raises_fault(DeployFailed, "DeployerUnfunded", match="send it") as caught:
         survey.check()
     assert caught.value.values["missing"] == caught.value.values["needed"] == ether(survey.most)
 
@@ -524,11 +524,11 @@ OLD_BLOCK = {"hash": "0x" + "11" * 32, "number": "0x1", "timestamp": "0x1"}
 @pytest.mark.parametrize(
     ("method", "answer", "words"),
     [
-        ("eth_getBlockByNumber", {"result": None}, "asked for the first block"),
-        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, "its blocks name no base fee, EIP-1559"),
-        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state, asked for a contract's code"),
-        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state, asked for the account's balance"),
-        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError, asked for the account's nonce"),
+        ("eth_getBlockByNumber", {"result": None}, "the node has no block 0"),
+        ("eth_getBlockByNumber", {"result": OLD_BLOCK}, r"its blocks have no base fee \(EIP-1559\)"),
+        ("eth_getCode", {"error": {"code": -1, "message": "no state"}}, "no state"),
+        ("eth_getBalance", {"error": {"code": 3, "message": "no state"}}, "no state"),
+        ("eth_getTransactionCount", {"no": "answer"}, "InvalidJSONError"),
     ],
 )
 def test_node_that_leaves_things_out_is_named(site: Site, method: str, answer: dict[str, Any], words: str) -> None:
@@ -544,7 +544,7 @@ def whole_run(site: Site, node: DeployNode) -> None:
 
 def test_artifacts_of_an_older_export_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "_exported", lambda _: '{"abi": [], "bytecode": "0x"}')
-    with raises_fault(NotPossible, "ContractsNotBuilt", match="of another version; run `make contracts`"):
+    with raises_fault(NotPossible, "ContractsNotBuilt", match="of this version is missing; run `make contracts`"):
         contract_artifact.__wrapped__("Tasks")
 
 
@@ -555,7 +555,11 @@ def test_creation_gas_counts_words_and_zero_bytes() -> None:
 
 
 def test_two_deployments_into_one_folder_are_refused(tmp_path: Path) -> None:
-    with locked(tmp_path), raises_fault(DeployFailed, "DeploymentRunning", match="wait for its end"), locked(tmp_path):
+    with (
+        locked(tmp_path),
+        raises_fault(DeployFailed, "DeploymentRunning", match="wait until it ends"),
+        locked(tmp_path),
+    ):
         pass
     with locked(tmp_path):
         pass

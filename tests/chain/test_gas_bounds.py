@@ -261,5 +261,5 @@ def test_nothing_is_sent_with_more_gas_than_a_transaction_may_have(local_chain: 
 
 
 def test_what_no_node_tries_needs_a_bound() -> None:
-    with pytest.raises(ValueError, match="needs a bound"):
+    with pytest.raises(ValueError, match="needs a gas bound"):
         Sending(force=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.deploying.networks import DrandTerms, pick_network, read_networks
-from consilium_chain.errors import ConfigInvalid, DeployFailed
-from consilium_chain.rpc.endpoint import without_secrets
+from consilium_chain.errors import DeployFailed
+from consilium_core.errors import ConfigInvalid
+from consilium_core.visible_text import without_secrets
 from consilium_zk.drand import QUICKNET
 from raised_faults import raises_fault
 
@@ -36,7 +37,7 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
 
 def test_unknown_network_is_refused_with_those_known() -> None:
     with raises_fault(
-        DeployFailed, "NetworkUnknown", match="known are base, base-sepolia, ethereum, hoodi, local, sepolia; add it"
+        DeployFailed, "NetworkUnknown", match="choose base, base-sepolia, ethereum, hoodi, local, sepolia, or add it"
     ):
         pick_network(read_networks(None), "goerli")
 
@@ -51,8 +52,8 @@ def test_url_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 FAULTS = {
-    "no url": ('url = "http://127.0.0.1:1"', "", "name either url or url_env"),
-    "both urls": ("blobs = true", 'blobs = true\nurl_env = "NAME"', "name either url or url_env"),
+    "no url": ('url = "http://127.0.0.1:1"', "", "set either url or url_env"),
+    "both urls": ("blobs = true", 'blobs = true\nurl_env = "NAME"', "set either url or url_env"),
     "url as variable": ('url = "http://127.0.0.1:1"', 'url_env = "http://host/s3cret"', "some.url_env"),
     "unbonding below vesting": (
         "unbonding = 20",
@@ -74,10 +75,10 @@ FAULTS = {
     "drand with no key": (
         '{ kind = "prevrandao", lookahead = 128 }',
         f'{{ kind = "drand", lookahead = 2, genesis = 1, period = 3, public_key = "{"ab" * 96}" }}',
-        "public_key is no key",
+        "public_key is not a valid key",
     ),
     "supply above uint96": ("supply = 1", "supply = 79228162515", "some.token.supply"),
-    "supply and address": ("supply = 1", f'supply = 1, address = "0x{"00" * 20}"', "name either supply or address"),
+    "supply and address": ("supply = 1", f'supply = 1, address = "0x{"00" * 20}"', "set either supply or address"),
     "address without checksum": ("supply = 1", f'address = "0x{"ab" * 20}"', "checksum"),
     "no TOML": ("blobs = true", "blobs true", "is not TOML"),
     "no networks": (NETWORK, "[networks]", "networks"),

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from consilium_chain.errors import (
-    ConfigInvalid,
-    RandomnessUnavailable,
-    RelayFailed,
-)
+from consilium_chain.errors import RandomnessUnavailable, RelayFailed
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, ROUND_FIELD, fetch_signature
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import NodeSettings, read_settings
+from consilium_core.errors import ConfigInvalid
 from consilium_zk.drand import QUICKNET, QUICKNET_HASH, DrandChain
 from consilium_zk.tickets import generate_secret_key, public_key
 from drand_relay import ROUNDS, RelayServer, relay_server

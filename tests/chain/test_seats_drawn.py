@@ -12,7 +12,7 @@ from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_zk import tickets
 from consilium_zk.constants import POSSESSION_DST, TICKET_DST
-from consilium_zk.tickets import draw, seat_threshold, wins_seat
+from consilium_zk.tickets import draw, seat_threshold
 from eth_utils.crypto import keccak
 from py_ecc.bls.hash_to_curve import hash_to_G1
 from py_ecc.optimized_bls12_381 import FQ, FQ2, G2, Z1, multiply, normalize, pairing
@@ -137,7 +137,7 @@ def test_commit_scores_refuses_exactly_who_lost_the_draw(local_chain: LocalChain
     task = TaskDriver(local_chain, voters=6, terms={"seats": 3, "rounds": 1}).to_scoring()
     weight = task.round_state.seat_weight
     assert weight == 6 * task.params.voter_bond
-    won = [wins_seat(task.ticket(v), 3, task.params.voter_bond, weight) for v in range(6)]
+    won = [draw(task.ticket(v)) < seat_threshold(3, task.params.voter_bond, weight) for v in range(6)]
     for voter, wins in enumerate(won):
         if wins:
             task.score(voter, [1])

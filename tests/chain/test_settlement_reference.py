@@ -146,7 +146,7 @@ def test_settle_pays_slashes_and_says_why() -> None:
     [
         (Role.HOSPITAL, 1, ["paid 0.000000000000000466 tokens", "6400 of 9600 claims", "weight 2", "0.003200"]),
         (Role.HOSPITAL, 3, ["nothing", "harmful", "-0.050000", "slashed 0.0000000000000001 tokens"]),
-        (Role.HOSPITAL, 6, ["nothing", "not dealt"]),
+        (Role.HOSPITAL, 6, ["nothing", "not assigned"]),
         (Role.VOTER, 0, ["1 of 4 claims"]),
         (Role.VOTER, 2, ["nothing", "cohort 0", "0.009000", "0.001320 from the median 0.003200"]),
         (Role.VOTER, 3, ["did not reveal", "slashed 0.00000000000000002 tokens"]),
@@ -168,16 +168,16 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
 @pytest.mark.parametrize(
     ("change", "about"),
     [
-        ({"weights": (1,)}, "1 weights for 7"),
-        ({"scores": (None,)}, "scores of 1 voters"),
+        ({"weights": (1,)}, "1 weights of hospitals, but 7 bonds"),
+        ({"scores": (None,)}, "ballots of 1 voters"),
         ({"seated": 0b0001}, "voters [1, 2] revealed without a seat"),
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
         ({"viable": 0}, "no cohort has a sum"),
-        ({"viable": 0b10000}, "viable names [4]"),
-        ({"turned": 0b1000}, "turned names [3]"),
-        ({"survivors": 0b11111}, "survivors names [4]"),
-        ({"survivors": 0b101111}, "survivors names [5]"),
-        ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts names [9]"),
+        ({"viable": 0b10000}, "viable has [4]"),
+        ({"turned": 0b1000}, "turned has [3]"),
+        ({"survivors": 0b11111}, "survivors has [4]"),
+        ({"survivors": 0b101111}, "survivors has [5]"),
+        ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts has [9]"),
     ],
 )
 def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: str) -> None:
@@ -192,11 +192,11 @@ def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: 
         (
             {},
             {"scores": ((1, 2), *RECORD.scores[1:])},
-            "voter 0 gave 2 scores, where 4 cohorts without canaries take 4",
+            "voter 0 gave 2 scores instead of 4 for 4 cohorts without canaries",
         ),
-        ({"canaries": True}, {}, "voter 0 gave 4 scores, where 4 cohorts with canaries take 8"),
-        ({}, {"turned": 0}, "without canaries"),
-        ({"max_hospitals": 6}, {}, "7 hospitals in a task of at most 6"),
+        ({"canaries": True}, {}, "voter 0 gave 4 scores instead of 8 for 4 cohorts with canaries"),
+        ({}, {"turned": 0}, "the task has no canaries"),
+        ({"max_hospitals": 6}, {}, "7 hospitals, but the task allows 6"),
     ],
 )
 def test_settle_refuses_what_no_task_with_these_terms_could_hold(
@@ -428,7 +428,7 @@ def test_who_is_named_is_slashed_and_the_others_of_its_cohort_are_only_unpaid() 
     assert settled.paid == others.paid
     assert settled.burnt == others.burnt + 100
     words = explain(settled, Role.HOSPITAL, 2)
-    assert [word for word in ("paid nothing", "what it uploaded", "cohort 1", "slashed") if word not in words] == []
+    assert [word for word in ("paid nothing", "its upload", "cohort 1", "slashed") if word not in words] == []
 
 
 @pytest.mark.parametrize("words", [1, 2])
@@ -460,7 +460,7 @@ def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: 
 
 @pytest.mark.parametrize("named", [0b000001, 0b001000, 0b1000000])
 def test_only_who_committed_in_dropped_cohorts_is_named(named: int) -> None:
-    with pytest.raises(SettlementInvalid, match="named names"):
+    with pytest.raises(SettlementInvalid, match="named has"):
         replace(NAMED, committed=0b110111, survivors=0b110111, named=named)
 
 

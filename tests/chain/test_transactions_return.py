@@ -168,7 +168,7 @@ def test_a_number_that_another_transaction_took_is_told(chain: LocalChain, front
     front.dropping = 1
     pending = submit(ledger)
     Connection(chain.node.url, ledger.connection.signer).transactions.send_ether(NOBODY, 1)
-    with pytest.raises(ChainUnreachable, match="transfer is gone, and another transaction has its number"):
+    with pytest.raises(ChainUnreachable, match="transfer was replaced by another transaction with its number"):
         ledger.connection.transactions.receipt(pending)
 
 
@@ -178,7 +178,7 @@ def test_who_waits_behind_what_is_gone_is_told(chain: LocalChain, front: Provide
     with unmined(chain):
         first, second = submit(ledger), submit(ledger)
         chain.rpc("anvil_dropTransaction", first.digest.to_0x_hex())
-        with pytest.raises(ChainUnreachable, match="transfer waits for a transaction that is gone"):
+        with pytest.raises(ChainUnreachable, match="transfer waits for a transaction that no longer exists"):
             ledger.connection.transactions.receipt(second)
         third = submit(ledger)
         assert third.own is not None

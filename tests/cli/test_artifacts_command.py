@@ -110,7 +110,7 @@ def test_a_fetch_that_is_cut_off_is_an_error_and_goes_on_later(broken: Accused, 
     source = round_.settings[0].artifacts[0]
     nobody = f"http://127.0.0.1:{free_port()}"
     code, said = fetch(round_.chain, round_.task, tmp_path / "copy", nobody)
-    assert (code, said.startswith(f"StoreMissing: there is no artifact store at {nobody} (")) == (1, True)
+    assert (code, said.startswith(f"StoreMissing: the artifact store does not answer: {nobody} (")) == (1, True)
     with FileServer(Path(str(source))) as mirror:
         mirror.stop_after = 5
         assert fetch(round_.chain, round_.task, tmp_path / "copy", mirror.url)[0] == 1

@@ -20,12 +20,13 @@ import httpx
 import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
 from consilium_cli.doctor import asking, probes
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key, read_transport_key
+from consilium_core.private_files import write_private_file
 from consilium_server.certificates import ensure_certificates
 from consilium_server.database.engine import connect, open_database, writing
 from consilium_server.database.tables import Source
@@ -242,7 +243,7 @@ BROKEN: dict[str, tuple[Break, str, str, str]] = {
     "no key file": (_gone("key.json"), "files", "fault", "key.json is not there"),
     "no password": (_gone("password"), "files", "fault", "password is not there"),
     "empty password": (_content("password", "\n"), "files", "fault", "password: it is empty"),
-    "key file of nothing": (_content("key.json", "{}"), "files", "fault", "is no key file"),
+    "key file of nothing": (_content("key.json", "{}"), "files", "fault", "is not a key file"),
     "no chain node": (_setting(chain_url=DEAD), "chain", "fault", "no chain node answers at http://127.0.0.1:1"),
     "no address book": (_gone("deployment.json"), "chain", "fault", "does not exist; deploy first"),
     "another chain's book": (_book(chain_id=1), "chain", "fault", "the address book is of chain 1"),
@@ -415,7 +416,7 @@ def test_a_redis_that_is_away_or_refuses_is_named_without_its_password(stand: St
         stand.write("worker", broker_url=url)
         found = stand.doctor("worker")
         assert found.levels("redis") == ["fault"]
-        assert "the broker takes no messages" in found.says("redis")
+        assert "the broker accepts no messages" in found.says("redis")
         assert PASSWORD not in str(found.findings)
 
 
@@ -642,7 +643,7 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
     assert (found.code, found.levels("configuration")) == (1, ["fault"])
     assert PASSWORD not in str(found.findings)
     shutil.rmtree(stand.home)
-    assert "is no voter's home" in stand.doctor("voter").says("configuration")
+    assert "is not a voter's home" in stand.doctor("voter").says("configuration")
 
 
 @pytest.mark.parametrize(
@@ -652,7 +653,7 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
         (["worker", "--home", "x"], "pass the file that the worker is started with"),
         (["hospital", "--config", "x"], "a hospital's configuration is in its home"),
         (["worker", "--config", "x", "--public", "a:1"], "where a worker is reached"),
-        (["aggregator", "--config", "x", "--public", "nowhere"], "say host:port"),
+        (["aggregator", "--config", "x", "--public", "nowhere"], "write host:port"),
         (["aggregator", "--config", "x", "--authority", "/none"], "there is no file /none"),
         (["queen"], "'queen' is not one of"),
     ],

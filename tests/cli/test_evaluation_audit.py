@@ -17,19 +17,18 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_cli.main import app
-from consilium_client.data.table.reader import read_table
 from consilium_client.errors import BallotError, ClientError, NodeError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
-from consilium_client.voter.disclosure import Opening, opened
-from consilium_client.voter.disclosure_check import Finding, Name, audit
+from consilium_client.voter.disclosure import Finding, Name, Opening, audit, opened
 from consilium_client.voter.evaluating import Judge
 from consilium_client.voter.node import VoterNode
 from consilium_core.kinds import of_kind
 from consilium_zk.evaluation import BATCH_ROWS, FINGERPRINT_TAG, OPENINGS, ballot_salt, batch_leaves, leaf_salt
 from consilium_zk.merkle import path_of
 from evaluation_driver import EvaluatedTask, LazyNode, LyingNode, write_rows
+from examples_read import read_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raised_faults import raises_fault
@@ -165,7 +164,7 @@ def test_a_voter_that_copied_half_of_its_fingerprints_is_found(voted: Voted, tmp
     assert code == 1
     drawn = [batch.index for batch in voted.opening(LAZY).batches]
     copied = [index for index in drawn if index >= BATCHES // 2]
-    assert f"these were not evaluated as said: {', '.join(map(str, copied))}" in said
+    assert f"these do not match their fingerprints: {', '.join(map(str, copied))}" in said
 
 
 def test_a_voter_that_evaluates_and_says_something_else_is_found_by_its_scores_alone(voted: Voted) -> None:

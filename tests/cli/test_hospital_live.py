@@ -7,14 +7,14 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain.artifacts import store
 from consilium_chain.rpc import retry
-from consilium_client import membership, polling
+from consilium_client import membership
 from consilium_client.hospital import hooks, relay_link, round_updates, training
 from consilium_client.hospital import node as hospital
 from consilium_client.privacy import accountant
 from consilium_client.voter import judging
 from consilium_client.voter import node as voter
+from consilium_core.artifacts import store
 from consilium_core.live import UNPAID, WORDS, sentence, worth
 from consilium_core.logs import emit, hint, log_to
 from rich.text import Text
@@ -37,7 +37,7 @@ FIELDS = {
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
     hospitals = hospital, round_updates, hooks, relay_link, training
-    for module in (store, *hospitals, accountant, retry, membership, polling, voter, judging):
+    for module in (store, *hospitals, accountant, retry, membership, voter, judging):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args
@@ -86,5 +86,5 @@ def test_of_several_tasks_each_line_names_its_own() -> None:
 
 def test_what_a_model_is_worth_here_has_words_and_no_event() -> None:
     said = worth({"round": 3, "rows": 40, "accuracy": 0.875, "log_loss": 0.31})
-    assert said == "round 3: its base on the 40 rows kept from training: accuracy 0.875, log loss 0.310"
+    assert said == "round 3: the base model on 40 held-out rows: accuracy 0.875, log loss 0.310"
     assert "worth" not in {event for event, _ in told_by_the_node()} | set(WORDS)

@@ -17,7 +17,7 @@ from consilium_cli.hospital.status import print_task, print_verdict
 from consilium_client.consent import Policy
 from consilium_client.task import JoinedTask
 from consilium_core.live import sentence
-from consilium_core.visible_text import UNSEEN
+from consilium_core.visible_text import INVISIBLE
 from rich.console import Console
 from rich.text import Text
 
@@ -39,7 +39,7 @@ name = "logistic"
 
 
 def is_visible(text: str) -> bool:
-    return all(unicodedata.category(character) not in UNSEEN for character in text.replace("\n", ""))
+    return all(unicodedata.category(character) not in INVISIBLE for character in text.replace("\n", ""))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_verdict_prints_a_strangers_columns_visibly(screen: Console) -> None:
     policy = Policy(operators="any", models="any", columns=["weight"])
     print_verdict(screen, policy, hostile()[0].spec, OPERATOR)
     assert is_visible(said(screen))
-    assert f"it uses {LINKED}, sickU+202E, not among `columns`" in said(screen)
+    assert f"it uses {LINKED}, sickU+202E, which `columns` does not list" in said(screen)
 
 
 def test_what_a_node_tells_is_shown_visibly() -> None:

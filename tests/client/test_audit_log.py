@@ -282,7 +282,7 @@ print(sent)
 
 
 def assisted(work: str, folder: Path) -> list[str]:
-    """What the program says, a line each."""
+    """The program's output, line by line."""
     done = subprocess.run([sys.executable, "-c", ASSISTANT + work, str(folder)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

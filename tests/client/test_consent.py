@@ -1,4 +1,4 @@
-"""What a hospital's policy allows: what it names, and nothing else."""
+"""A hospital's policy allows only the things that it names."""
 
 from __future__ import annotations
 
@@ -186,7 +186,10 @@ BAD = {
     "no TOML": (b"operators = ", "is not TOML"),
     "no UTF-8": (b"\xff", "is not UTF-8"),
     "empty": (b"", "operators: Field required"),
-    "an operator that is no address": (tomli_w.dumps(EXACT | {"operators": ["me"]}).encode(), "no account's address"),
+    "an operator that is no address": (
+        tomli_w.dumps(EXACT | {"operators": ["me"]}).encode(),
+        "not an account's address",
+    ),
     "hours without minutes": (tomli_w.dumps(EXACT | {"hours": "19-7"}).encode(), "19:00-07:00"),
     "an hour that is none": (tomli_w.dumps(EXACT | {"hours": "24:00-07:00"}).encode(), "19:00-07:00"),
     "hours as a number": (tomli_w.dumps(EXACT | {"hours": 7}).encode(), "19:00-07:00"),

@@ -21,7 +21,6 @@ from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.table.reader import read_table
 from consilium_client.errors import ClientError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.kinds import of_kind
@@ -30,6 +29,7 @@ from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_zk.blobs import add
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
+from examples_read import read_table
 from hospital_driver import OPEN_POLICY, WINDOW, hospital_settings
 from numpy.typing import NDArray
 from raised_faults import raises_fault
@@ -75,7 +75,7 @@ class Consortium:
             home.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"exact_statistics": True}))
 
     def read_sums(self, statistics: str | None, rows: list[Frame]) -> NDArray[np.float64]:
-        """What everybody reads of a task's round 0, in which all hospitals take part with these rows."""
+        """The public sums of a task's round 0, in which all hospitals take part with these rows."""
         task, spec = self.propose(statistics)
         nodes = [self.node(index, task, own) for index, own in enumerate(rows)]
         for node in nodes:
@@ -135,9 +135,9 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
 
     # A home that lost its list is told by the chain. Had it given the sums, they would show the patient's row.
     consortium.homes[0] = consortium.homes[0].model_copy(update={"statistics_ledger": tmp_path / "empty.jsonl"})
-    with raises_fault(ClientError, "StatisticsUnknown", match="does not have their rows"):
+    with raises_fault(ClientError, "StatisticsUnknown", match="does not list their rows"):
         consortium.read_sums("exact", with_patient(DATA.hospitals))
-    (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data), allow_one_class=True).features
+    (row,) = read_table(_written(tmp_path, PATIENT), of_kind(TableSchema, spec.data)).features
     own = sums_of(grown.training.examples, spec.data)
     earlier = sums_of(read_table(_written(tmp_path, DATA.hospitals[0]), of_kind(TableSchema, spec.data)), spec.data)
     np.testing.assert_allclose(np.split(own - earlier, 3)[1], row, atol=1e-9)

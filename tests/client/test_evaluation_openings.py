@@ -1,4 +1,4 @@
-"""How often a voter that skips some of its batches is found, by the code that opens and audits."""
+"""The chance to find a voter that skips some of its batches, by the code that discloses and checks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot
-from consilium_client.voter.disclosure import opened
-from consilium_client.voter.disclosure_check import Name, audit
+from consilium_client.voter.disclosure import Name, audit, opened
 from consilium_client.voter.evaluating import Judge
 from consilium_zk.evaluation import BATCH_ROWS, OPENINGS, drawn, held_out_root
 from consilium_zk.packing import pack
@@ -71,7 +70,7 @@ def voted(tmp_path_factory: pytest.TempPathFactory) -> tuple[PaperRecord, Judge,
 
 
 def audited(record: PaperRecord, judge: Judge, ballot: Ballot) -> tuple[bool, dict[Name, bool | None]]:
-    """Whether the auditor that looks at the drawn batches alone finds the voter out, and what it found."""
+    """True if an auditor of only the drawn batches finds the fault; and its findings."""
     record.reveal_ballot(1, ballot.scores, ballot.salt)
     ledger = cast(Ledger, record)
     opening = opened(ledger, NUMBER, ballot, SECRET)

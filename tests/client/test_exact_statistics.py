@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.errors import KeystoreError
 from consilium_chain.tasks.data_schemas import ImageSchema, NumericFeature, TableSchema, TextSchema
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
@@ -15,6 +14,7 @@ from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ClientError
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
+from consilium_core.errors import KeystoreError
 from numpy.typing import NDArray
 from raised_faults import raises_fault
 
@@ -60,7 +60,7 @@ def test_a_row_more_or_less_is_refused_and_counted_and_nothing_is_written(
     ExactStatisticsRecord(path).give("one", but(1, examples), of)
     before = path.read_bytes()
     for other, shared, differing in ((examples, ROWS - 1, 1), (but(4, examples), ROWS - 4, 3)):
-        with raises_fault(ClientError, "StatisticsOverlap", match=r'in one .* statistics = "schema"') as caught:
+        with raises_fault(ClientError, "StatisticsOverlap", match=r'task one .* statistics = "schema"') as caught:
             ExactStatisticsRecord(path).give("two", other, of)
         assert (caught.value.values["shared"], caught.value.values["differing"]) == (shared, differing)
         with raises_fault(ClientError, "StatisticsOverlap"):
@@ -75,7 +75,7 @@ def test_the_same_rows_are_given_again_in_any_order_and_under_any_label(path: Pa
         ExactStatisticsRecord(path).require_givable(task, again, SCHEMA)
         ExactStatisticsRecord(path).give(task, again, SCHEMA)
     assert len(path.read_bytes().splitlines()) == 2  # a line a task
-    with raises_fault(ClientError, "StatisticsOverlap", match=r"in one "):
+    with raises_fault(ClientError, "StatisticsOverlap", match=r"task one "):
         ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 
@@ -83,7 +83,7 @@ def test_other_rows_are_given_and_then_both_are_compared(path: Path) -> None:
     ledger = ExactStatisticsRecord(path)
     ledger.give("one", TABLE.chosen(np.arange(ROWS) < 20), SCHEMA)
     ledger.give("two", TABLE.chosen(np.arange(ROWS) >= 20), SCHEMA)
-    with raises_fault(ClientError, "StatisticsOverlap", match=r"in two ") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap", match=r"task two ") as caught:
         ledger.give("three", TABLE.chosen(np.arange(ROWS) >= 21), SCHEMA)
     assert caught.value.values["differing"] == 1
 
@@ -137,7 +137,7 @@ def test_a_list_without_its_key_or_with_a_damaged_line_gives_nothing(path: Path)
     ledger.give("one", TABLE, SCHEMA)
     kept = key.read_bytes()
     key.unlink()
-    with raises_fault(ClientError, "StatisticsKeyLost", match="restore it"):
+    with raises_fault(ClientError, "StatisticsKeyLost", match="restore the key file"):
         ledger.give("two", TABLE, SCHEMA)
     key.write_bytes(b"0" * 63)
     key.chmod(0o600)
@@ -154,7 +154,7 @@ def test_what_a_crash_left_of_a_line_was_never_given(path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-7])
     ExactStatisticsRecord(path).give("two", TABLE, SCHEMA)  # its sums never left
-    with raises_fault(ClientError, "StatisticsOverlap", match="in two "):
+    with raises_fault(ClientError, "StatisticsOverlap", match="task two "):
         ExactStatisticsRecord(path).give("three", but(1), SCHEMA)
 
 

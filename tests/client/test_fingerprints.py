@@ -155,7 +155,7 @@ def test_a_model_off_by_a_ten_thousandth_is_told_apart_and_by_a_ten_millionth_no
 
 @on_models
 def test_one_row_left_out_shows_where_it_has_a_large_activation(model: Dense) -> None:
-    """Nobody knows beforehand which rows these are."""
+    """A cheater cannot know these rows beforehand."""
     for batch in in_batches(activations(model, parameters_of(model), rows())):
         row = int(np.unravel_index(np.abs(batch).argmax(), batch.shape)[0])
         skipped = batch.copy()
@@ -212,7 +212,7 @@ def test_any_bytes_are_compared_or_refused_by_name(raw: bytes, height: int, widt
 @pytest.mark.parametrize("places", [[0, 0], [1, 0], [0, 4], [0, 2**32 - 1]])
 def test_places_ascend_within_the_batch(places: list[int]) -> None:
     shown = np.array([(place, 1.0) for place in places], "<u4,<f4")
-    with raises_fault(FingerprintError, "FingerprintMalformed", match="not ascending and below 4"):
+    with raises_fault(FingerprintError, "FingerprintMalformed", match="must ascend and stay below 4"):
         deviation(shown.tobytes(), np.ones((2, 2)))
 
 

@@ -33,7 +33,7 @@ def committing(local_chain: LocalChain, tmp_path: Path) -> Committing:
 
 @pytest.fixture
 def told(capsys: pytest.CaptureFixture[str]) -> Callable[[], list[dict[str, Any]]]:
-    """What nodes have told since the last call of how commitments went."""
+    """The nodes' events about commitments since the last call."""
 
     def read() -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

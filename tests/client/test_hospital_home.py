@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from consilium_chain.errors import ConfigInvalid
 from consilium_client.consent import Policy
 from consilium_client.errors import ConsentError, HomeError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, is_running, running_alone
+from consilium_core.errors import ConfigInvalid
 from raised_faults import raises_fault
 
 POLICY: dict[str, Any] = {"operators": "any", "models": "any", "columns": "any"}

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from chain_driver import LocalChain, refused
 from consilium_chain.artifacts.store import CHECK_BITS
-from consilium_chain.errors import ArtifactMissing
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, members
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.disputes import find_culprits
@@ -26,6 +25,7 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.errors import NodeError
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.node import HospitalNode
+from consilium_core.errors import ArtifactMissing
 from consilium_core.kinds import of_kind
 from consilium_server.aggregator.node import Aggregator
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
@@ -58,7 +58,7 @@ def begun(local_chain: LocalChain, folder: Path) -> dict[int, Committing]:
 
 @pytest.fixture
 def make(local_chain: LocalChain, begun: dict[int, Committing], folder: Path, tmp_path: Path) -> Iterator[Make]:
-    """What a test brings onto the chain and into the nodes' folders is gone after it."""
+    """Undoes a test's changes on the chain and in the nodes' folders."""
     shutil.copytree(folder, tmp_path / "before")
     with local_chain.undone():
         yield begun.__getitem__
@@ -252,7 +252,7 @@ def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest
 
 
 def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, list[HospitalNode]]:
-    """Of five, a chain node shows the commitments of three. The contract itself would not go on with them."""
+    """A chain node shows only three of five commitments. The contract itself would not go on with them."""
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
     round_.relay(*(round_.signed(node) for node in nodes))
@@ -343,7 +343,7 @@ def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
     nodes = [round_.node(index) for index in range(4)]
     signed = [round_.signed(node) for node in nodes]
     aggregator = aggregator_of(round_, tmp_path / "aggregator")
-    with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
+    with raises_fault(SharesInvalid, "DealingInvalid", match="not a point of the prime-order group"):
         aggregator.rounds.of(0).store_dealing(3, round_.store.get_file(signed[3].dealing), [0b1111])
     round_.relay(*signed)
     assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0b0111

@@ -15,8 +15,6 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver, Update
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import KeystoreError
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
 from consilium_chain.ledger.roles import CommittedUpdate
@@ -29,11 +27,13 @@ from consilium_client.data.standardise import Standardiser, public_sums
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
-from consilium_client.hospital.pending_updates import PendingUpdate
+from consilium_client.hospital.round_updates import PendingUpdate
 from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
+from consilium_core.errors import KeystoreError
 from consilium_core.kinds import of_kind
 from consilium_core.logs import log_to
+from consilium_core.private_files import write_private_file
 from consilium_verify.report import Name, Result
 from consilium_verify.verification import verify_round
 from consilium_zk.kzg import commit
@@ -325,6 +325,6 @@ def test_a_salt_that_was_overwritten_is_named_and_not_quoted(task: PrivateTask) 
     settings = task.homes[0].model_copy(update={"held_out": 0.4})
     task.start(0)
     write_private_file(settings.home / "split.salt", "not hexadecimal")
-    with pytest.raises(KeystoreError, match="hexadecimal digits that were written") as caught:
+    with pytest.raises(KeystoreError, match="must contain 32 hexadecimal digits") as caught:
         HospitalNode(settings)
     assert "not hexadecimal" not in str(caught.value)

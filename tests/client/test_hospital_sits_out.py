@@ -1,4 +1,4 @@
-"""What a hospital's owner has not allowed never starts: another task file, a task outside the policy, a round outside
+"""A node starts only work that its owner allowed: not another task file, a task outside the policy, or a round outside
 the hours or while paused. On a real chain.
 """
 
@@ -52,7 +52,7 @@ def test_a_node_starts_no_other_task_file_than_the_one_approved(committing: Comm
 
 
 def test_a_node_starts_nothing_that_its_policy_does_not_allow(committing: Committing) -> None:
-    with raises_fault(OwnersRefusal, "NotAllowed", match="the model logistic"):
+    with raises_fault(OwnersRefusal, "NotAllowed", match="does not list its model logistic"):
         committing.node(0, policy=policy(committing, models=["mlp"]))
     with raises_fault(OwnersRefusal, "PolicyInvalid"):
         committing.node(0, policy=committing.settings[0].policy.with_name("none.toml"))
@@ -137,5 +137,5 @@ def test_a_superlink_that_cannot_be_reached_is_told_once_and_again_when_it_can(
         thread.start()
         assert look(listening.getsockname()[1], 4 * CHECK_INTERVAL) == ["superlink-reached"]
         thread.join()
-    node.link.asked = 0  # a request came: nothing is looked at any more
+    node.link.requested = 0  # a request came: nothing is looked at any more
     assert look(closed, 5 * CHECK_INTERVAL) == []

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseProof, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
-from consilium_chain.errors import ArtifactMissing
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_client.hospital.node import HospitalNode
+from consilium_core.errors import ArtifactMissing
 from consilium_server.aggregator.disputes import Statements
 from consilium_server.aggregator.uploads import Upload
 from consilium_zk.blobs import add, parse_blob
@@ -108,7 +108,7 @@ def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeyp
 def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     case: Accused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever an accuser changes of it, voters find that the case proves nothing, and say so."""
+    """If an accuser changes any part of it, voters find that the case proves nothing, and say so."""
     case.testify()
     store, aggregator = case.round.store, case.round.aggregator
     said = aggregator.record.accusations(case.round.task, 0)[0]
@@ -134,7 +134,7 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     for changed in changes:
         with pytest.raises(EvidenceMalformed):
             culprits_of(changed)
-    with pytest.raises(EvidenceMalformed, match=r"hospitals \[0\] are not of 1 blobs"):  # whose bytes nobody reads
+    with pytest.raises(EvidenceMalformed, match=r"hospitals \[0\] do not have 1 blobs"):  # whose bytes nobody reads
         culprits_of(file | {"uploads": file["uploads"] | {"0": 1000 * [keccak(b"gone").hex()]}})
     with pytest.raises(ArtifactMissing):
         culprits_of(file | {"uploads": file["uploads"] | {"0": [keccak(b"gone").hex()]}})

@@ -15,16 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_client.data.examples import MOST_ROWS
 from consilium_client.data.image import MOST_PIXELS
-from consilium_client.data.image.reader import (
-    MOST_BYTES,
-    ImageSet,
-    most_images,
-    read_images,
-    read_raw_images,
-)
-from consilium_client.data.table.reader import MOST_ROWS
+from consilium_client.data.image.reader import MOST_BYTES, ImageSet, most_images, read_raw_images
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError, ExampleError, FolderError
+from examples_read import read_images
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -293,7 +289,7 @@ def test_archive_of_foreign_bytes_is_images_or_a_named_error(
 
 
 FOLDER_FAULTS: dict[str, tuple[dict[str, bytes], str, str]] = {
-    "nothing in it": ({".DS_Store": b""}, "DataFileEmpty", "fill the folder"),
+    "nothing in it": ({".DS_Store": b""}, "DataFileEmpty", "put files into the folder"),
     "class unknown": ({"sick/a.png": saved(SHADES)}, "ClassFolderUnknown", "sick"),
     "file of another kind": ({"ill/a.png": saved(SHADES), "ill/Thumbs.db": b"x"}, "FileUnexpected", "ill/Thumbs.db"),
     "text among images": ({"ill/a.txt": b"x"}, "FileUnexpected", "ill/a.txt"),
@@ -340,7 +336,7 @@ ARRAYS: dict[str, tuple[bytes, str, str]] = {
     "arrays of three parts": (
         npz(train_images=SHADES[None], train_labels=np.array([1])), "ArraysWrong", "images and labels",
     ),
-    "one more array": (npz(images=SHADES[None], labels=np.array([1]), names=[SECRET]), "ArraysWrong", "nothing else"),
+    "one more array": (npz(images=SHADES[None], labels=np.array([1]), names=[SECRET]), "ArraysWrong", "and no others"),
     "cut off": (npz(images=SHADES[None], labels=np.array([1]))[:-30], "ArraysWrong", "cut off"),
     "no array": (member(SECRET.encode()), "ArraysWrong", "damaged"),
     "array cut off": (member(npy_header((9, 8, 10)) + SECRET.encode()), "ArraysWrong", "damaged"),
@@ -354,17 +350,17 @@ ARRAYS: dict[str, tuple[bytes, str, str]] = {
     "flat": (npz(images=SHADES, labels=np.array([1])), "ArraysWrong", "(8, 10)"),
     "four channels": (npz(images=np.zeros((1, 8, 10, 4), np.uint8), labels=np.array([1])), "ArraysWrong", "10, 4)"),
     "no pixels": (npz(images=np.zeros((1, 0, 10), np.uint8), labels=np.array([1])), "ArraysWrong", "(1, 0, 10)"),
-    "labels in a column": (npz(images=SHADES[None], labels=np.array([[1]])), "ArraysWrong", "labels is int64 of shape"),
-    "labels that are names": (npz(images=SHADES[None], labels=np.array([SECRET])), "ArraysWrong", "labels is <U10"),
+    "labels in a column": (npz(images=SHADES[None], labels=np.array([[1]])), "ArraysWrong", "labels has type int64"),
+    "labels that are names": (npz(images=SHADES[None], labels=np.array([SECRET])), "ArraysWrong", "type <U10"),
     "labels that are floats": (npz(images=SHADES[None], labels=np.array([1.0])), "ArraysWrong", "float64"),
-    "fewer labels": (npz(images=SHADES[None], labels=np.array([1, 1])), "ArraysWrong", "1 images and 2 labels"),
+    "fewer labels": (npz(images=SHADES[None], labels=np.array([1, 1])), "ArraysWrong", "1 images, but 2 labels"),
     "label two": (npz(images=np.stack([SHADES] * 2), labels=np.array([1, 2])), "LabelOutOfSchema", "row 2"),
     "label below": (npz(images=SHADES[None], labels=np.array([-1])), "LabelOutOfSchema", "row 1"),
     "label huge": (npz(images=SHADES[None], labels=np.array([2**64 - 1], np.uint64)), "LabelOutOfSchema", "row 1"),
     "no images": (npz(images=SHADES[None][:0], labels=np.array([], int)), "DataFileEmpty", "no rows"),
     "too many": (member(npy_header((MOST_ROWS + 1, 8, 10))), "TooManyRows", str(MOST_ROWS)),
     "too many labels": (member(npy_header((MOST_ROWS + 1,), "|u1"), "labels.npy"), "TooManyRows", str(MOST_ROWS)),
-    "too large together": (member(npy_header((65, 1 << 13, 1 << 13))), "TooManyRows", "is 64;"),
+    "too large together": (member(npy_header((65, 1 << 13, 1 << 13))), "TooManyRows", "at most 64;"),
     "bomb": (member(npy_header((1, 1 << 14, 1 << 13))), "ImageTooLarge", "images: "),
 }  # fmt: skip
 
@@ -395,7 +391,7 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
         read_images(tmp_path / "none", GREY)
     folder = write_folder(tmp_path / "f", {"ill/a.png": saved(SHADES)})
     with raises_fault(DataError, "OneClassOnly") as caught:
-        read_images(folder, GREY, allow_one_class=False)
+        read_examples(folder, GREY, allow_one_class=False)
     assert caught.value.values["present"] == 1
 
 

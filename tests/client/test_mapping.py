@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema, TextSchema
 from consilium_client.data.mapping import parse_mapping, read_mapping
-from consilium_client.data.table.reader import RawTable, read_raw, read_table
+from consilium_client.data.table.reader import RawTable, read_raw
 from consilium_client.errors import CellError, DataError
+from examples_read import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from raised_faults import raises_fault
@@ -63,8 +64,8 @@ def test_mapping_reads_a_file_that_was_not_made_for_the_task(tmp_path: Path) -> 
     np.testing.assert_allclose(table.values["chol"], [200 * 0.02586, nan, nan], rtol=1e-15)
     np.testing.assert_array_equal(table.values["pain"], [2, nan, 3])
     assert table.labels.tolist() == [0, 1, 1]
-    assert (table.left_aside, table.left_aside_names) == (1, ("Name",))
-    assert table.sources == {
+    assert (table.source.left_aside, table.source.left_aside_names) == (1, ("Name",))
+    assert table.source.names == {
         "age": "Alter", "chol": "Cholesterin (mg/dl)", "pain": "Schmerz", "ill": "Diagnose",
     }  # fmt: skip
 
@@ -75,8 +76,8 @@ def test_mapping_by_position_names_nothing_of_what_is_left_aside(tmp_path: Path)
     np.testing.assert_array_equal(table.values["age"], [60, 50])
     np.testing.assert_array_equal(table.values["chol"], [5.5, np.nan])
     assert np.isnan(table.values["pain"]).all()
-    assert (table.left_aside, table.left_aside_names) == (2, ())
-    assert table.sources == {"age": "column 3", "chol": "column 2", "pain": None, "ill": "column 5"}
+    assert (table.source.left_aside, table.source.left_aside_names) == (2, ())
+    assert table.source.names == {"age": "column 3", "chol": "column 2", "pain": None, "ill": "column 5"}
 
 
 def test_absent_column_counts_as_missing_in_every_row(tmp_path: Path) -> None:
@@ -117,8 +118,8 @@ REFUSED = {
     "unknown encoding": ("[file]\nencoding = 'utf-7'", ["file.encoding", "'utf-8', 'latin-1' or 'cp1252'"]),
     "delimiter is decimal": ("[file]\ndecimal = ','", ["delimiter and decimal are the same"]),
     "unknown column": ("[columns]\nweight = 'kg'", ["the task has no column weight"]),
-    "two to one": ("[columns]\nage = 'a'\nchol = 'a'", ["age and chol are one column of the file, a"]),
-    "two to one, one by its own name": ("[columns]\nage = 'chol'", ["age and chol are one column"]),
+    "two to one": ("[columns]\nage = 'a'\nchol = 'a'", ["age and chol use the same column of the file, a"]),
+    "two to one, one by its own name": ("[columns]\nage = 'chol'", ["age and chol use the same column"]),
     "position with header": ("[columns]\nage = 1", ["age needs the name of its column"]),
     "name without header": (
         "[file]\nheader = false\n[columns]\nage = 1\nchol = 2\npain = 3\nill = 'ill'",
@@ -141,7 +142,7 @@ REFUSED = {
     "scale of the label": ("[columns]\nill = { offset = 1 }", ["ill holds codes"]),
     "scale 0": ("[columns]\nage = { scale = 0 }", ["scale is 0"]),
     "scale infinite": ("[columns]\nage = { scale = inf }", ["columns.age"]),
-    "absent and more": ("[columns]\nage = { absent = true, column = 'a' }", ["leave out either"]),
+    "absent and more": ("[columns]\nage = { absent = true, column = 'a' }", ["remove absent, or all others"]),
     "absent label": ("[columns]\nill = { absent = true }", ["the label ill may not be absent"]),
 }
 

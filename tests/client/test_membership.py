@@ -1,4 +1,4 @@
-"""What a hospital is shown of how well its rows are told from others: nearest figures, all of one measurement."""
+"""The figures of membership inference that a hospital sees: the nearest ones, all from one measurement."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_setting_was_measured_by_both_attackers() -> None:
 
 @pytest.mark.parametrize("model", bench.MODELS)
 def test_without_noise_members_are_found_and_with_it_hardly(model: str) -> None:
-    """What the docs say in words: of few rows, and of an only hospital that does not conspire."""
+    """As the docs say in words, for few rows, and for a single hospital that does not conspire."""
     of = {(one.training, one.rows, one.hospitals): one for one in measured() if one.model == model}
     assert of[ONE_STEP, 8, 1].auc > 0.99
     for epsilon in EPSILONS:

@@ -18,7 +18,7 @@ from raised_faults import raises_fault
 
 
 def both(likely: np.ndarray) -> np.ndarray:
-    """Of two classes, by that of class 1."""
+    """Probabilities of two classes, from those of class 1."""
     return np.stack([1 - likely, likely], axis=1)
 
 

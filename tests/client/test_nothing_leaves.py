@@ -29,7 +29,7 @@ from chain_driver import GAS_MONEY, TOKENS, LocalChain
 from click.testing import Result
 from consilium_chain.artifacts.store import CHECK_BITS, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
 from consilium_chain.ledger.structs import Phase, Role, RoundState
@@ -53,6 +53,7 @@ from consilium_client.models import Vector
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_core.kinds import of_kind
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_server.aggregator.collection import Collection
@@ -159,12 +160,12 @@ class Bed:
 
     @property
     def frames(self) -> list[bytes]:
-        """What its node said to its relay, a reply each."""
+        """The replies of its node to its relay."""
         return [bytes(one.callee) for one in self.relay.conversations if one.callee]
 
     @property
     def calls(self) -> list[tuple[str, list[Any]]]:
-        """What its node asked the chain: methods and their arguments, in order within a connection."""
+        """The requests of its node to the chain: methods and arguments, in order within a connection."""
         return [
             (asked["method"], asked["params"])
             for one in self.chain.conversations
@@ -176,7 +177,7 @@ class Bed:
 
 
 def bodies(stream: bytes) -> Iterator[bytes]:
-    """Of HTTP requests, one after another."""
+    """The bodies of HTTP requests, one after another."""
     while stream:
         head, _, rest = stream.partition(b"\r\n\r\n")
         (size,) = re.findall(rb"(?im)^content-length: (\d+)", head)
@@ -226,7 +227,7 @@ class Scene:
         return left
 
     def needles(self) -> dict[str, list[bytes]]:
-        """What must not be among it, by kind, of all hospitals."""
+        """Secrets of all hospitals that must not be in it, by kind."""
         found: dict[str, list[bytes]] = {}
         for bed in self.beds:
             for kind, some in needles_of(bed).items():
@@ -309,7 +310,7 @@ def digest(content: bytes) -> str:
 
 
 def view_selectors() -> set[bytes]:
-    """Of functions that change nothing."""
+    """Selectors of the functions that change nothing."""
     entries = [entry for name in CONTRACT_NAMES for entry in contract_artifact(name).abi]
     views = [e for e in entries if e["type"] == "function" and e["stateMutability"] in ("view", "pure")]
     return {keccak(text=abi_to_signature(cast(Any, entry)))[:4] for entry in views}

@@ -57,7 +57,7 @@ def home_of(task: PrivateTask, index: int, *stores: Path) -> HospitalHome:
 
 
 def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
-    """What a node runs on that has joined by `join`."""
+    """The settings of a node after `join`."""
     place = ledger.folder_name(task)
     given: Any = {"place": place, "spec_hash": ledger.tasks.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
     home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")
@@ -194,7 +194,7 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
     first.start(0), first.start(1)
     first.join(rows=ROWS).first_round().form().play_round()
     second = propose(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
-    with raises_fault(PrivacyError, "ChargesUnknown", match=r"name a mirror") as caught:
+    with raises_fault(PrivacyError, "ChargesUnknown", match=r"add a mirror") as caught:
         second.start(0, max_epsilon=8.0)
     assert (caught.value.values["place"], caught.value.values["rounds"]) == (
         first.nodes[0].folder_name(first.task),

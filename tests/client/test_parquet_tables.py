@@ -15,8 +15,9 @@ import pyarrow.parquet
 import pytest
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.table.reader import read_raw, read_table
+from consilium_client.data.table.reader import read_raw
 from consilium_client.errors import DataError
+from examples_read import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from raised_faults import raises_fault
@@ -90,11 +91,12 @@ def test_same_table_in_both_forms_gives_the_same_bits(
     by_csv = folder / "table.csv"
     by_csv.write_bytes(text.getvalue().encode())
     one, other = (read_raw(path, SCHEMA, MAPPING) for path in (by_csv, by_parquet))
-    assert (one.kind, other.kind) == ("CSV", "Parquet")
+    assert (one.source.kind, other.source.kind) == ("CSV", "Parquet")
     for name, values in one.values.items():
         assert values.tobytes() == other.values[name].tobytes()
     assert one.labels.tobytes() == other.labels.tobytes()
-    assert (one.left_aside_names, one.sources) == (other.left_aside_names, other.sources)
+    assert one.source.left_aside_names == other.source.left_aside_names
+    assert one.source.names == other.source.names
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "uint64", "float16", "float32", "float64", "string"])
@@ -131,7 +133,7 @@ def test_columns_left_aside_are_not_looked_at(tmp_path: Path) -> None:
     letters = pyarrow.array([{"a": [b"1"]}, None])
     pyarrow.parquet.write_table(pyarrow.table({"born": dates, **plain, "letters": letters}), tmp_path / "table")
     table = read_raw(tmp_path / "table", SCHEMA, parse_mapping(b"", SCHEMA))
-    assert table.left_aside_names == ("born", "letters")
+    assert table.source.left_aside_names == ("born", "letters")
     assert table.rows == 2
 
 
@@ -155,6 +157,15 @@ def test_encrypted_file_is_refused_as_such(tmp_path: Path, plaintext_footer: boo
     with raises_fault(DataError, "ParquetUnreadable") as caught:
         read_table(path, SCHEMA, mapping=MAPPING)
     assert caught.value.values["why"] == "it is encrypted"
+
+
+def test_index_beyond_a_dictionary_is_refused_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path / "table", [RECORD] * 50, compression="none")
+    raw = bytearray(path.read_bytes())
+    raw[66] = raw[86] = 0
+    path.write_bytes(raw)
+    with raises_fault(DataError, "ParquetUnreadable", match="damaged"):
+        read_table(path, SCHEMA, mapping=MAPPING)
 
 
 @given(st.data())

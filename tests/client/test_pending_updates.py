@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from consilium_chain.rounds.signed_updates import sign_update
 from consilium_client.errors import NodeError
-from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
 from consilium_zk.blobs import Blob, from_scalars
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
@@ -72,7 +72,7 @@ def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None
     """Rather than let the node sign another update of the round."""
     file = folder / "round-3"
     file.write_bytes(file.read_bytes()[:-cut])
-    with raises_fault(NodeError, "PendingUpdateLost", match="round 3 is not on this disk"):
+    with raises_fault(NodeError, "PendingUpdateLost", match="round 3 is no longer on this disk"):
         pending(folder).read(3)
 
 

@@ -145,7 +145,7 @@ def test_an_unclipped_step_without_noise_is_the_gradient_step() -> None:
 
 
 def test_steps_that_draw_nobody_are_gaussian_noise_of_the_deviation_charged_for() -> None:
-    """Of one row, drawn with a chance of 10^-12; a thousand parameters, nine steps."""
+    """With one row, drawn with a chance of 10^-12; a thousand parameters, nine steps."""
     spec, privacy = spec_of({"name": "mlp", "hidden": [250]}, privacy={"max_grad_norm": 0.7}, batch_size=1)
     base = model_of(spec).initial(0)
     trained = train_privately(spec, privacy, Mechanism(2.5, 1e-12, 9), base, *line(1))
@@ -154,7 +154,7 @@ def test_steps_that_draw_nobody_are_gaussian_noise_of_the_deviation_charged_for(
 
 
 def test_rows_are_drawn_with_the_rate_charged_for() -> None:
-    """Of 400 rows that are all alike each moves the bias by a half: by how much it moved, so many were drawn."""
+    """Each of 400 equal rows moves the bias by a half, so its change gives the number of drawn rows."""
     spec, privacy = spec_of(privacy={"max_grad_norm": 1.0}, batch_size=400, learning_rate=400.0)
     features, labels = np.zeros((400, 2), np.float32), np.zeros(400, np.int64)
     mechanism, drawn = Mechanism(SILENT, 0.3, 1), []

@@ -1,4 +1,4 @@
-"""What a hospital has spent is never forgotten and never charged twice: over restarts, crashes, processes and tasks."""
+"""A hospital's charges are never lost and never made twice: over restarts, crashes, processes and tasks."""
 
 from __future__ import annotations
 

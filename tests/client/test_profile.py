@@ -1,4 +1,4 @@
-"""What a hospital is shown of its table before it joins: counts, concerns, and round 0's numbers as a node has them."""
+"""The profile of a table before joining: counts, concerns, and round 0's numbers as a node has them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.data_check import WIDTH, screen
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.preview import Finding
+from consilium_client.data.profile import Finding
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.table.profile import Concern, TableProfile, profile
+from consilium_client.data.table.kind import KIND, Concern, TableProfile
 from consilium_client.data.table.reader import encoded, read_raw
 from consilium_core.kinds import of_kind
 from hypothesis import given
@@ -49,7 +49,7 @@ def read(tmp_path: Path, content: str, mapping: str = "", spec: TaskSpec = SPEC)
     path = tmp_path / "table.csv"
     path.write_text(content)
     schema = of_kind(TableSchema, spec.data)
-    return profile(read_raw(path, schema, parse_mapping(mapping.encode(), schema)), spec)
+    return KIND.profile(read_raw(path, schema, parse_mapping(mapping.encode(), schema)), spec)
 
 
 def rows(*, age: object = 50, chol: object = 200, oldpeak: object = 1, pain: object = 1, ill: object = 1) -> str:
@@ -67,7 +67,7 @@ def concerns(found: TableProfile) -> list[tuple[StrEnum, str | None, int, int]]:
 def test_good_table_is_of_no_concern(tmp_path: Path) -> None:
     found = read(tmp_path, HEAD + GOOD)
     assert found.findings == ()
-    assert (found.rows, found.repeated, found.left_aside) == (20, 0, 0)
+    assert (found.rows, found.repeated, found.source.left_aside) == (20, 0, 0)
     assert found.classes == (("healthy", 10), ("ill", 10))
     age = found.columns[0]
     assert (age.smallest, age.mean, age.largest, age.missing, age.outside) == (40, 49.5, 59, 0, 0)
@@ -110,7 +110,7 @@ def test_column_that_says_nothing_is_a_concern(tmp_path: Path) -> None:
 
 
 def test_natural_zeros_are_of_no_concern(tmp_path: Path) -> None:
-    """Of a yes and a no, and of small counts."""
+    """For a yes and a no, and for small counts."""
     yes_and_no = "".join(rows(age=40 + i / 3, chol=i % 2, oldpeak=i, ill=i % 2) for i in range(40))
     counts = "".join(rows(age=40 + i / 3, chol=i % 4, oldpeak=i, ill=i % 2) for i in range(40))
     for lines in (yes_and_no, counts):
@@ -134,10 +134,10 @@ def test_preview_is_what_the_node_will_send(
     path.write_text(HEAD + "".join(",".join(map(str, line)) + "\n" for line in lines))
     schema = of_kind(TableSchema, SPEC.data)
     raw = read_raw(path, schema)
-    found = profile(raw, SPEC)
-    shown = np.array([[one.known, one.total, one.squares] for one in found.preview.statistics]).T.ravel()
+    found = KIND.profile(raw, SPEC)
+    shown = np.array([[one.known, one.total, one.squares] for one in found.statistics]).T.ravel()
     np.testing.assert_array_equal(shown, sums_of(encoded(raw, schema), schema))
-    assert [one.column for one in found.preview.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
+    assert [one.column for one in found.statistics] == ["age", "chol", "oldpeak", "pain = 2", "pain = 3"]
     assert len(shown) == SPEC.statistics_values
     for column in found.columns:
         assert column.missing + column.unknown <= found.rows
@@ -145,12 +145,11 @@ def test_preview_is_what_the_node_will_send(
 
 
 def test_preview_counts_what_an_update_takes(tmp_path: Path) -> None:
-    preview = read(tmp_path, HEAD + GOOD).preview
-    assert (preview.parameters, preview.rounds, preview.bits) == (5 * 8 + 8 + 9, 7, 16)
-    assert (preview.update_blobs, preview.update_bytes) == (1, 131_072)
-    assert (preview.statistics_blobs, preview.statistics_bytes) == (1, 131_072)
-    assert preview.masked
-    assert preview.step == pytest.approx(65_536 / 2**39)
+    words = " ".join(said(read(tmp_path, HEAD + GOOD)).split())
+    assert "rounds 1 to 7 the change of 57 parameters" in words  # 5 * 8 + 8 + 9
+    assert "rounded to 16 bits" in words
+    assert f"rounded to multiples of {65_536 / 2**39:.2g}; 1 blob of 128 KiB; masked" in words
+    assert words.count("1 blob of 128 KiB") == 2  # in round 0, and in each later one
 
 
 @pytest.mark.parametrize("privacy", [None, {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}])
@@ -159,7 +158,7 @@ def test_a_task_that_scales_by_its_schema_is_shown_to_take_nothing_of_the_rows_i
 ) -> None:
     spec = TaskSpec.model_validate(SPEC.model_dump() | {"statistics": "schema", "privacy": privacy})
     found = read(tmp_path, HEAD + GOOD, spec=spec)
-    assert found.preview.statistics == ()
+    assert found.statistics == ()
     shown = " ".join(said(found).split())
     assert "Σu" not in shown
     assert "round 0 nothing of these rows" in shown
@@ -168,7 +167,7 @@ def test_a_task_that_scales_by_its_schema_is_shown_to_take_nothing_of_the_rows_i
 
 
 def test_representation_holds_no_values(tmp_path: Path) -> None:
-    """Where one is put into a log by accident."""
+    """If a log gets one by accident."""
     shown = repr(read(tmp_path, HEAD + GOOD + rows(age=31.4159, chol=1.4142)))
     assert "name='chol'" in shown
     assert [value for value in ("31.4159", "1.4142", str(10 / 21), "('ill', 11)") if value in shown] == []
@@ -250,7 +249,7 @@ disease = { column = 14, codes = { "0" = 0, "1" = 1, "2" = 1, "3" = 1, "4" = 1 }
         schema,
     )
     found = {
-        name: profile(read_raw(HEART / f"processed.{name}.data", schema, mapping), spec)
+        name: KIND.profile(read_raw(HEART / f"processed.{name}.data", schema, mapping), spec)
         for name in ("cleveland", "switzerland", "va")
     }
     assert Finding(Concern.ZEROS, "chol", 123, 123) in found["switzerland"].findings
@@ -259,4 +258,4 @@ disease = { column = 14, codes = { "0" = 0, "1" = 1, "2" = 1, "3" = 1, "4" = 1 }
     assert Finding(Concern.ZEROS, "trestbps", 1, 200) in found["va"].findings
     assert Finding(Concern.OUTSIDE, "trestbps", 1, 200) in found["va"].findings
     assert not [one for one in found["cleveland"].findings if one.concern is Concern.ZEROS]
-    assert found["cleveland"].left_aside == 10
+    assert found["cleveland"].source.left_aside == 10

@@ -1,4 +1,4 @@
-"""What a hospital is shown of texts and images before it joins: concerns, and round 0's numbers as a node has them."""
+"""The profile of texts and images before joining: concerns, and round 0's numbers as a node has them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.hospital.data_check import WIDTH, screen
-from consilium_client.data.image import profile as image_profile
-from consilium_client.data.image.profile import ImageProfile
+from consilium_client.data.examples import Source
+from consilium_client.data.image import kind as image_profile
+from consilium_client.data.image.kind import ImageProfile
 from consilium_client.data.image.reader import ImageSet, RawImages
-from consilium_client.data.preview import Profile
+from consilium_client.data.profile import Profile
 from consilium_client.data.standardise import sums_of
-from consilium_client.data.text import profile as text_profile
-from consilium_client.data.text.profile import TextProfile
+from consilium_client.data.text import kind as text_profile
+from consilium_client.data.text.kind import TextProfile
 from consilium_client.data.text.reader import RawTexts, TextSet
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +62,7 @@ TextConcern, ImageConcern = text_profile.Concern, image_profile.Concern
 def of_texts(texts: Sequence[str], labels: Sequence[int], spec: TaskSpec = TEXTS) -> TextProfile:
     held = TextSet(tuple(texts), np.array(labels))
     sources: dict[str, str | None] = {"text": "note", "found": "dx"}
-    return text_profile.profile_texts(RawTexts(Path("/t.csv"), "CSV", held, sources, 1, ("name",)), spec)
+    return text_profile.KIND.profile(RawTexts(Source(Path("/t.csv"), "CSV", sources, 1, ("name",)), held), spec)
 
 
 def of_images(
@@ -69,7 +70,7 @@ def of_images(
 ) -> ImageProfile:
     held = ImageSet(pixels, np.array(labels))
     known = np.array([*sizes, *[pixels.shape[2:]] * (len(pixels) - len(sizes))])
-    return image_profile.profile_images(RawImages(Path("/x"), "folder", held, known, 2), spec)
+    return image_profile.KIND.profile(RawImages(Source(Path("/x"), "folder", left_aside=2), held, known), spec)
 
 
 def concerns(found: Profile) -> list[tuple[object, int]]:
@@ -185,7 +186,7 @@ def test_preview_of_images_is_what_the_node_will_send(count: int, channels: int,
     spec = COLOUR if channels == 3 else IMAGES
     pixels = np.random.default_rng(seed).integers(0, 256, (count, channels, 8, 10), dtype=np.uint8)
     found = of_images(pixels, [0] * count, spec=spec)
-    shown = np.array([[one.known, one.total, one.squares] for one in found.preview.statistics]).T.ravel()
+    shown = np.array([[one.known, one.total, one.squares] for one in found.statistics]).T.ravel()
     np.testing.assert_array_equal(shown, sums_of(ImageSet(pixels, np.zeros(count, np.int64)), spec.data))
     assert len(shown) == spec.statistics_values
 

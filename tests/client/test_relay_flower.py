@@ -16,7 +16,6 @@ from typing import Any
 import consilium_client.relay.processes as processes
 import consilium_server.flower.internals as server_internals
 import pytest
-from consilium_chain.errors import ArtifactMissing
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.signed_updates import sign_update
 from consilium_chain.rpc.local_node import free_port
@@ -25,6 +24,7 @@ from consilium_client.hospital.relay_link import Listener
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_core.errors import ArtifactMissing
 from consilium_server.aggregator.collection import Collection
 from consilium_server.aggregator.uploads import Signed
 from consilium_server.flower.internals import NODE_AWAY, SuperLink
@@ -201,7 +201,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     # A node that fails says so by a code alone, whatever its error says.
     for error in (
         ArtifactMissing(PRIVATE, PRIVATE),
-        CellError("ValueNotNumeric", path=Path(PRIVATE), row=3, column=PRIVATE),
+        CellError("ValueNotNumeric", path=Path(PRIVATE), at=PRIVATE),
         OSError(PRIVATE),
     ):
         exchange.answer = raising(error)

@@ -209,7 +209,7 @@ def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path
     committing.set_ether(node, 10**18)
 
     def end() -> None:
-        """Nobody has committed."""
+        """Ends a task without commitments."""
         state = committing.aggregator.tasks.state(committing.task)
         chain.pass_time(max(0, state.deadline - committing.aggregator.connection.blocks.now()) + 1)
         committing.aggregator.phases.tick(committing.task)

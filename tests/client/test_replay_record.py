@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from chain_driver import LAYOUT, LocalChain, TaskDriver
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SpecMismatch
+from consilium_chain.errors import RecordIncomplete, SpecMismatch
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role, members
 from consilium_chain.rpc.connection import Connection
@@ -22,6 +22,7 @@ from consilium_client.models import model_of
 from consilium_client.models.outer import outer_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 from task_files import DATA
@@ -234,7 +235,7 @@ def test_load_task_refuses_terms_that_are_not_the_files(local_chain: LocalChain,
     operator = local_chain.treasury
     params = task_params(spec, store.put_file(TASK), operator.address)
     number = operator.operator.propose(replace(params, hospital_bond=params.hospital_bond + 1))
-    with pytest.raises(SpecMismatch, match="do not join, ask its operator"):
+    with pytest.raises(SpecMismatch, match="do not join, and ask its operator"):
         load_task(operator, store, number)
 
 

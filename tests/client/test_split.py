@@ -1,4 +1,4 @@
-"""Who is held out follows from the row and the salt, and from nothing else."""
+"""Row and salt alone decide the rows that are held out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.table.reader import MISSING, Table, read_table, row_codes
+from consilium_client.data.table.reader import MISSING, Table, row_codes
 from consilium_client.data.text.reader import TextSet
 from consilium_client.hospital.training import held_out, split
 from consilium_core.kinds import of_kind
 from consilium_zk.errors import ArgumentInvalid
+from examples_read import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

@@ -1,4 +1,4 @@
-"""What `read_table` makes of a table; what it refuses is in `test_bad_tables`."""
+"""The results of `read_table`; `test_bad_tables` has the tables that it refuses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
-from consilium_client.data.table.reader import read_table
+from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError
+from examples_read import read_table
 from raised_faults import raises_fault
 
 SCHEMA = TableSchema(
@@ -45,13 +46,5 @@ def test_read_table_one_class_only_where_both_are_needed(tmp_path: Path) -> None
     path = _write(tmp_path / "t.csv", "age,pain,ill\n55,1,1\n56,1,1\n")
     assert read_table(path, SCHEMA).classes_present == (1,)
     with raises_fault(DataError, "OneClassOnly") as caught:
-        read_table(path, SCHEMA, allow_one_class=False)
+        read_examples(path, SCHEMA, allow_one_class=False)
     assert caught.value.values["present"] == 1
-
-
-def test_read_table_too_few_rows(tmp_path: Path) -> None:
-    path = _write(tmp_path / "t.csv", "age,pain,ill\n55,1,1\n56,1,0\n")
-    assert read_table(path, SCHEMA, minimum_rows=2).rows == 2
-    with raises_fault(DataError, "TooFewRows") as caught:
-        read_table(path, SCHEMA, minimum_rows=3)
-    assert (caught.value.values["rows"], caught.value.values["at_least"]) == (2, 3)

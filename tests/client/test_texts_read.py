@@ -14,12 +14,13 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from consilium_chain.tasks.data_schemas import TextSchema
+from consilium_client.data.examples import MOST_ROWS
 from consilium_client.data.kinds import read_examples
 from consilium_client.data.mapping import Mapping, parse_mapping
 from consilium_client.data.table.csv_rows import MOST_OF_CELL
-from consilium_client.data.table.reader import MOST_ROWS
-from consilium_client.data.text.reader import MOST_OF_TEXT, clean, read_raw_texts, read_texts
+from consilium_client.data.text.reader import MOST_OF_TEXT, clean, read_raw_texts
 from consilium_client.errors import DataError, ExampleError
+from examples_read import read_texts
 from hypothesis import given
 from hypothesis import strategies as st
 from raised_faults import raises_fault
@@ -87,7 +88,7 @@ def test_cells_of_several_lines_and_other_forms_of_one_text_are_one_text(tmp_pat
 
 
 def test_compatible_characters_stay_apart(tmp_path: Path) -> None:
-    """What only looks alike may mean something else: 10² is not 102."""
+    """Texts that only look alike may differ in meaning: 10² is not 102."""
     path = tmp_path / "t.csv"
     path.write_text("note,found\n10²,ill\n102,ill\nﬁne,ill\nfine,ill\n")
     assert read_texts(path, SCHEMA).texts == ("10²", "102", "ﬁne", "fine")
@@ -103,7 +104,7 @@ def test_mapping_leads_to_texts_and_classes(tmp_path: Path) -> None:
     raw = read_raw_texts(path, SCHEMA, mapping)
     assert raw.texts.texts == ("Kein Ödem", "Ödem", "Ödem")
     assert raw.texts.labels.tolist() == [0, 1, 1]
-    assert (raw.kind, raw.left_aside, raw.left_aside_names) == ("CSV", 1, ("Nr",))
+    assert (raw.source.kind, raw.source.left_aside, raw.source.left_aside_names) == ("CSV", 1, ("Nr",))
     by_position = mapped("[file]\nheader = false\n[columns]\nnote = 2\nfound = 1\n")
     path.write_text("ill,a note\nhealthy,another\n")
     assert read_texts(path, SCHEMA, by_position).labels.tolist() == [1, 0]
@@ -141,7 +142,7 @@ def test_listed_files_may_be_deeper_and_others_are_counted(tmp_path: Path) -> No
          "c.txt": "c", "deep/notes.md": "#"},
     )  # fmt: skip
     raw = read_raw_texts(folder, SCHEMA)
-    assert (raw.texts.texts, raw.texts.labels.tolist(), raw.left_aside) == (("a", "b"), [0, 1], 2)
+    assert (raw.texts.texts, raw.texts.labels.tolist(), raw.source.left_aside) == (("a", "b"), [0, 1], 2)
 
 
 def test_links_within_the_folder_are_followed(tmp_path: Path) -> None:
@@ -231,8 +232,8 @@ def listed(*lines: str, **files: str) -> dict[str, str | bytes]:
 
 
 FOLDERS: dict[str, tuple[dict[str, str | bytes] | Callable[[Path], None], str, str]] = {
-    "nothing in it": ({}, "DataFileEmpty", "fill the folder"),
-    "no file of a class": (lambda folder: (folder / "ill").mkdir(), "DataFileEmpty", "fill the folder"),
+    "nothing in it": ({}, "DataFileEmpty", "put files into the folder"),
+    "no file of a class": (lambda folder: (folder / "ill").mkdir(), "DataFileEmpty", "put files into the folder"),
     "class unknown": ({"healthy/a.txt": "x", "healty/a.txt": "x"}, "ClassFolderUnknown", "f/healty"),
     "file beside": ({"ill/a.txt": "x", "notes.txt": "x"}, "FileUnexpected", "f/notes.txt"),
     "file of another kind": ({"ill/a.pdf": SECRET}, "FileUnexpected", "f/ill/a.pdf"),
@@ -325,7 +326,7 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "f", {"ill/a.txt": "x", "ill/b.txt": "y"})
     assert read_texts(folder, SCHEMA).rows == 2
     with raises_fault(DataError, "OneClassOnly") as caught:
-        read_texts(folder, SCHEMA, allow_one_class=False)
+        read_examples(folder, SCHEMA, allow_one_class=False)
     assert caught.value.values["present"] == 1
     user = os.geteuid()
     try:
@@ -349,7 +350,7 @@ def test_medquad_is_read_by_its_own_columns() -> None:
         read_texts(MEDQUAD, schema)
     assert caught.value.values["unexpected"] == ("institute", "docid", "qid", "focus", "split")
     raw = read_raw_texts(MEDQUAD, schema, parse_mapping(b"", schema))
-    assert (raw.texts.rows, raw.left_aside) == (12_855, 5)
+    assert (raw.texts.rows, raw.source.left_aside) == (12_855, 5)
     counts = [raw.texts.labels.tolist().count(number) for number in range(len(classes))]
     assert counts == [704, 648, 4465, 983, 360, 206, 316, 2745, 2428]
     assert raw.texts.texts[1].startswith("Signs and symptoms of adult ALL include fever")

@@ -33,14 +33,14 @@ def chain(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     """Without the tasks of other tests, which a voter would join, and without their judges, whose tasks are gone with
     them and have the numbers of the next test's.
     """
-    judges: list[judging._Judge] = []
+    judges: list[judging._TaskThread] = []
 
-    class Known(judging._Judge):
+    class Known(judging._TaskThread):
         def __init__(self, node: VoterNode) -> None:
             super().__init__(node)
             judges.append(self)
 
-    monkeypatch.setattr(judging, "_Judge", Known)
+    monkeypatch.setattr(judging, "_TaskThread", Known)
     with local_chain.undone():
         yield local_chain
         for judge in judges:
@@ -57,7 +57,7 @@ def own_chain() -> Iterator[LocalChain]:
 
 
 def begin(task: FiledTask) -> None:
-    """What the voter's joining does not do; its statistics round begins."""
+    """Begins the task's statistics round, which the voter's joining does not do."""
     task.aggregator.aggregator.join(task.task)
     task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
     wait_until(lambda: task.phase is Phase.COMMITTING)
@@ -219,7 +219,7 @@ def turn_until(voter: Voter, what: Callable[[], object]) -> None:
 def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(
     chain: LocalChain, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "LOOK_AGAIN", 0.0)
+    monkeypatch.setattr(judging, "TRY_AGAIN", 0.0)
     home, account = voter_home(chain, tmp_path / "voter")
     unread = FiledTask(chain, tmp_path, TASK.replace("will fall", "has fallen"))
     (file,) = (path for path in (tmp_path / "artifacts").glob("file-*") if "has fallen" in path.read_text())
@@ -396,7 +396,7 @@ def test_an_account_without_stake_or_key_judges_nothing(chain: LocalChain, tmp_p
     keyless.staking.stake(Role.VOTER, 1_000 * TOKEN)
     voter = Voter(home)
     voter.ledger = keyless
-    with raises_fault(ConsentError, "NotRegistered", match="no voter's key registered"):
+    with raises_fault(ConsentError, "NotRegistered", match="has not registered the voter key"):
         voter.run_one(task.task)
     assert account.record.tasks_of_voter(account.address) == []
 

@@ -9,24 +9,26 @@ from typing import cast
 
 import numpy as np
 import pytest
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, StoreMissing
+from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import Metric
 from consilium_client.data.standardise import Standardiser, sums_of
-from consilium_client.data.table.reader import Table, read_table
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
 from consilium_client.models.metrics import WORTH, log_loss
-from consilium_client.voter.node import VoterNode, patience_is_over
+from consilium_client.voter.node import VoterNode, is_half_over
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob
 from consilium_zk.canaries import STRENGTH, is_turned
 from consilium_zk.packing import pack, unpack
 from consilium_zk.quantise import Quantiser
+from examples_read import read_table
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -150,7 +152,7 @@ def test_a_canary_round_has_no_model_before_its_bits_are_open(tmp_path: Path) ->
     reader = record.reader()
     with pytest.raises(RecordIncomplete, match="round 4"):
         reader.base(5)
-    with pytest.raises(RecordIncomplete, match="not known yet"):
+    with pytest.raises(RecordIncomplete, match="canaries are still secret"):
         reader.sums.cohort_sum(4, 0, record.rounds[4])
 
 
@@ -180,7 +182,7 @@ def test_a_canary_that_leaves_the_range_is_no_model_but_its_sum_is(tmp_path: Pat
 
 
 def test_padding_is_read_and_left_out(tmp_path: Path) -> None:
-    """What a hospital puts beyond the parameters changes neither the model nor what canaries take back."""
+    """Values after the parameters change neither the model nor the delta that canaries take back."""
     honest, marked = (PaperRecord(TASK.encode(), tmp_path / name, WEIGHTS) for name in ("honest", "marked"))
     lanes = quantised(honest, np.random.default_rng(1).normal(0, 0.1, (3, 10)))
     honest.publish(1, packed(honest, lanes))
@@ -427,6 +429,6 @@ def test_lazy_voters_ballots_are_as_long_as_honest_ones(task_file: str, voter: M
 
 
 @given(st.integers(1, 10**6), st.integers(0, 10**9), st.integers(0, 2 * 10**6))
-def test_patience_is_over_once_half_the_window_has_passed(window: int, start: int, waited: int) -> None:
+def test_is_half_over_once_half_the_window_has_passed(window: int, start: int, waited: int) -> None:
     state = TaskState("0x" + "11" * 20, Phase.SCORING, 1, start + window, 0, True, False, 0, 0, 0)
-    assert patience_is_over(state, window, start + waited) == (2 * waited >= window)
+    assert is_half_over(state, window, start + waited) == (2 * waited >= window)

@@ -60,7 +60,7 @@ def test_request_of_another_length_is_malformed(raw: bytes) -> None:
 @pytest.mark.parametrize("part", [0, 4, 255])
 def test_request_for_a_part_that_no_round_has_is_malformed(part: int) -> None:
     raw = RoundRequest(bytes(20), 1, 0, Part.SIGNED).encode()[:-1] + bytes([part])
-    with raises_fault(FrameError, "FrameMalformed", match=f"no part {part} in"):
+    with raises_fault(FrameError, "FrameMalformed", match=f"{part} is not a part of a round"):
         RoundRequest.parse(raw)
 
 

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_core.visible_text import MOST_OF_A_NAME, UNSEEN, parse_name, shown, shown_lines
+from consilium_core.visible_text import INVISIBLE, MOST_OF_A_NAME, parse_name, shown, shown_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from task_files import DATA
@@ -18,11 +18,11 @@ NAMES = [
 ]  # fmt: skip
 BAD = {
     "empty": ("", "it is empty: write 1 to 80 characters"),
-    "too long": ("x" * 81, "it has 81 characters: make it 80 at most"),
+    "too long": ("x" * 81, "it has 81 characters: shorten it to 80"),
     "as long as a book": ("x" * 10_000, "it has 10000 characters"),
-    "a control": ("a\x1b[31mb", r"character 2 \(U\+001B\) is not seen"),
-    "a line end": ("a\nb", r"character 2 \(U\+000A\) is not seen"),
-    "turned round": ("a\u202eb", r"character 2 \(U\+202E\) is not seen"),
+    "a control": ("a\x1b[31mb", r"character 2 \(U\+001B\) is invisible"),
+    "a line end": ("a\nb", r"character 2 \(U\+000A\) is invisible"),
+    "turned round": ("a\u202eb", r"character 2 \(U\+202E\) is invisible"),
     "an isolate": ("a\u2067b", r"\(U\+2067\)"),
     "a mark of direction": ("\u200fa", r"\(U\+200F\)"),
     "no width": ("a\u200bb", r"\(U\+200B\)"),
@@ -33,16 +33,16 @@ BAD = {
     "private use": ("\ue000", r"\(U\+E000\)"),
     "not assigned": ("\u0378", r"\(U\+0378\)"),
     "a separator of lines": ("a\u2028b", r"\(U\+2028\)"),
-    "another blank": ("a\u00a0b", r"character 2 \(U\+00A0\) is another blank than the ordinary one: write that"),
-    "a blank before": (" a", "begins or ends with a blank"),
-    "a blank behind": ("a ", "begins or ends with a blank"),
+    "another blank": ("a\u00a0b", r"character 2 \(U\+00A0\) is an unusual space: write the ordinary one"),
+    "a blank before": (" a", "begins or ends with a space"),
+    "a blank behind": ("a ", "begins or ends with a space"),
     "two blanks": ("a  b", "two in a row"),
-    "blanks alone": ("   ", "begins or ends with a blank"),
-    "points alone": ("...", "no letter, number or symbol: write one"),
+    "blanks alone": ("   ", "begins or ends with a space"),
+    "points alone": ("...", "no letter, number or symbol: add one"),
     "a tower": ("a" + "\u0301\u0302\u0303\u0304", r"is one mark more than the 2 that a letter may have"),
     "a mark alone": ("\u0301a", "is a mark without a letter before it"),
     "a mark on a blank": ("a \u0301b", "is a mark without a letter before it"),
-    "enclosed": ("a\u20dd", "encloses what stands before it"),
+    "enclosed": ("a\u20dd", "encloses the character before it"),
 }
 
 
@@ -60,7 +60,7 @@ def test_parse_name_says_what_is_wrong(text: str, why: str) -> None:
 @pytest.mark.parametrize(("text", "why"), BAD.values(), ids=BAD)
 def test_task_file_with_such_a_name_is_refused_in_visible_words(text: str, why: str) -> None:
     quoted = "".join(f"\\U{ord(character):08x}" for character in text)
-    with pytest.raises(SpecInvalid, match=f"the task file does not hold: name: .*{why}") as caught:
+    with pytest.raises(SpecInvalid, match=f"the task file is invalid: name: .*{why}") as caught:
         parse_task_spec(f'name = "{quoted}"\n{DATA}\n[model]\nname = "logistic"\n'.encode())
     assert is_visible(str(caught.value))
 
@@ -78,7 +78,7 @@ def test_faults_of_a_task_file_are_told_in_visible_words() -> None:
 
 
 def is_visible(text: str) -> bool:
-    return all(unicodedata.category(character) not in UNSEEN for character in text)
+    return all(unicodedata.category(character) not in INVISIBLE for character in text)
 
 
 @given(st.text())

@@ -20,7 +20,7 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, task_params
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import free_port
@@ -30,6 +30,7 @@ from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.home import HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.voter.registration import register
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.homes import approve
 from consilium_server.config import AggregatorSettings
 from deploy_driver import as_command, containers, words

@@ -24,22 +24,24 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
-from consilium_client.data.table.reader import MOST_ROWS, read_table
+from consilium_client.data.examples import MOST_ROWS
 from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.voter import registration
+from consilium_core.private_files import write_private_file
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
+from examples_read import read_table
 from model_driver import written
 from PIL import Image
 from task_files import DATA
@@ -423,7 +425,7 @@ def counted(rows: str, old: str = "", new: str = "") -> Callable[[World], list[s
     def break_(world: World) -> list[str]:
         schema = parse_task_spec(TASKS["exact"].replace(old, new).encode()).data
         assert isinstance(schema, TableSchema)
-        earlier = read_table(world.write("earlier.csv", f"age,sick\n{rows}"), schema, allow_one_class=True)
+        earlier = read_table(world.write("earlier.csv", f"age,sick\n{rows}"), schema)
         ExactStatisticsRecord(world.home / STATISTICS_FILE).give("1-0x0-1", earlier, schema)
         world.set(exact_statistics=True)
         return world.join("exact")

@@ -58,15 +58,15 @@ def test_a_file_that_does_not_hold_ends_it_with_1_and_the_reason(consilium: Run,
         (b"", "does not end with the hospital's signature"),
         (exported.replace(b"1100", b"1101"), "line 3 of the audit log does not follow"),
         (first + third + seal, "line 2 of the audit log does not follow"),
-        (first + second + seal, "the signature is on 3 entries"),
-        (chained([first, third]) + seal, "the signature is on 3 entries"),
-        (exported.replace(HOSPITAL.address.encode(), CONTRACT.encode()), f"the signature is not of {CONTRACT}"),
+        (first + second + seal, "the signature covers 3 entries"),
+        (chained([first, third]) + seal, "the signature covers 3 entries"),
+        (exported.replace(HOSPITAL.address.encode(), CONTRACT.encode()), f"the signature is not from {CONTRACT}"),
     ):
         (tmp_path / "changed").write_bytes(content)
         code, said = consilium("verify-audit", str(tmp_path / "changed"))
         assert (code, reason in said) == (1, True), said
     code, said = consilium("verify-audit", write(tmp_path / "g", first), "--extends", write(tmp_path / "h", raw))
-    assert (code, "entry 2 of the older one is not in it" in said) == (1, True)
+    assert (code, "entry 2 of the older one is missing or different" in said) == (1, True)
     code, said = consilium("verify-audit", str(tmp_path / "nowhere"))
     assert (code, "cannot read" in said) == (1, True)
 
@@ -74,4 +74,4 @@ def test_a_file_that_does_not_hold_ends_it_with_1_and_the_reason(consilium: Run,
 def test_what_moves_a_cursor_is_no_entry(consilium: Run, raw: bytes, tmp_path: Path) -> None:
     whole = write(tmp_path / "whole", raw, lambda e: e.replace(b"superlink", b"\\u001b[2Jlink"))
     code, said = consilium("verify-audit", whole)
-    assert (code, "\x1b" in said, "no entry of an audit log" in said) == (1, False, True)
+    assert (code, "\x1b" in said, "not an entry of an audit log" in said) == (1, False, True)

@@ -19,12 +19,13 @@ from chain_driver import LocalChain
 from command_line import CommandLine
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
+from consilium_core.private_files import write_private_file
 from eth_account import Account
 from task_files import DATA
 
@@ -191,7 +192,7 @@ def test_server_names_missing_and_malformed_config(consilium: CommandLine, tmp_p
 
 def test_voter_names_missing_and_malformed_home(consilium: CommandLine, tmp_path: Path) -> None:
     run = ("voter", "run", "--home", str(tmp_path))
-    refused(consilium(*run), [str(tmp_path), "is no voter's home", "consilium voter init"])
+    refused(consilium(*run), [str(tmp_path), "is not a voter's home", "consilium voter init"])
     (tmp_path / "node.toml").write_text("home = ")
     refused(consilium(*run), ["node.toml", "is not TOML"])
     (tmp_path / "node.toml").write_text("task = 1\nextra = 1\n")
@@ -212,12 +213,12 @@ BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
     "missing": (None, ["data.csv", "no such file", "pass the path"]),
     "column missing": ("age\n50\n", ["missing: sick", "rename these columns"]),
     "column too many": ("age,sick,name\n50,0,Doe\n", ["unexpected: name"]),
-    "no header": ("50,0\n60,1\n", ["line 1", "none of the task's columns"]),
+    "no header": ("50,0\n60,1\n", ["line 1", "none of the expected column names"]),
     "nan": ("age,sick\nnan,0\n60,1\n", ["line 2, column age", "not a finite number", "leave the cell empty"]),
     "infinite": ("age,sick\n50,0\ninf,1\n", ["line 3, column age", "not a finite number"]),
     "text": ("age,sick\nDoe,0\n60,1\n", ["line 2, column age", "not a number"]),
-    "label": ("age,sick\n50,2\n", ["line 2", "no number of the task's classes"]),
-    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "add rows of the others"]),
+    "label": ("age,sick\n50,2\n", ["line 2", "not one of the task's classes"]),
+    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "Add rows of other classes"]),
     "empty": ("age,sick\n", ["no rows"]),
 }
 
@@ -254,7 +255,7 @@ def test_voter_names_fault_of_its_other_files(consilium: CommandLine, node_folde
     run = judge(node_folder)
     book = Deployment.read(node_folder / "book.json")
     (node_folder / "book.json").write_text(json.dumps(vars(book) | {"chain_id": 1}))
-    refused(consilium(*run), ["address book is of chain 1", "pass the one that fits"])
+    refused(consilium(*run), ["address book is of chain 1", "pass the address book or the URL that matches"])
     (node_folder / "book.json").write_text("{")
     refused(consilium(*run), ["book.json is malformed"])
     (node_folder / "book.json").unlink()
@@ -284,7 +285,7 @@ def test_voter_without_ether_is_told_so(consilium: CommandLine, node_folder: Pat
 def test_an_account_that_is_no_voter_is_told_so(consilium: CommandLine, node_folder: Path) -> None:
     (node_folder / "key.json").unlink()
     write_keystore(node_folder / "key.json", Account.create(), "right", LIGHT_SCRYPT_N)
-    refused(consilium(*judge(node_folder)), ["is no voter yet", "consilium voter register"])
+    refused(consilium(*judge(node_folder)), ["is not a voter yet", "consilium voter register"])
 
 
 def test_voter_names_address_book_of_a_chain_started_anew(consilium: CommandLine, node_folder: Path) -> None:
@@ -292,7 +293,7 @@ def test_voter_names_address_book_of_a_chain_started_anew(consilium: CommandLine
     book = Deployment.read(node_folder / "book.json")
     replace(book, tasks="0x" + "77" * 20).write(node_folder / "book.json")
     result = consilium(*judge(node_folder))
-    refused(result, ["no contract at 0x7777", "started anew", "deploy again or pass the one that fits"])
+    refused(result, ["no contract at 0x7777", "started anew", "deploy again, or pass the right address book"])
 
 
 def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None:
@@ -300,7 +301,8 @@ def test_program_ends_with_a_message_and_without_a_trace(tmp_path: Path) -> None
     command = [sys.executable, "-m", "consilium_cli.main", "server", "run", "--config", str(tmp_path / "none.toml")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.strip() == f"error (ConfigInvalid): the configuration {tmp_path / 'none.toml'} does not exist"
+    said = f"the configuration {tmp_path / 'none.toml'} does not exist; pass the right path"
+    assert done.stderr.strip() == f"error (ConfigInvalid): {said}"
 
 
 def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, node_folder: Path) -> None:
@@ -310,7 +312,7 @@ def test_hospital_names_what_is_wrong_with_its_sponsor(consilium: CommandLine, n
     file.write_text(file.read_text() + tomli_w.dumps({"sponsor": sponsor}))
     refused(consilium(*run), ["sponsor.crt", "No such file", "tls/ca.crt in its home"])
     (node_folder / "sponsor.crt").write_text("-----BEGIN")
-    refused(consilium(*run), ["sponsor.crt", "no certificate is in it"])
+    refused(consilium(*run), ["sponsor.crt", "it has no certificate"])
     change(node_folder, "https://127", "http://127", "hospital/node.toml")
     refused(consilium(*run), ["sponsor.url", "https://"])
 
@@ -323,7 +325,7 @@ def test_sponsor_names_what_it_cannot_start_with(consilium: CommandLine, node_fo
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        refused(consilium(*run), [f"port {port}, wanted for the sponsor, is in use"])
+        refused(consilium(*run), [f"port {port} for the sponsor is in use"])
     path.write_text(re.sub(r"task = \d+", "task = 999999", path.read_text()))
     refused(consilium(*run), ["TaskUnknown", "999999"])
     path.write_text(re.sub(r"port = \d+", "port = 0\ngas_per_hospital = 1", path.read_text()))

@@ -16,11 +16,12 @@ from chain_driver import GAS_MONEY
 from command_line import CommandLine
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.node import DeployNode
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.abi import compiler_input, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_port
+from consilium_core.private_files import write_private_file
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from web3.types import RPCEndpoint
@@ -185,7 +186,7 @@ def test_deploy_refuses_what_does_not_fit(
     refused(
         deploy(network="testnet"), f"testnet is chain {TEST_CHAIN}", "chain 31337", "correct the URL or the chain_id"
     )
-    refused(deploy(network="goerli"), "'goerli'", "known are local, testnet", "--networks")
+    refused(deploy(network="goerli"), "'goerli'", "choose local, testnet", "--networks")
     refused(deploy("--networks", "none.toml"), "none.toml", "cannot be read", "--networks")
     refused(deploy("--password-file", "none"), "none does not exist")
     made_up_book(5).write(tmp_path / "other.json")
@@ -206,7 +207,7 @@ def test_account_without_ether_sees_the_plan_and_is_refused(
     client = DeployNode(node.url, account).web3.provider
     client.make_request(RPCEndpoint("anvil_setBalance"), [account.address, hex(10**9)])
     result = deploy("--dry-run")
-    refused(result, account.address, "lacks 0.", "send it that", f"Tasks {TASKS_BYTES:,}")
+    refused(result, account.address, "lacks 0.", "send it", f"Tasks {TASKS_BYTES:,}")
     refused(deploy(), "lacks 0.")
     assert nonce(node, account) == 0
 

@@ -16,7 +16,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
@@ -27,6 +27,7 @@ from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_core.private_files import write_private_file
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
 from file_server import FileServer
@@ -120,7 +121,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("resume"), "resumed")
     refused(world.say("leave", str(world.task)), "answer y, or pass --yes")
     done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
-    refused(world.say("run", str(world.task)), "is not approved here", code=REFUSED)
+    refused(world.say("run", str(world.task)), "is not approved in this home", code=REFUSED)
     done(world.say("status"), "left", "500.00")
 
 
@@ -176,7 +177,7 @@ def test_a_node_key_is_changed_between_tasks(world: World) -> None:
 
 def test_a_task_outside_the_policy_gets_no_yes(world: World) -> None:
     done(world.init(operator="0x" + "77" * 20))
-    done(world.say("tasks"), "no: its operator")
+    done(world.say("tasks"), "no: `operators` does not list its operator")
     done(world.say("show", str(world.task)), "policy does not allow it", "`operators`")
     refused(world.join("--yes"), "does not allow the task 'who will fall ill'", "change policy.toml", code=REFUSED)
     assert world.index() is None
@@ -187,7 +188,7 @@ def test_a_policy_changed_after_the_yes_counts(world: World) -> None:
     done(world.join("--yes"))
     policy = world.home / "policy.toml"
     policy.write_text(policy.read_text().replace('models = "any"', 'models = ["mlp"]'))
-    refused(world.say("run"), "the model logistic is not among `models`", code=REFUSED)
+    refused(world.say("run"), "`models` does not list its model logistic", code=REFUSED)
 
 
 def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
@@ -195,11 +196,11 @@ def test_a_task_file_altered_after_the_yes_does_not_start(world: World) -> None:
     done(world.join("--yes"))
     (file,) = (world.folder / "artifacts").glob("file-*")
     file.write_text(TASK.replace("logistic", "mlp"))
-    refused(world.say("run"), "hash to something else")
+    refused(world.say("run"), "does not have the hash in its name")
     file.write_text(TASK)
     approval = world.home / "tasks" / f"{world.task}.toml"
     approval.write_text(re.sub(r'spec_hash = ".{64}"', f'spec_hash = "{"0" * 64}"', approval.read_text()))
-    refused(world.say("run"), "nothing was started", "the chain names", code=REFUSED)
+    refused(world.say("run"), "Nothing was started", "the chain names", code=REFUSED)
 
 
 def test_a_yes_outlasts_a_second_one_that_fails_and_no_first_one_that_does(world: World) -> None:
@@ -285,7 +286,7 @@ def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) 
     refused(world.init("--password-file", str(world.folder / "wrong")), "does not open with the password")
     assert not (world.home / "node.toml").exists()
     done(world.init())
-    refused(world.init(), "is a home already", "--home")
+    refused(world.init(), "is already a home", "--home")
 
 
 def test_a_new_key_is_made_where_none_is_named_and_kept_when_init_was_cut_off(world: World) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from chain_driver import SHARED_WINDOWS, TOKENS, LocalChain, TaskDriver
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.rpc.connection import Connection
@@ -29,15 +29,16 @@ from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
-from consilium_client.data.table.reader import read_table
 from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
+from consilium_core.private_files import write_private_file
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
 from consilium_operators.watching import EVENTS
 from consilium_verify.verification import verify_round
+from examples_read import read_table
 from rich.text import Text
 from safetensors.numpy import load_file
 from voter_driver import ROWS, TASK, Door, FiledTask

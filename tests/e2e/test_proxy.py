@@ -448,4 +448,4 @@ def test_the_doctor_reads_the_proxys_certificate(
         assert found.level is (Level.WARNING if days == 5 else Level.FAULT)
         assert words in found.says
         stranger = of_face(face("the SuperLink", SUPERLINK, proxy.port, stand.superlink.certificates.authority))
-        assert days != 5 or "not of the authority named" in stranger[0].says
+        assert days != 5 or "not from the named authority" in stranger[0].says

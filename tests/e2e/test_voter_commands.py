@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
-from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.task_spec import TOKEN
@@ -19,6 +19,7 @@ from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import REFUSED
 from consilium_client.home import VoterHome
 from consilium_client.voter.node import VoterNode
+from consilium_core.private_files import write_private_file
 from consilium_zk.tickets import public_key
 from eth_utils.crypto import keccak
 from voter_driver import ROWS, TASK, FiledTask
@@ -85,7 +86,7 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     task = FiledTask(world.chain, world.folder)
     done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
     done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
-    refused(world.say("run"), "is no voter yet", "consilium voter register")
+    refused(world.say("run"), "is not a voter yet", "consilium voter register")
     refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
     refused(world.say("register", "--stake", "1000"), "stake 1,000.00 tokens", "answer y, or pass --yes")
     assert not world.voter.staking.is_registered(world.voter.address, Role.VOTER)
@@ -138,8 +139,8 @@ def test_tasks_says_everything_that_keeps_the_node_out(world: World) -> None:
     done(world.init("--metric", "auc", "--max-bond", "100", "--model", "mlp", operator="0x" + "77" * 20))
     done(
         world.say("tasks"),
-        "who of these will fall ill", "no: its operator", "`models`", "above `max_bond` 100", "`metrics`",
-        "missing: weight", "tokens of stake are free",
+        "who of these will fall ill", "no: `operators` does not list its operator", "`models`", "above `max_bond` 100",
+        "`metrics`", "missing: weight", "tokens of stake are free",
     )  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     assert not (world.home / "node.toml").exists()
     done(world.init())
-    refused(world.init(), "is a home already", "--home")
+    refused(world.init(), "is already a home", "--home")
 
 
 def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:

@@ -21,18 +21,13 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from address_books import made_up_book
-from consilium_chain.artifacts.backends import parse_place
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.journal import Record, Step, open_journal
 from consilium_chain.deploying.networks import SHIPPED, read_networks
 from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ConfigInvalid,
     DeployFailed,
     DeploymentInvalid,
-    KeystoreError,
     RelayFailed,
     SignedUpdateMalformed,
     SpecInvalid,
@@ -54,10 +49,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
 from consilium_client.data.folders import labelled_files
-from consilium_client.data.image.reader import read_images
 from consilium_client.data.mapping import parse_mapping
-from consilium_client.data.table.reader import read_table
-from consilium_client.data.text.reader import read_texts
 from consilium_client.errors import (
     AuditError,
     BallotError,
@@ -71,13 +63,15 @@ from consilium_client.errors import (
 )
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
-from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
+from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
 from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import OpenedBatch, Opening
 from consilium_client.voter.fingerprints import deviation, fingerprint
+from consilium_core.artifacts.backends import parse_place
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _parameters, read_model
@@ -86,7 +80,7 @@ from consilium_server.aggregator import decoys, reply_store
 from consilium_server.aggregator.decoys import RoundSecrets
 from consilium_server.aggregator.uploads import parse_signed
 from consilium_server.api.events import parse_event_id
-from consilium_server.api.paging import Asked
+from consilium_server.api.paging import PageRequest
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
 from consilium_server.config import ApiSettings, WorkerSettings
@@ -103,6 +97,7 @@ from consilium_zk.disputes import (
     parse_statement,
 )
 from consilium_zk.drand import QUICKNET
+from consilium_zk.encoding import round_words
 from consilium_zk.errors import (
     AgreementUnproven,
     AnswerMalformed,
@@ -119,10 +114,11 @@ from consilium_zk.key_exchange import show_agreed, shown_point
 from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
 from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
-from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking, context
+from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
 from eth_abi.abi import encode
 from eth_account import Account
+from examples_read import read_images, read_table, read_texts
 from hypothesis import strategies as st
 from model_driver import written as written_model
 from PIL import Image
@@ -203,7 +199,9 @@ DEEP_TOML = (
 # --- zk -------------------------------------------------------------------------------------------------------------
 
 SECRETS = {index: bytes([index + 1]) * 32 for index in range(4)}
-COHORT = MaskedCohort({index: sealing_key(secret) for index, secret in SECRETS.items()}, context(1, bytes(20), 1, 1))
+COHORT = MaskedCohort(
+    {index: sealing_key(secret) for index, secret in SECRETS.items()}, round_words(1, bytes(20), 1, 1)
+)
 LAYOUT = LaneLayout(bits=9, total_weight=4)
 
 
@@ -954,8 +952,8 @@ CLIENT = {
 SEAL = Seal(bytes(32))
 
 
-def asked(cursor: str | None = None) -> Asked:
-    return Asked("tasks", 10, cursor, SEAL)
+def page_request(cursor: str | None = None) -> PageRequest:
+    return PageRequest("tasks", 10, cursor, SEAL)
 
 
 def sign_ins() -> list[bytes]:
@@ -1048,8 +1046,8 @@ SERVER = {
         ],
     ),
     "cursor": Parser(
-        lambda: [asked().end([1, "0x5"]).encode()],
-        only("CursorInvalid", lambda raw, _: asked(raw.decode("utf-8", "surrogateescape")).start()),
+        lambda: [page_request().end([1, "0x5"]).encode()],
+        only("CursorInvalid", lambda raw, _: page_request(raw.decode("utf-8", "surrogateescape")).start()),
         (RequestRefused,),
     ),
     "event id": Parser(

@@ -31,7 +31,6 @@ import psutil
 import tomli_w
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.connection import Connection
@@ -42,6 +41,7 @@ from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, write_rows
 from consilium_lab.demo.homes import Place, make_hospital, write_key
 from consilium_lab.demo.options import Attack

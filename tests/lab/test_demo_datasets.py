@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import NumericFeature, TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_client.data.table.reader import Table, read_table
+from consilium_client.data.table.reader import Table
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import HEART_HOSPITALS, DemoData, Frame, deal_heart, deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_spec, task_toml
 from consilium_lab.errors import LabError
+from examples_read import read_table
 from raised_faults import raises_fault
 
 HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"

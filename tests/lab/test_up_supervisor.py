@@ -60,7 +60,7 @@ def test_a_chain_that_ended_is_named_instead_of_waited_for() -> None:
             chain.node.stop()
             chain.treasury.connection.blocks.number()
 
-        with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*: start anew"):
+        with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*; start it anew"):
             tend(chain.node, turn)
 
 
@@ -191,7 +191,7 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
         tending.turn()
     (said,) = told(capsys)
     assert (said["event"], said["task"]) == ("not-joined", task)
-    assert said["why"] == f"hospital-1: its operator {stranger.address} is not among `operators`"
+    assert said["why"] == f"hospital-1: `operators` does not list its operator {stranger.address}"
     assert processes.running() == []
 
 

@@ -19,7 +19,6 @@ from consilium_chain.rpc.abi import contract_artifact
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums
-from consilium_client.data.table.reader import read_table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import lora, model_of
 from consilium_operators.errors import OperatorError
@@ -34,6 +33,7 @@ from consilium_operators.model_folder import (
 from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
 from consilium_operators.watching import EVENTS, told_as
+from examples_read import read_table
 from model_driver import written
 from PIL import Image
 from raised_faults import raises_fault

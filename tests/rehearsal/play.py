@@ -25,8 +25,7 @@ from typing import Any, cast
 import ckzg
 import tomli_w
 from consilium_chain.deploying.address_book import SUPPLY, Deployment
-from consilium_chain.errors import ChainError
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore, write_private_file
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskState
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
@@ -34,6 +33,8 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, child_environment, find_anvil, free_port
 from consilium_chain.settlement.accounting import take_stock
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_core.errors import CoreError
+from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import deal_wdbc
 from consilium_lab.demo.homes import Place, approve, make_hospital, make_voter
 from consilium_lab.demo.processes import Line, Processes
@@ -456,7 +457,7 @@ class Rehearsal:
         self.until(lambda: not set(self.names("hospital")) & set(self.processes.running()), "the hospitals' farewell")
         ledger = self.watcher
         for name in (*self.names("hospital"), *self.names("voter"), "aggregator"):
-            with suppress(ChainError):  # what a reorganisation undid after its node had left, anybody may do
+            with suppress(CoreError):  # what a reorganisation undid after its node had left, anybody may do
                 self.ledger("delegator").staking.release_bond(self.task, self.accounts[name].address)
         self.run("operator", "refund", *self.keys("operator"), *self.where("operator"))
         end = ledger.connection.blocks.now() + PERIODS["vesting"]

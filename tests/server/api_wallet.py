@@ -37,7 +37,7 @@ class Wallet:
         return str(self.account.address)
 
     def message(self, client: TestClient, **changes: Any) -> str:
-        """As the server asks for, but for the changes; `more` is appended."""
+        """The message that the server wants, with these changes; `more` is appended."""
         asked = client.get("/v1/session/nonce").json()
         more = changes.pop("more", "")
         given = asked | {"address": self.address, "issued_at": rfc3339(asked["expires_at"] - 600)} | changes

@@ -1,4 +1,4 @@
-"""Fixtures of several files of this folder."""
+"""Fixtures that several files of this folder share."""
 
 from __future__ import annotations
 

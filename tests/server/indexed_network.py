@@ -1,4 +1,4 @@
-"""A database as an indexer leaves it: a task that ran, one that runs, two without a file that holds, and nodes."""
+"""A database after the indexer: an ended task, a running one, two without a valid file, and nodes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ DELEGATORS = [account(f"delegator {n}") for n in range(4)]
 
 
 class IndexedNetwork:
-    """Rows are added a block at a time, as logs come."""
+    """Adds rows one block at a time, like the indexer."""
 
     def __init__(self, folder: Path, url: str | None = None) -> None:
         self.folder = folder
@@ -102,7 +102,7 @@ class IndexedNetwork:
 
     @contextmanager
     def mined(self, seconds: int = 12) -> Iterator[None]:
-        """A block with what is told within."""
+        """A block with the events of the `with` statement."""
         self.block, self.log = self.block + 1, 0
         block_hash = hash_of("block", self.block, self.fork)
         self.rows = [Block(self.block, block_hash, START + self.block * seconds)]
@@ -115,13 +115,13 @@ class IndexedNetwork:
             db.add_all([row for row in self.rows if not isinstance(row, Block)])
 
     def pass_block(self) -> None:
-        """One without a log."""
+        """Adds a block without logs."""
         self.block += 1
         with Session(self.engine) as db, db.begin():
             db.add(Checkpoint(self.block, hash_of("block", self.block, self.fork)))
 
     def told(self, contract: str, name: str, values: dict[str, Any], **about: Any) -> dict[str, Any]:
-        """An event; returns its place."""
+        """Adds an event; returns its place."""
         place: dict[str, Any] = {"block": self.block, "log_index": self.log}
         fields = {"task": None, "round": None, "account": None, "role": None, "other": None} | about
         self.rows.append(
@@ -133,7 +133,7 @@ class IndexedNetwork:
         return place | {"item": 0}
 
     def reorganise(self, from_block: int) -> None:
-        """What is from this block on is gone, and others come in its place."""
+        """Removes all blocks from this one on."""
         with Session(self.engine) as db, db.begin():
             for table in Fact.__subclasses__():
                 db.execute(delete(table).where(table.block >= from_block))
@@ -157,7 +157,7 @@ class IndexedNetwork:
         self.rows.append(PoolRow(**place, node=node, role=role, **self.pools[node, role]))
 
     def delegate(self, delegator: str, node: str, role: Role, amount: int, before: int = 0) -> None:
-        """At a price of one; `before`: shares that it has."""
+        """Delegates at a price of one token a share; `before`: the delegator's shares."""
         values = {"amount": str(amount), "shares": str(amount)}
         place = self.told("staking", "Delegated", values, account=node, role=role, other=delegator)
         pool = self.pools[node, role]
@@ -195,7 +195,7 @@ class IndexedNetwork:
             self.rows.append(Spec(spec_hash(raw), text))
 
     def fund(self, task: int, amount: int, pool: int) -> None:
-        """`pool`: with the amount."""
+        """Adds to a task's pool; `pool`: with the amount."""
         place = self.task_told("TaskFunded", task, who=OPERATOR, amount=str(amount), pool=str(pool))
         self.rows.append(Funding(**place, task=task, pool=pool))
 
@@ -235,7 +235,7 @@ class IndexedNetwork:
             self.pool(lost, who, role, assets=pool["assets"] - amount, burnt=pool["burnt"] + amount)
 
     def play_statistics(self, task: int, blob: bytes) -> None:
-        """Round 0, in which all are one cohort, and nobody judges or is paid."""
+        """Round 0: one cohort of all hospitals, without committee and rewards."""
         with self.mined():
             self.phase(task, 0, Phase.COMMITTING, START + 90_000)
             for hospital in HOSPITALS:
@@ -252,7 +252,7 @@ class IndexedNetwork:
             )  # fmt: skip
 
     def play_round(self, task: int, round_: int, blob: bytes, void: bool = False) -> None:
-        """All of a round: of two cohorts the second one's sum is turned, and one voter does not find what it should."""
+        """A whole round of two cohorts. The second sum is turned, and one voter fails to recognise it."""
         with self.mined():
             self.phase(task, round_, Phase.FORMING)
             place = self.task_told(
@@ -383,7 +383,7 @@ def app_of(network: IndexedNetwork, **changes: Any) -> FastAPI:
 
 @contextmanager
 def served(app: FastAPI, send_buffer: int | None = None) -> Iterator[str]:
-    """Its URL, on a free port, until the block ends. `send_buffer`: bytes that the system keeps for a client."""
+    """The URL of the app on a free port, until the block ends. `send_buffer`: bytes of the system for a client."""
     listening = socket.socket()
     if send_buffer is not None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)

@@ -1,4 +1,4 @@
-"""What an aggregator outlasts: a second one, its own death, a SuperLink's, a chain that is away, an empty purse."""
+"""An aggregator survives a second one, its own end, the SuperLink's end, an absent chain node and a lack of ether."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ with home_lock(Path(sys.argv[1])):
 
 @contextmanager
 def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A program and the process that it started, whose number it says first."""
+    """A program, and the process that it started and whose number it prints first."""
     command = [sys.executable, "-c", program, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     pid = None
@@ -79,7 +79,7 @@ def running(program: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
 def test_a_home_has_one_aggregator_and_a_killed_one_frees_it_at_once(tmp_path: Path) -> None:
     with running(HOLD, str(tmp_path)) as (holder, child):
         with (
-            raises_fault(ServerError, "AlreadyConducting", match="stop it first, or name another home"),
+            raises_fault(ServerError, "AlreadyConducting", match="stop it first, or use another home"),
             home_lock(tmp_path),
         ):
             pytest.fail("two at once")
@@ -108,7 +108,7 @@ with SuperLink(Path(sys.argv[1]), int(sys.argv[2])) as superlink:
 
 
 def outlive(superlink: SuperLink, left: int) -> None:
-    """Starts a run of its own, and asks a SuperLink that was killed: nobody waits for the dead."""
+    """Starts a run, and calls a killed SuperLink: the call must not wait long."""
     with superlink.run() as (grid, _):
         with superlink._control() as control:
             (own,) = unfinished_runs(control)
@@ -121,7 +121,7 @@ def outlive(superlink: SuperLink, left: int) -> None:
         try:
             grid.get_node_ids()
         finally:
-            assert time.monotonic() - killed < internals.PATIENCE / 2
+            assert time.monotonic() - killed < internals.ANSWER_TIMEOUT / 2
 
 
 def test_superlink_ends_with_a_killed_aggregator_and_the_next_one_stops_its_run(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(internals, "PORT_PATIENCE", 0.5)
-        with pytest.raises(LocalNodeError, match="stop what listens there"):
+        monkeypatch.setattr(internals, "PORT_TIMEOUT", 0.5)
+        with pytest.raises(LocalNodeError, match="stop the program that listens there"):
             SuperLink(tmp_path, taken.getsockname()[1])
 
 
@@ -163,7 +163,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
 
 
 def judged(task: CanaryDriver, folder: Path, url: str | None = None) -> Any:
-    """An aggregator whose task's last round waits for scores that do not come: it has a deadline to tick."""
+    """An aggregator in the last round of its task, without scores: it must tick at the deadline."""
     whose = party(task, folder)
     aggregator = aggregator_of(url or whose[0], *whose[1:])
     give_uploads(aggregator, weighted(task))
@@ -221,7 +221,7 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
     poor, rich = local_chain.funded(), local_chain.funded()
     for balance in (0, 10**10):
         local_chain.rpc("anvil_setBalance", poor.address, hex(balance))
-        with pytest.raises(EtherMissing, match=f"{poor.address}, which has") as caught:
+        with pytest.raises(EtherMissing, match=f"{poor.address}: the account has") as caught:
             poor.token.transfer(rich.address, 1)
         assert caught.value.balance == balance
         assert isinstance(caught.value, TransactionRejected)
@@ -239,7 +239,7 @@ def test_what_an_account_lacks_is_by_the_most_that_the_transaction_may_cost(loca
 def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
     local_chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody may call sumCommitments: here between the aggregator's look and its transaction."""
+    """Any account may call sumCommitments, here between the aggregator's read and its transaction."""
     task = FiledTask(local_chain, tmp_path)
     task.judges = local_chain.staked(Role.VOTER, 1)
     task.join().commit_all()

@@ -1,4 +1,4 @@
-"""A chain that takes blocks back: the aggregator goes by what it says then, and says again what is gone."""
+"""A reorganised chain: the aggregator follows the new state, and sends lost transactions again."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ KEYS = [TransportKey.generate() for _ in range(2)]
 
 @pytest.fixture(scope="module")
 def chain() -> Iterator[LocalChain]:
-    """Blocks come with transactions alone, so that none is mined while others are taken back."""
+    """A chain that mines a block only for a transaction, so that none comes during a reorganisation."""
     with changeable_chain() as made:
         yield made
 
 
 @pytest.fixture
 def task(chain: LocalChain, tmp_path: Path) -> FiledTask:
-    """Of two hospitals, who have not joined."""
+    """A task of two hospitals that have not joined."""
     text = TASK.replace("max_hospitals = 1", "max_hospitals = 2")
     made = FiledTask(chain, tmp_path, text)
     made.judges = chain.staked(Role.VOTER, 1)
@@ -92,7 +92,7 @@ def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
 
 
 def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Aggregator) -> None:
-    """What is refused then is no last word on the round."""
+    """A refusal at that moment must not be final for the round."""
     task.aggregator.aggregator.join(task.task)
     task.judges[0].voter.join(task.task)
     join(task, 0, 1)
@@ -112,7 +112,7 @@ def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Ag
 def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
     task: FiledTask, aggregator: Aggregator
 ) -> None:
-    """By then they wait for the next round's time, and hand over nothing again."""
+    """By then hospitals wait for the next round, and send nothing again."""
     grid: Any = None
     first = aggregator.rounds.ask(0).connect(grid, {})
     kept = aggregator.task.replies_folder / "round-0" / "signed-0"
@@ -129,7 +129,7 @@ def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
 def test_one_unusable_key_makes_its_hospital_absent_and_nobody_else(
     task: FiledTask, aggregator: Aggregator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The contract takes no such key. Should one ever stand there, the others take part all the same."""
+    """The contract refuses such a key. If one is there anyway, the other hospitals still take part."""
     keys = {0: KEYS[0].public, 1: b"", 2: KEYS[0].public, 3: KEYS[1].public}
     monkeypatch.setattr(aggregator.ledger.record, "transport_keys", lambda _: keys)
     known: dict[bytes, int] = {}

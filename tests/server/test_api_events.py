@@ -1,4 +1,4 @@
-"""Server-sent events over a real server: live, resumed, told of what vanished, and slow readers let go."""
+"""Server-sent events of a real server: live, resumed, after a reorganisation, and for slow readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = {"requests_per_minute": 10_000}
 
 
 class Listener:
-    """Of one stream; each event as it came: its name, id and data."""
+    """The events of one stream in their order: name, id and data."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines

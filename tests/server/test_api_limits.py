@@ -1,4 +1,4 @@
-"""What bounds a client, what browsers are told, and what is told of requests."""
+"""Limits of clients, headers for browsers, and the log of requests."""
 
 from __future__ import annotations
 
@@ -242,22 +242,22 @@ def test_a_server_whose_chain_is_far_ahead_is_not_ready(network: IndexedNetwork)
     service = app.state.service
     client = TestClient(app)  # without its start: nobody asks that chain
     assert client.get("/ready").status_code == 503
-    service.chain_head = network.block + 5
+    service.broadcaster.chain_head = network.block + 5
     assert client.get("/ready").json()["behind"] == 5
-    service.chain_head = network.block + 6
+    service.broadcaster.chain_head = network.block + 6
     answer = client.get("/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:consilium:problem:not-ready")
     index = client.get("/v1/network").json()["index"]
     assert (index["chain_head"], index["behind"]) == (network.block + 6, 6)
     tag = client.get("/v1/network").headers["etag"]
-    service.chain_head = network.block + 7
+    service.broadcaster.chain_head = network.block + 7
     assert client.get("/v1/network", headers={"If-None-Match": tag}).status_code == 200
 
 
 def test_a_server_that_no_longer_follows_the_index_is_not_ready(
     network: IndexedNetwork, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of the program's in the one task that feeds all streams."""
+    """A fault of the program in the poller that serves all streams."""
     app = app_of(network)
     monkeypatch.setattr(app.state.service.broadcaster, "_changes", lambda: 1 / 0)
     with TestClient(app) as client:

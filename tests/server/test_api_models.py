@@ -1,4 +1,4 @@
-"""Models beside the server: those of its own contracts' tasks are handed out, byte for byte, and nothing else is."""
+"""Models in the server's folder: it serves those of its own contracts' tasks byte for byte, and nothing else."""
 
 from __future__ import annotations
 

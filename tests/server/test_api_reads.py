@@ -1,4 +1,4 @@
-"""What the API says of an index: pages, validators, and figures that follow from the rows."""
+"""The API's answers from an index: pages, validators, and figures computed from the rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def own(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
-    """To be changed."""
+    """A network that the test changes."""
     network = populated(tmp_path, database_url)
     yield network
     network.engine.dispose()
@@ -199,11 +199,11 @@ def test_who_asks_at_once_is_answered_by_one_read(own: IndexedNetwork) -> None:
     async def ask(after: float) -> None:
         await asyncio.sleep(after)
         begun = own.block
-        head = await service.desk.head()
+        head = await service.reads.head()
         assert head.number is not None
         assert head.number >= begun  # never one from before it was asked for
         heads.append(head)
-        answers.append((head, *(await service.desk.answer(f"tag {head.state}", head, slow))))
+        answers.append((head, *(await service.reads.answer(f"tag {head.state}", head, slow))))
 
     async def crowd() -> None:
         await asyncio.gather(*(ask(0) for _ in range(50)))
@@ -230,7 +230,7 @@ def test_a_read_that_fails_fails_for_all_who_wait_and_is_tried_again(own: Indexe
         return Page(items=[], next=None)
 
     async def ask() -> bytes:
-        return (await service.desk.answer("tag", await service.desk.head(), read_once))[1]
+        return (await service.reads.answer("tag", await service.reads.head(), read_once))[1]
 
     async def crowd() -> list[bytes | BaseException]:
         return await asyncio.gather(*(ask() for _ in range(5)), return_exceptions=True)
@@ -297,7 +297,7 @@ def test_a_tasks_money_adds_up(client: TestClient) -> None:
     for one in task["participants"]:
         assert int(one["bond"]) == int(task["terms"][f"{one['role']}_bond"]) - int(one["slashed"])
     assert (task["phase"], task["terms"]["pool"], task["spec"]["privacy"]["epsilon"]) == ("ended", task["pool"], 8)
-    assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file does not hold")
+    assert read(client, "/v1/tasks/4")["spec_fault"].startswith("the task file is invalid")
 
 
 @pytest.mark.parametrize("name", ["x" * 10_000, "\\u202eliaf traeh", "\\u200b", " heart", "\\u001b[2J"])
@@ -310,7 +310,7 @@ def test_task_whose_name_is_none_is_served_without_one(empty: IndexedNetwork, na
         found = read(client, "/v1/tasks/1")
         checked = client.post("/v1/tasks/check", json={"text": file}).json()
     assert (task["name"], found["name"], found["spec"]) == (None, None, None)
-    assert found["spec_fault"].startswith("the task file does not hold: name: Value error, ")
+    assert found["spec_fault"].startswith("the task file is invalid: name: Value error, ")
     assert (checked["holds"], checked["problem"]) == (False, found["spec_fault"])
     assert len(found["spec_fault"]) < 600
     assert found["spec_fault"].isprintable()

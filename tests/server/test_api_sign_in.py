@@ -1,4 +1,4 @@
-"""Sign-In with Ethereum (EIP-4361): its own examples, and everything that must not sign anybody in."""
+"""Sign-In with Ethereum (EIP-4361): the examples of the EIP, and messages that must be refused."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_whatever_stands_as_uri_is_read_or_refused(uri: str) -> None:
 
 @given(st.data())
 def test_no_single_change_goes_unnoticed(data: st.DataObject) -> None:
-    """A message with one character changed is no message, or another one, which the signature does not fit."""
+    """A message with one changed character is invalid, or does not fit the signature."""
     wallet = Wallet()
     text = changed("0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2", wallet.address)
     signature = bytes.fromhex(wallet.sign(text)[2:])
@@ -258,7 +258,7 @@ def test_a_session_ends_when_its_message_does(client: TestClient) -> None:
 
 
 def test_a_nonce_counts_once_across_processes(tmp_path: Path) -> None:
-    """Two servers share a database and a secret, and one message is sent to both at once, many times over."""
+    """Two servers share a database and a secret, and get one message many times at once."""
     network = IndexedNetwork(tmp_path)
     settings = settings_of(network, limits={"sign_ins_per_minute": 1000})
     services = [make_service(settings, open_engine(network.url)) for _ in range(2)]
@@ -282,7 +282,7 @@ def test_a_nonce_counts_once_across_processes(tmp_path: Path) -> None:
 
 
 def test_a_session_of_another_site_or_chain_is_none(tmp_path: Path) -> None:
-    """Also where the secret is the same."""
+    """Also if the secret is the same."""
     network = IndexedNetwork(tmp_path)
     token = Wallet().sign_in(TestClient(app_of(network))).json()["token"]
     headers = {"Authorization": f"Bearer {token}"}
@@ -335,7 +335,7 @@ def test_the_secret_is_made_once_and_kept_from_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"message":' * 20_000, b'{"message":"\\ud800","signature":"0x"}'])
 def test_a_body_that_is_nested_or_no_text_is_a_problem(client: TestClient, body: bytes) -> None:
-    """It ended the process: nesting overflowed the stack of whoever parsed it."""
+    """Deep nesting once overflowed the parser's stack, and ended the process."""
     answer = client.post("/v1/session", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422), answer.text
     assert answer.headers["content-type"] == "application/problem+json"

@@ -1,4 +1,4 @@
-"""Clients that take their answers slowly, or not at all, and a database that fails for a while."""
+"""Clients that read their answers slowly, or not at all, and a database that fails for a while."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FAR = {"requests_per_minute": 10_000}
 
 
 def pay_often(network: IndexedNetwork, rows: int) -> None:
-    """Rewards in the block after the latest one, for that many lines of the export."""
+    """Adds a block with so many rewards, each of which is a line of the export."""
     with network.mined():
         network.pay(1, 1, WHO, Role.HOSPITAL, "reward", 1)
         first = network.rows[-1]
@@ -51,7 +51,7 @@ def pay_often(network: IndexedNetwork, rows: int) -> None:
 
 
 def asking(url: str, path: str) -> socket.socket:
-    """Who has asked for it, and reads nothing."""
+    """A client that requests the path, and reads nothing."""
     parts = urlsplit(url)
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)
@@ -143,13 +143,13 @@ def test_export_of_what_is_taken_back_meanwhile_breaks_off(network: IndexedNetwo
     pay_often(network, 2 * money_reads.CSV_PAGE)
     pay_often(network, money_reads.CSV_PAGE + 1)
     service = app_of(network).state.service
-    with at_head(service) as at:
+    with at_head(service.engine, service.deployment) as at:
         first = money_reads.first_csv_page(at, WHO)
     network.reorganise(network.block)  # of which the page's last line is
     pay_often(network, 2)
     with (
-        at_head(service) as at,
-        raises_fault(AnswerBroken, "ExportReorganised", match=f"the history of {WHO} was sent: ask for it"),
+        at_head(service.engine, service.deployment) as at,
+        raises_fault(AnswerBroken, "ExportReorganised", match=f"the history of {WHO} was sent: request it"),
     ):
         money_reads.next_csv_page(at, WHO, first)
 
@@ -157,10 +157,10 @@ def test_export_of_what_is_taken_back_meanwhile_breaks_off(network: IndexedNetwo
 def test_export_goes_on_where_only_later_blocks_came(network: IndexedNetwork) -> None:
     pay_often(network, 2 * money_reads.CSV_PAGE)
     service = app_of(network).state.service
-    with at_head(service) as at:
+    with at_head(service.engine, service.deployment) as at:
         page = money_reads.first_csv_page(at, WHO)
     pay_often(network, 2)
-    with at_head(service) as at:
+    with at_head(service.engine, service.deployment) as at:
         page = money_reads.next_csv_page(at, WHO, page)
     assert len(page.text.splitlines()) == money_reads.CSV_PAGE
 
@@ -201,8 +201,7 @@ def test_live_events_go_on_after_any_fault_of_the_database(
         answer = httpx.get(f"{url}/ready")
         assert (answer.status_code, answer.json()["type"]) == (503, "urn:consilium:problem:not-ready")
         assert answer.json()["detail"] == (
-            f"live events wait for the database, which failed last with {type(fault()).__name__}: they go on once it"
-            " answers"
+            f"live events wait for the database, whose last error was {type(fault()).__name__}: check that it runs"
         )
         assert within(10, lambda: httpx.get(f"{url}/ready").status_code == 200)
         with network.mined():

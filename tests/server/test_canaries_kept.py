@@ -1,4 +1,4 @@
-"""A canary round at the aggregator: what it publishes and keeps, and that it opens what another process published."""
+"""Canary round at the aggregator: publication, stored secrets, and disclosure after another process's publication."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callab
         file.unlink()
     else:
         file.write_bytes(spoil(file.read_bytes()))
-    with pytest.raises(CanariesLost, match=r"round-3\.json does not hold") as caught:
+    with pytest.raises(CanariesLost, match=r"round-3\.json does not contain") as caught:
         read_secrets(tmp_path, 3)
     said = "".join(traceback.format_exception(caught.value))
     assert caught.value.__suppress_context__
@@ -200,7 +200,7 @@ def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folde
 
 
 def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]], round_: int = 1) -> None:
-    """As if they had come by Flower."""
+    """Adds uploads as if they had come by Flower."""
     found = {index: Upload([Blob(blob) for blob in blobs]) for index, blobs in uploads.items()}
     collection = SimpleNamespace(uploads=found, arrived=0b11, finished=0)
     aggregator.rounds.of(round_).collection = collection  # type: ignore[assignment]
@@ -222,7 +222,7 @@ def publish_and_be_killed(
 
 @pytest.fixture(scope="module", params=["blobs", "digests"])
 def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[CanaryDriver, bytes]:
-    """A task whose training round waits for its publication, and its file."""
+    """A task in a training round before its publication, and its file."""
     text = (TASK + f'[update]\nmasked = false\npublication = "{request.param}"\n').encode()
     spec = parse_task_spec(text)
     (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1)
@@ -239,7 +239,7 @@ def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[Can
 
 @pytest.fixture
 def uploaded(played: tuple[CanaryDriver, bytes], tmp_path: Path) -> Iterator[CanaryDriver]:
-    """The task, its file in the test's store. What tests bring onto the chain is undone."""
+    """The task, with its file in the test's store. Undo everything that the test did on the chain."""
     task, text = played
     ArtifactStore(tmp_path / "store").put_file(text)
     with task.chain.undone():
@@ -247,7 +247,7 @@ def uploaded(played: tuple[CanaryDriver, bytes], tmp_path: Path) -> Iterator[Can
 
 
 def party(task: TaskDriver, folder: Path) -> tuple[str, Deployment, bytes, int, Path]:
-    """What makes an aggregator."""
+    """A function that makes an aggregator."""
     key = bytes(task.aggregator.connection.signer.key)
     return task.chain.node.url, task.chain.deployment, key, task.task, folder
 
@@ -313,7 +313,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
 def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have been sent, and come onto the chain at any time: what opens it must not be replaced."""
+    """The publication may reach the chain at any time, so its secrets must not be replaced."""
     killed = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(killed, {0: weighted(uploaded)[0]})
 

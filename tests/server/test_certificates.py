@@ -1,4 +1,4 @@
-"""Certificates renew themselves at a start, and whoever was given their authority notices nothing."""
+"""A start renews certificates, without effect on holders of their authority."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import free_port
 from consilium_core.logs import log_to
+from consilium_core.private_files import write_private_file
 from consilium_server import certificates
 from consilium_server.certificates import LONGEST_RUN, NOTICE, Certificates, ensure_certificates
 from consilium_server.errors import ServerError
@@ -30,7 +30,7 @@ ENDED = datetime.timedelta(minutes=-1)
 
 
 def aged(folder: Path, server: datetime.timedelta, authority: datetime.timedelta = 3_000 * DAY) -> Certificates:
-    """What `ensure_certificates` makes, with so much time left."""
+    """The files of `ensure_certificates` with so much time left."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "LIFETIME", server)
         patch.setattr(certificates, "AUTHORITY_LIFETIME", authority)
@@ -38,7 +38,7 @@ def aged(folder: Path, server: datetime.timedelta, authority: datetime.timedelta
 
 
 def renewed(folder: Path) -> tuple[Certificates, list[str]]:
-    """At another start, and what it told."""
+    """The files after another start, and its log."""
     told: list[str] = []
     with log_to(lambda event, _: told.append(event)):
         return ensure_certificates(folder), told
@@ -54,7 +54,7 @@ def left(path: Path) -> datetime.timedelta:
 
 @contextmanager
 def serving(certificate: Path, key: Path) -> Iterator[int]:
-    """A port that shows this certificate to whoever connects, three times."""
+    """A port that presents this certificate to three clients."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
 
@@ -110,9 +110,7 @@ def test_whoever_was_given_the_authority_notices_nothing(tmp_path: Path, days: f
 
 
 def test_an_authority_near_its_end_is_renewed_with_time_to_hand_it_out(tmp_path: Path) -> None:
-    """Under its own key: certificates of before and after are believed by who has the one before, and by who has the
-    one after.
-    """
+    """Under its own key: holders of the old and of the new authority trust certificates from before and after."""
     before = aged(tmp_path / "tls", 364 * DAY, NOTICE - DAY)
     for name in ("ca.crt", "server.pem", "server.key"):
         shutil.copy(tmp_path / "tls" / name, tmp_path / name)
@@ -142,7 +140,7 @@ def test_a_renewal_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
 
 
 def test_an_authority_without_its_key_stays_until_it_has_ended(tmp_path: Path) -> None:
-    """It is somebody else's, or its owner took the key away: replaced before its end, nobody would connect any more."""
+    """Another owner has the authority's key. A replacement before its end would stop all connections."""
     authority = Authority(tmp_path / "theirs", days=400)
     certificate, key = authority.sign("localhost", days=1)
     tls = tmp_path / "tls"
@@ -165,7 +163,9 @@ def test_an_authority_without_its_key_stays_until_it_has_ended(tmp_path: Path) -
 def test_what_is_damaged_is_named_and_not_replaced(tmp_path: Path, name: str) -> None:
     ensure_certificates(tmp_path)
     write_private_file(tmp_path / name, "-----BEGIN NOTHING-----\n")
-    with raises_fault(ServerError, "CertificatesUnusable", match=f"{name} is no .*restore it, or move its folder away"):
+    with raises_fault(
+        ServerError, "CertificatesUnusable", match=f"{name} is not a .*restore it, or move its folder away"
+    ):
         ensure_certificates(tmp_path)
     assert (tmp_path / name).read_text() == "-----BEGIN NOTHING-----\n"
 
@@ -177,7 +177,7 @@ def test_keys_of_another_folder_sign_nothing(tmp_path: Path) -> None:
         ensure_certificates(tmp_path / "tls")
     (tmp_path / "tls" / "ca.key").unlink()
     shutil.copy(other.certificate, made.certificate)
-    with raises_fault(ServerError, "CertificatesUnusable", match="does not fit the key or the authority beside it"):
+    with raises_fault(ServerError, "CertificatesUnusable", match="does not match the key or the authority beside it"):
         ensure_certificates(tmp_path / "tls")
 
 

@@ -1,4 +1,4 @@
-"""The aggregator commits for hospitals without ether, and nobody's wrong update holds up the others."""
+"""The aggregator commits for hospitals without ether, and a wrong update does not delay the others."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ALL = 0b111
 
 @pytest.fixture
 def task(local_chain: LocalChain) -> TaskDriver:
-    """A task whose statistics round takes commitments."""
+    """A task whose statistics round accepts commitments."""
     return TaskDriver(local_chain, hospitals=COUNT).join_without_ether()
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for anybody."""
+    """No update waits for another one."""
     monkeypatch.setattr(round_work, "GATHER", 0.0)
 
 
@@ -37,7 +37,7 @@ def committer(task: TaskDriver) -> Committer:
 
 
 def signed(task: TaskDriver, *who: int) -> dict[int, SignedUpdate]:
-    """What these hospitals sign, as the aggregator gets it."""
+    """The signed updates of these hospitals, in the aggregator's form."""
     updates = {}
     for index in who:
         update = task.updates[task.round, index] = task.make_update(index)
@@ -91,7 +91,7 @@ def test_nobody_waits_for_who_will_not_sign(task: TaskDriver) -> None:
 
 
 def test_who_signed_is_committed_again_where_the_block_is_gone(task: TaskDriver) -> None:
-    """Also who has sent everything by then, and owes no reply."""
+    """Also hospitals that have sent everything by then, and owe no reply."""
     relaying, updates = committer(task), signed(task, 0, 1, 2)
     before = task.chain.rpc("evm_snapshot")
     relaying.commit_if_due(updates, task.round_state, 0)
@@ -108,7 +108,7 @@ def other_round(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpd
 
 
 def other_hospital(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
-    """Signed by the neighbour, and sent through this hospital's Flower node."""
+    """An update that another hospital signed, through this hospital's Flower node."""
     neighbour = task.nodes[index - 1]
     raw = neighbour.hospital.sign_update(task.task, task.round, task.updates[task.round, index - 1].committed).to_wire()
     return parse_signed_update(raw, task.nodes[index].address, 1)

@@ -1,4 +1,4 @@
-"""Both kinds of database: alike in what they keep, refused by name where they cannot serve, and silent on passwords."""
+"""Both kinds of database store the same, are refused by name if they cannot serve, and show no password."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_amounts_are_exact_and_sort_as_numbers(database: Engine) -> None:
     with reading(database) as connection:
         assert list(connection.scalars(select(Position.shares).order_by(Position.shares))) == amounts
     for wrong in (-1, 2**128):
-        with pytest.raises(StatementError, match="is no amount"), writing(database) as connection:
+        with pytest.raises(StatementError, match="is not an amount"), writing(database) as connection:
             connection.execute(update(store.table_of(Position)).values(shares=wrong))
 
 
@@ -101,7 +101,7 @@ def test_a_reader_sees_one_moment_and_waits_for_no_writer(database: Engine) -> N
 
 
 def test_writers_take_turns(database: Engine) -> None:
-    """Each reads before it writes: were two at it at once, a number would be taken twice."""
+    """Each writer reads before it writes. Two at once would use a number twice."""
 
     def add_next() -> None:
         for _ in range(5):

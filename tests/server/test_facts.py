@@ -1,5 +1,5 @@
-"""Rows of facts against the plain reference of the pools (tests/vectors/staking_pools.json), whose histories are told
-here as events: nothing of them is the contract's own arithmetic.
+"""Rows of facts against the plain reference of the pools (tests/vectors/staking_pools.json). The test turns its
+histories into events, without the contract's arithmetic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from consilium_chain.rpc.event_logs import Event
 from consilium_server.database.tables import EventRow, Fact, Participant, Payment, PhaseStart, PoolRow, Position
 from consilium_server.database.tables import UnbondingRow as Request
 from consilium_server.index.facts import facts
-from consilium_server.index.staking_facts import Known, needs
+from consilium_server.index.staking_facts import Known, Latest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def event(name: str, block: int, index: int, contract: str = STAKING, /, **value
 
 @dataclass
 class History:
-    """A scenario's steps, each told as the contract would tell it: a block of events with the step's time."""
+    """The events of a scenario's steps, as the contract would emit them: one block for each step."""
 
     steps: list[dict[str, Any]]
     events: list[Event] = field(default_factory=list)
@@ -111,25 +111,20 @@ class History:
         return "Unbonded", about | {"amount": amount, "totalAssets": pool[0], "totalShares": pool[1]}
 
     def rows(self, cuts: Sequence[int] = ()) -> list[Fact]:
-        """All of its rows, made range by range: a range knows nothing but the latest rows of what it needs."""
+        """All rows, made range by range: a range knows only the latest rows."""
         found: list[Fact] = []
         for first, last in pairwise([0, *sorted(cuts), len(self.times)]):
             part = [one for one in self.events if first <= one.block < last]
-            found += facts(part, self.times, STAKING, latest(found, part), {})
+            found += facts(part, self.times, STAKING, latest(found), {})
         return found
 
 
-def latest(rows: Sequence[Fact], events: Sequence[Event]) -> Known:
-    """What the tables would give."""
-    wanted, known = needs(events, STAKING), Known()
-    for row in rows:
-        if isinstance(row, PoolRow) and (row.node, row.role) in wanted.pools:
-            known.pools[row.node, row.role] = row
-        if isinstance(row, Position) and (row.delegator, row.node, row.role) in wanted.positions:
-            known.positions[row.delegator, row.node, row.role] = row
-        if isinstance(row, Request) and (row.delegator, row.request) in wanted.unbondings:
-            known.unbondings[row.delegator, row.request] = row
-    return known
+def latest(rows: Sequence[Fact]) -> Known:
+    """The state that the tables would give."""
+    pools = {(row.node, row.role): row for row in rows if isinstance(row, PoolRow)}
+    positions = {(row.delegator, row.node, row.role): row for row in rows if isinstance(row, Position)}
+    unbondings = {(row.delegator, row.request): row for row in rows if isinstance(row, Request)}
+    return Known(Latest(pools.get), Latest(positions.get), Latest(unbondings.get))
 
 
 def history(name: str) -> History:
@@ -215,7 +210,7 @@ def test_payments_say_as_what_an_account_was_paid() -> None:
         event("PhaseStarted", 2, 3, TASKS, taskId=3, round=1, phase=int(Phase.ENDED), deadline=0),
         event("TaskEnded", 2, 4, TASKS, taskId=3, refund=8),
     ]
-    rows = facts(events, {1: 0, 2: 0}, STAKING, Known(operators={3: "o"}), {})
+    rows = facts(events, {1: 0, 2: 0}, STAKING, Known(operators=Latest({3: "o"}.get)), {})
     paid = [(row.account, row.role, row.kind, row.amount, row.reason) for row in rows if isinstance(row, Payment)]
     assert paid == [
         ("h", Role.HOSPITAL, "reward", 5, None),

@@ -1,4 +1,4 @@
-"""Replies come as soon as they are whole: one that is announced and never sent holds nobody up."""
+"""Replies come as soon as they are complete: an announced reply that never arrives does not delay others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_pull_messages_says_which_reply_is_lost(runtime: FakeRuntime) -> None:
 
 
 def replaced(runtime: FakeRuntime, kind: str, body: bytes) -> None:
-    """The object of a kind gets another body, under the name that was announced."""
+    """Replaces the body of an object of this kind, under its announced name."""
     (name,) = [name for name, content in runtime.objects.items() if content.startswith(kind.encode() + b" ")]
     head = runtime.objects[name].partition(b"\0")[0].rpartition(b" ")[0]
     runtime.objects[name] = head + b" %d" % len(body) + b"\0" + body
@@ -81,7 +81,7 @@ NO_MESSAGE: dict[str, Callable[[FakeRuntime], object]] = {
 
 @pytest.mark.parametrize("case", NO_MESSAGE)
 def test_a_reply_that_is_no_message_is_lost_and_takes_nobody_along(runtime: FakeRuntime, case: str) -> None:
-    """An error here would end the aggregator, and cost it its bond."""
+    """An error here would end the aggregator, and cost its bond."""
     grid = Grid(runtime)
     runtime.announce("a", b"first" * 1_000)()
     NO_MESSAGE[case](runtime)
@@ -106,7 +106,7 @@ def test_a_reply_longer_than_any_is_not_taken_in(
 def test_a_reply_answers_what_the_superlink_says_and_not_what_it_says_itself(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a hospital could speak for whom it knows a question of."""
+    """Otherwise a hospital could answer a request to another one."""
     theirs = Message(RecordDict({"status": ConfigRecord({"code": 0})}), dst_node_id=1, message_type="train")
     runtime.announce_message("another's", theirs)()
     runtime.announced["mine"] = runtime.announced.pop("another's")

@@ -1,4 +1,4 @@
-"""The commands as processes of their own: killed at any moment, told to stop, and compared with a fresh index."""
+"""The commands as processes: killed at any moment, stopped, and compared with a fresh index."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def settings(chain: LocalChain, folder: Path, **more: str) -> Path:
 
 @contextmanager
 def running(arguments: Sequence[str | Path], **environment: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """A process and what it says; killed at the end unless it has ended."""
+    """A process and its output; killed at the end if it still runs."""
     process = subprocess.Popen(
         [sys.executable, *arguments], stdout=subprocess.PIPE, env=child_environment() | environment
     )
@@ -67,7 +67,7 @@ def running(arguments: Sequence[str | Path], **environment: str) -> Iterator[tup
 
 
 def heard(lines: IO[bytes], event: str) -> dict[str, Any]:
-    """The next line about it."""
+    """The next log line of this event."""
     for line in lines:
         told: dict[str, Any] = json.loads(line)
         if told["event"] == event:

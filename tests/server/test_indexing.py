@@ -1,4 +1,4 @@
-"""The indexer on a real chain and in both databases: it keeps what the contracts say, whatever the chain does."""
+"""The indexer on a real chain and in both databases: its tables equal the contracts' state after any reorganisation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ max_hospitals = 4
 
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
-    """A chain of its own: tests take it back."""
+    """A chain for one test, which reorganises it."""
     with changeable_chain() as chain:
         yield Traffic(chain, seed=7).steps(150)
 
@@ -73,7 +73,7 @@ def reader(chain: LocalChain, kind: type[Logs] = Logs) -> Ledger:
 
 
 def rows(database: Engine, kind: type[Base], *where: Any) -> list[Any]:
-    """In the order of the chain."""
+    """Rows in the order of the chain."""
     with reading(database) as connection:
         table = store.table_of(kind)
         found = connection.execute(select(table).where(*where).order_by(*table.primary_key))
@@ -81,7 +81,7 @@ def rows(database: Engine, kind: type[Base], *where: Any) -> list[Any]:
 
 
 def same_as_anew(database: Engine, ledger: Ledger, folder: Path) -> int:
-    """How many rows there are; raises IndexDiffers where a fresh index has others."""
+    """The number of rows; raises IndexDiffers if a fresh index has others."""
     return reindex(ledger, database, None, folder, replace=False)
 
 
@@ -89,7 +89,7 @@ def same_as_anew(database: Engine, ledger: Ledger, folder: Path) -> int:
 
 
 def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engine) -> None:
-    """Totals followed from events alone, against what the contract answers at the block of the last of them."""
+    """Compares totals that come from events only with the contract's answers at the last event's block."""
     traffic.steps(100).touch()
     ledger = reader(traffic.chain)
     Indexer(ledger, database).catch_up()
@@ -171,7 +171,7 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
 
 
 def test_a_pool_that_grows_is_followed_and_never_told_twice(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
-    """Whether the task was indexed before its pool grew or after, and where what was added is taken back."""
+    """The task is indexed before and after its pool grows, and after a reorganisation of the addition."""
 
     def kept() -> list[int]:
         follower.catch_up()
@@ -209,7 +209,7 @@ def test_every_event_is_kept_with_its_place_and_its_blocks_time(traffic: Traffic
 
 
 class Narrow(Logs):
-    """A node that gives events of seven blocks at once."""
+    """A node that returns events of seven blocks at most."""
 
     asked: int = 0
 
@@ -284,7 +284,7 @@ def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, databas
 
 def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     class Astray(Logs):
-        """Once, a machine behind the same address answers that is on another branch."""
+        """Another machine at the same address, on another branch, gives one answer."""
 
         strays = 2
 

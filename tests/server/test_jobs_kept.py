@@ -1,4 +1,4 @@
-"""How jobs are leased, retried and told of; and each job's own work, without a queue."""
+"""Leases, retries and logs of jobs, and each job's work without a queue."""
 
 from __future__ import annotations
 
@@ -18,17 +18,13 @@ import tomli_w
 from api_wallet import Wallet
 from chain_driver import LocalChain, TaskDriver, task_params
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import (
-    ArtifactMissing,
-    ChainUnreachable,
-    ConfigInvalid,
-    StoreUnwritable,
-)
+from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import read_settings
 from consilium_cli.main import app
+from consilium_core.errors import ArtifactMissing, ConfigInvalid, StoreUnwritable
 from consilium_core.logs import log_to
 from consilium_server.config import BROKER_URL_VARIABLE, WITHIN_THE_PROCESS, WorkerSettings
 from consilium_server.database.engine import connect, open_database, reading, writing
@@ -121,7 +117,7 @@ def test_a_lease_of_a_process_that_has_ended_here_holds_nobody_up(database: Engi
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_what_was_written_by_a_clock_that_was_ahead_holds_nobody_up(ends: bool, database: Engine) -> None:
-    """By one of an hour ahead, as it was before it was set right."""
+    """A clock that was an hour ahead, and was then corrected."""
     now, ahead = 1_000_000.0, 1_003_600.0
     row = take(database, "watch", "", "elsewhere:1:a", ahead, 15.0)
     assert row is not None
@@ -299,7 +295,7 @@ def test_what_a_broker_refuses_with_is_its_code_and_none_of_its_words(error: Exc
 
 
 class Noted(Sender):
-    """Notes what is sent, and what it is good for; the first time it fails, after so many it ends the beat."""
+    """Records jobs and their validity. The first call fails. The call of number `count` stops the beat."""
 
     def __init__(self, count: int) -> None:
         self.sent: list[tuple[str, float]] = []

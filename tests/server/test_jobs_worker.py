@@ -1,4 +1,4 @@
-"""`consilium server worker` as processes, on Redis and PostgreSQL and with neither: nothing is lost, whatever dies."""
+"""`consilium server worker` as processes, with Redis and PostgreSQL and without: no work is lost if a process dies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 
 @pytest.fixture(params=["embedded", "redis and postgresql"])
 def around(request: pytest.FixtureRequest) -> Around:
-    """Settings of what stands around a worker."""
+    """Settings of the services around a worker."""
     if request.param == "embedded":
         return {}
     redis: Redis = request.getfixturevalue("redis_server")
@@ -64,7 +64,7 @@ def traffic() -> Iterator[Traffic]:
 
 @pytest.fixture(scope="module")
 def chain() -> Iterator[LocalChain]:
-    """Of which time passes as these tests want it to."""
+    """A chain whose time the tests control."""
     with LocalChain() as chain:
         yield chain
 
@@ -79,7 +79,7 @@ def url_of(worker: Worker, around: Around) -> str:
 
 
 def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
-    """How many rows there are; raises IndexDiffers where a fresh index has others."""
+    """The number of rows; raises IndexDiffers if a fresh index has others."""
     database = open_database(url_of(worker, around))
     try:
         return reindex(reader(chain), database, None, worker.folder, replace=False)
@@ -88,7 +88,7 @@ def same_as_anew(worker: Worker, chain: LocalChain, around: Around) -> int:
 
 
 def indexed(worker: Worker, chain: LocalChain, around: Around) -> Callable[[], bool]:
-    """Whether a worker has the chain's latest events, by the database alone."""
+    """True if the database has the chain's latest events."""
     latest = max(event.block for event in reader(chain).logs.between())
 
     def look() -> bool:
@@ -222,7 +222,7 @@ def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
 
 
 def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> int:
-    """A task of this aggregator's that nobody else joins."""
+    """A task of this aggregator without other participants."""
     text = TASK.replace("who will fall ill", name)
     store, spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
     terms = asdict(params_of(spec, store.put_file(text.encode()), account.address))
@@ -237,7 +237,7 @@ def pid_in(folder: Path) -> int | None:
 
 
 def members_of(group: int) -> list[int]:
-    """Processes of a group that live."""
+    """Running processes of a group."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -307,7 +307,7 @@ def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: Loca
                 return row_of(worker, {}, job, subject).begun_at > then
 
             def done_again(*jobs: str) -> None:
-                """Each of them is, of what was begun since now."""
+                """Waits until each of these jobs has a run that began after this call."""
                 now = time.time()
                 for job in jobs:
                     subject = str(task) if job == "conduct" else ""

@@ -1,4 +1,4 @@
-"""An aggregator outlives relays that have not got a round yet."""
+"""An aggregator continues while relays do not have a drand round yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FAILURE = RelayFailed("RelayUnreachable", url="https://drand.example/1000", why=
 
 
 class Recorded:
-    """Stands for the ledger and its connection: no relay has the round, and the chain goes on."""
+    """A substitute for the ledger and its connection: no relay has the round, and the chain continues."""
 
     def __init__(self) -> None:
         self.connection = self.blocks = self.phases = self

@@ -1,4 +1,4 @@
-"""An aggregator's folder is put back on another machine between publication and opening: it goes on with the round."""
+"""An aggregator's folder is restored on another machine between publication and disclosure: the round continues."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["played", "uploaded"]  # fixtures
 
 
 def published(task: CanaryDriver, folder: Path) -> Path:
-    """The folder of an aggregator that has published the round, and is gone; its store is elsewhere."""
+    """The folder of a lost aggregator that has published the round; its store is elsewhere."""
     first = aggregator_of(*party(task, folder))
     give_uploads(first, weighted(task))
     attempt(first, Step.PUBLISH)
@@ -53,7 +53,7 @@ def test_what_was_published_is_opened_from_a_copy(uploaded: CanaryDriver, tmp_pa
 def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
     uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says what is missing, and takes it up where somebody brings it before the deadline; here nobody does."""
+    """It logs the missing secrets, and would use them if they came back before the deadline. Here they do not."""
     published(uploaded, tmp_path)
     again = on_another_machine(uploaded, tmp_path, None)
     uploaded.draw().vote([uploaded.ballot([60_000], [-80_000])])
@@ -65,7 +65,7 @@ def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
         time.sleep(0.2)
         said += capsys.readouterr().out
     (line,) = [line for line in map(json.loads, said.splitlines()) if line["event"] == "canaries-lost"]
-    assert "restore it from a copy" in line["error"]
+    assert "restore it from a backup" in line["error"]
     for phase in (Phase.REVEALING, Phase.OPENING):  # it moves both on by itself
         end = time.monotonic() + 120
         while uploaded.phase is not phase:

@@ -1,5 +1,5 @@
-"""A database outlives the programs that write it: a later one brings it up to date, an earlier one keeps off it, also
-while it runs; and nothing is lost.
+"""A database outlives its programs: a later one upgrades it, an earlier one does not write to it, also while it runs,
+and nothing is lost.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def reader(chain: LocalChain) -> Ledger:
 
 
 def as_of(version: str, url: str) -> Engine:
-    """The database as the program of that version makes it."""
+    """The database that a program of that version makes."""
     engine = connect(url)
     config, _ = engines._scripts()
     with engines._alone(engine) as connection:
@@ -135,7 +135,7 @@ class Api:
         return answer.status_code, answer.text
 
     def block(self) -> int:
-        """Up to which what it answers is."""
+        """The number of the block that an answer belongs to."""
         return int(httpx.get(f"{self.url}/v1/network").raise_for_status().headers[BLOCK_HEADER])
 
 
@@ -175,7 +175,7 @@ def consilium(before: str, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def later(tmp_path: Path) -> str:
-    """What makes a process one of a later version: with a migration that this one does not know."""
+    """Makes a process of a later version, with a migration that this program does not know."""
     folder = tmp_path / "migrations"
     shutil.copytree(engines.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "versions" / "v9999_later.py").write_text(LATER.format(newest=VERSIONS[-1]))

@@ -1,4 +1,4 @@
-"""Hospitals that never hold ether, the sponsor that pays for them over HTTPS, and what each can do to the other."""
+"""Hospitals without ether, the sponsor that pays for them over HTTPS, and attacks of each on the other."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FAR = 2**63
 
 @dataclass
 class Sponsored:
-    """A task, who pays for its hospitals, and hospitals with tokens and without ether."""
+    """A task, its sponsor, and hospitals with tokens and without ether."""
 
     task: TaskDriver
     payer: Ledger
@@ -75,7 +75,7 @@ class Sponsored:
         return hospital
 
     def everybody_joins(self) -> TaskDriver:
-        """Hospitals without ether, and all others with it."""
+        """Hospitals without ether; all others have it."""
         self.task.aggregator.aggregator.join(self.task.task)
         self.task.nodes = [self.join(self.hospital()) for _ in self.task.nodes]
         for judge in self.task.judges:
@@ -165,7 +165,7 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
 
 
 def to_blaming(scene: Sponsored) -> TaskDriver:
-    """The statistics, of hospitals without ether, have no sum."""
+    """The statistics of hospitals without ether have no sum."""
     task = scene.everybody_joins()
     task.commit_all().publish(accused=[0])
     return task
@@ -173,7 +173,7 @@ def to_blaming(scene: Sponsored) -> TaskDriver:
 
 @pytest.mark.parametrize("masked", [True])
 def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
-    """As much as there is to say: a point for each of 255 others, then a seed."""
+    """The longest testimony: a point for each of 255 others, then a seed."""
     task = to_blaming(scene)
     points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
     task.nodes[0].hospital.testify(task.task, 0, 0, points)
@@ -181,7 +181,7 @@ def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
     assert task.operator.record.testimonies(task.task, 0) == ({0: points}, {0: seeds})
     assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
     other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, 1, points)
-    with pytest.raises(SponsorFailed, match="testify is not of its own task"):
+    with pytest.raises(SponsorFailed, match="taskId of testify must be"):
         scene.sponsor.carry_out(scene.batch(task.nodes[1], other))
 
 
@@ -221,7 +221,7 @@ def node_key(hospital: Ledger, task: int) -> tuple[bytes, bytes]:
 
 
 def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Call], str]]:
-    """By name, calls that no sponsor of this task pays for, and words of why."""
+    """By name: calls that no sponsor of this task pays for, and a part of the reason."""
     task, staking = scene.task.task, scene.chain.deployment.staking
     other = scene.chain.treasury.address
     join = call_of(hospital, "tasks", "joinAsHospital", task, 10, *node_key(hospital, task), NO_KEY)
@@ -229,21 +229,27 @@ def foreign_calls(scene: Sponsored, hospital: Ledger) -> dict[str, tuple[list[Ca
         "sends tokens": ([join, call_of(hospital, "token", "transfer", other, 1)], "token.transfer"),
         "approves another": (
             [join, call_of(hospital, "token", "approve", other, 1)],
-            "approve is not of its own staking",
+            "spender of approve must be",
         ),
         "another task": (
             [call_of(hospital, "tasks", "joinAsHospital", task + 1, 10, *node_key(hospital, task + 1), NO_KEY)],
-            "not of its own task",
+            "taskId of joinAsHospital must be",
         ),
-        "another role": ([join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)], "not of its own role"),
-        "backs another": ([join, call_of(hospital, "staking", "delegate", other, Role.HOSPITAL, 1)], "own account"),
+        "another role": (
+            [join, call_of(hospital, "staking", "register", Role.VOTER, 0, 1)],
+            "role of register must be",
+        ),
+        "backs another": (
+            [join, call_of(hospital, "staking", "delegate", other, Role.HOSPITAL, 1)],
+            "node of delegate must be",
+        ),
         "votes": ([join, call_of(hospital, "tasks", "joinAsVoter", task)], "tasks.joinAsVoter"),
         "settles": ([join, call_of(hospital, "tasks", "settle", task, 0)], "tasks.settle"),
         "many in one": ([call_of(hospital, "tasks", "multicall", [join.data])], "tasks.multicall"),
-        "unknown contract": ([join, Call(to=other, data=bytes(4))], "something unknown"),
-        "unknown function": ([join, Call(to=staking, data=b"\x01\x02\x03\x04")], "something unknown"),
-        "cut short": ([Call(to=join.to, data=join.data[:20])], "something unknown"),
-        "no member": ([call_of(hospital, "staking", "register", Role.HOSPITAL, 0, 0)], "no hospital of task"),
+        "unknown contract": ([join, Call(to=other, data=bytes(4))], "an unknown function"),
+        "unknown function": ([join, Call(to=staking, data=b"\x01\x02\x03\x04")], "an unknown function"),
+        "cut short": ([Call(to=join.to, data=join.data[:20])], "an unknown function"),
+        "no member": ([call_of(hospital, "staking", "register", Role.HOSPITAL, 0, 0)], "not a hospital of task"),
     }
 
 
@@ -316,12 +322,12 @@ def test_sponsor_pays_each_hospital_so_much_and_no_more(scene: Sponsored, budget
     while spent < 10 and (why := failure(lambda: first.connection.transactions.send(approval))) is None:
         spent += 1
     assert why is not None
-    assert "of 700,000 gas for each hospital" in why
+    assert "of 700,000 for each hospital are left" in why
     second.connection.transactions.send(approval)  # one hospital's thirst is not another's
 
 
 def failure(action: Callable[[], object]) -> str | None:
-    """Why the sponsor did not do it."""
+    """The sponsor's reason for its refusal."""
     try:
         action()
     except SponsorFailed as error:
@@ -354,7 +360,7 @@ def test_batch_that_was_changed_or_sent_again_is_refused_and_costs_nothing(scene
 
 
 def refusal(scene: Sponsored, batch: SignedBatch) -> str:
-    """The name of the error with which the chain refuses what the sponsor says that it refuses."""
+    """The name of the chain's error for a batch that the sponsor refuses."""
     answer = scene.sponsor.carry_out(batch)
     assert not hasattr(answer, "transaction"), answer
     with pytest.raises(Exception) as caught:  # noqa: PT011 - its name is what is asked for
@@ -399,7 +405,7 @@ def test_bytes_that_are_no_batch_are_refused_in_words(scene: Sponsored, name: st
 def test_sponsor_without_ether_says_that_it_cannot_pay(scene: Sponsored) -> None:
     scene.task.aggregator.aggregator.join(scene.task.task)
     scene.chain.rpc("anvil_setBalance", scene.payer.address, "0x0")
-    with pytest.raises(SponsorFailed, match="503: this sponsor cannot send anything now"):
+    with pytest.raises(SponsorFailed, match="503: this sponsor cannot send the batch now"):
         scene.join(scene.hospital())
 
 
@@ -415,7 +421,7 @@ def posts(answer: Callable[[SignedBatch], Response]) -> Starlette:
 
 @dataclass
 class Liar:
-    """A sponsor that sends something, and answers with what it likes."""
+    """A sponsor that sends a transaction, and gives a false answer."""
 
     scene: Sponsored
 
@@ -454,11 +460,11 @@ class Liar:
 @pytest.mark.parametrize(
     ("lie", "why"),
     [
-        (Liar.no_json, "its answer is no sponsor's"),
-        (Liar.other_fields, "its answer is no sponsor's"),
-        (Liar.nothing_sent, "names a transaction that is not there"),
-        (Liar.something_else, "names a transaction of something else"),
-        (Liar.anothers_batch, "names a transaction of something else"),
+        (Liar.no_json, "its answer is malformed"),
+        (Liar.other_fields, "its answer is malformed"),
+        (Liar.nothing_sent, "names a transaction that the chain lacks"),
+        (Liar.something_else, "names another transaction"),
+        (Liar.anothers_batch, "names another transaction"),
         (Liar.without_authorization, "left out this account's authorization"),
     ],
 )

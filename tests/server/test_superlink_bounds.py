@@ -1,4 +1,4 @@
-"""Hospitals that would fill the SuperLink's disk, each with a registered key and Flower's own client, over TLS."""
+"""Hospitals that try to fill the SuperLink's disk, with registered keys and Flower's own client, over TLS."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MIB = 1 << 20
 
 @dataclass
 class Hospital:
-    """A node's key, and whatever can be said with it."""
+    """A node's key, and all requests that it allows."""
 
     client: FleetHttpClient
     number: int
@@ -53,12 +53,12 @@ class Hospital:
         return Node(node_id=self.number)
 
     def pull(self) -> str:
-        """The message that it is asked, by its number; an empty one where it is asked none."""
+        """The id of the next message to the node; empty if there is none."""
         found = self.client.PullMessages(PullMessagesRequest(node=self.node)).messages_list
         return found[0].metadata.message_id if found else ""
 
     def announce(self, asked: str, tree: ObjectTree, **other: object) -> PushMessagesResponse:
-        """A reply to `asked` whose objects are `tree`, or something `other`."""
+        """A reply to `asked` with the objects of `tree`, or with `other` fields."""
         message = ProtoMessage()
         message.content.SetInParent()
         said = {
@@ -80,7 +80,7 @@ class Hospital:
         return bool(self.client.PushObject(request).stored)
 
     def answer(self, asked: str, blob: bytes) -> None:
-        """As a SuperNode does."""
+        """Sends it like a SuperNode."""
         record = ArrayRecord({"0": Array(dtype="uint8", shape=(len(blob),), stype="raw", data=blob)})
         reply = Message(RecordDict({"blobs": record}), dst_node_id=SUPERLINK_NODE_ID, message_type="train")
         reply.metadata.__dict__["_message_id"] = reply.object_id
@@ -107,7 +107,7 @@ class Stand:
 
     @property
     def used(self) -> int:
-        """Bytes of the database that hold something."""
+        """Used bytes of the database."""
         with sqlite3.connect(f"file:{self.home / 'superlink.sqlite'}?mode=ro", uri=True) as database:
             pages, free = (
                 database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")
@@ -116,7 +116,7 @@ class Stand:
         return int(pages - free) * 4_096
 
     def whole(self, asked: str) -> bytes:
-        """What the aggregator gets."""
+        """The replies that the aggregator gets."""
         end = time.monotonic() + 20
         while not (found := self.grid.pull_messages([asked])):
             assert time.monotonic() < end
@@ -169,18 +169,18 @@ def refusal(attempt: Callable[[], object]) -> int:
 
 
 def chunk(size: int) -> bytes:
-    """An object that Flower takes."""
+    """An object that Flower accepts."""
     return b"ArrayChunk  %d\0" % size + os.urandom(size)
 
 
 def tree(*contents: bytes, root: str | None = None) -> ObjectTree:
-    """Of a message that never comes, with these objects under it."""
+    """The announcement of a message that never comes, with these objects."""
     below = [ObjectTree(object_id=hashlib.sha256(content).hexdigest()) for content in contents]
     return ObjectTree(object_id=root or os.urandom(32).hex(), children=below)
 
 
 def fill(hospital: Hospital, asked: str) -> int:
-    """Stores as much as it can in reply; how much that was."""
+    """Stores as much as possible in reply; returns the number of bytes."""
     contents = [chunk(MIB // 2) for _ in range(2 * SHARE // MIB + 4)]
     session, stored = hospital.announce(asked, tree(*contents)).session_id, 0
     for content in contents:
@@ -208,7 +208,7 @@ def test_a_hospital_stores_its_share_and_no_more_and_others_theirs(stand: Stand)
 
 
 def test_what_is_never_taken_goes_with_the_next_question(stand: Stand) -> None:
-    """Round after round, each filled to the brim."""
+    """Several rounds, each with as much data as possible."""
     greedy = stand.hospitals[0]
     fill(greedy, stand.ask(greedy, 1))
     after_one = stand.used
@@ -255,7 +255,7 @@ def test_a_hospital_replies_and_does_nothing_else(stand: Stand, other: dict[str,
 
 
 def test_a_reply_is_not_cut_into_any_number_of_objects(stand: Stand) -> None:
-    """Flower registers each by itself, while nobody else can write."""
+    """Flower registers each object separately, and blocks all other writers."""
     greedy = stand.hospitals[0]
     asked = stand.ask(greedy, 30)
     many = ObjectTree(object_id="ab" * 32, children=[ObjectTree(object_id=f"{n:064x}") for n in range(10_000)])
@@ -264,7 +264,7 @@ def test_a_reply_is_not_cut_into_any_number_of_objects(stand: Stand) -> None:
 
 
 def test_what_a_hospital_sends_is_not_in_the_log(stand: Stand) -> None:
-    """Flower's errors quote it."""
+    """Flower's errors quote the data."""
     greedy, log = stand.hospitals[0], stand.home / "superlink.log"
     before = log.stat().st_size
     for _ in range(3):
@@ -274,7 +274,7 @@ def test_what_a_hospital_sends_is_not_in_the_log(stand: Stand) -> None:
 
 
 def test_a_node_that_ended_without_a_word_is_let_in_at_its_second_try(stand: Stand) -> None:
-    """Flower would wait a minute for a sign of life of the one before, and say nothing of what that had in hand."""
+    """Flower would wait a minute for the former connection, and not report its message."""
     lost, folder = stand.hospitals[1], stand.home / "1.key"
     asked = stand.ask(lost, 40)
     assert stand.grid.pull_messages([asked]) == []
@@ -292,7 +292,7 @@ def test_a_node_that_ended_without_a_word_is_let_in_at_its_second_try(stand: Sta
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["seen", "unseen"])
 def test_what_a_node_had_begun_to_send_is_lost_with_it(stand: Stand, is_taken: bool) -> None:
-    """Of a reply that is announced, Flower says for minutes that it is on its way, whoever has gone."""
+    """Flower reports an announced reply as on its way for minutes, also after its node has left."""
     lost, folder = stand.hospitals[1], stand.home / "1.key"
     asked, sent, unsent = stand.ask(lost, 50 + is_taken), chunk(10), chunk(11)
     told = lost.announce(asked, tree(sent, unsent))
@@ -330,7 +330,7 @@ def test_a_full_log_begins_anew(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_a_full_database_is_not_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its largest size holds whatever stores in it. What fills it goes with the run, and the next one has room."""
+    """The database keeps its maximum size. The data of a run is deleted with it, so that the next one has room."""
     monkeypatch.setattr(internals, "SMALL_PARTS", 32 * MIB)
     monkeypatch.setattr(internals, "FLOWERS_OWN", 6 * MIB - 2 * 32 * MIB)  # six in all
     with SuperLink(tmp_path, free_port(), 0, 1) as superlink:

@@ -1,4 +1,4 @@
-"""What this project relies on in Flower's private API: when Flower moves it, these tests fail first."""
+"""The parts of Flower's private API that this project uses: if Flower changes them, these tests fail first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PUBLIC = {"flwr.app", "flwr.clientapp", "flwr.serverapp"}
 
 
 def flower_names(path: Path) -> list[tuple[str, str | None]]:
-    """Every module and name of Flower's that a file imports, wherever in it."""
+    """Every module and name of Flower that a file imports, at any place in it."""
     found: list[tuple[str, str | None]] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("flwr"):
@@ -90,7 +90,7 @@ def test_superlink_answers_health_over_tls_alone(superlink: SuperLink) -> None:
 
 
 def test_superlink_listens_on_loopback_alone(superlink: SuperLink) -> None:
-    """The Control API has no authentication: whoever reaches it starts runs and removes nodes."""
+    """The Control API has no authentication: any client that reaches it can start runs and remove nodes."""
     family = [psutil.Process(superlink._process.pid)]
     family += family[0].children(recursive=True)
     listening = {c.laddr for one in family for c in one.net_connections("inet") if c.status == psutil.CONN_LISTEN}
@@ -118,7 +118,10 @@ def test_superlink_refuses_a_port_in_use(tmp_path: Path) -> None:
 
 def test_superlink_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_internals, "SUPERLINK", "raise SystemExit(7)")
-    with SuperLink(tmp_path, free_port()) as ended, pytest.raises(SuperLinkFailed, match="exit code 7; see its log"):
+    with (
+        SuperLink(tmp_path, free_port()) as ended,
+        pytest.raises(SuperLinkFailed, match=r"exit code 7: read superlink\.log"),
+    ):
         ended.wait_until_up()
 
 
@@ -143,7 +146,7 @@ def test_certificates_verify_for_loopback_and_are_kept(tmp_path: Path) -> None:
 
 
 def test_relay_imports_no_torch() -> None:
-    """A relay starts for every message; what it does not load cannot leak, and costs no second."""
+    """A relay starts for every message. Modules that it does not load cannot leak data, and cost no time."""
     code = (
         "import sys, consilium_client.relay.app; print([m for m in ('torch', 'sklearn', 'pandas') if m in sys.modules])"
     )

@@ -1,4 +1,4 @@
-"""A hospital's reply is hostile until parsed; a sum that is wrong is laid at the right door."""
+"""A hospital's reply is hostile until parsed, and a wrong sum leads to the right hospital."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_parse_upload_refuses_fewer_blobs_than_the_round_has() -> None:
 
 
 def contribution(seed: int, weight: int, sent: Blob | None = None, blobs: int = 1) -> Contribution:
-    """An honest contribution, or one that sends `sent` as its first blob."""
+    """An honest contribution, or one with `sent` as its first blob."""
     own = [blob(seed + 100 * place) for place in range(blobs)]
     points: list[Commitment] = [commit(one) for one in own]
     weighted = [scale(one, weight) for one in own]
@@ -185,12 +185,12 @@ def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None
 
 
 def shifted(part: Contribution, shift: Blob, factor: int = 1) -> Contribution:
-    """`part`, its upload off by `factor` times `shift`."""
+    """`part`, with an upload that differs by `factor` times `shift`."""
     return replace(part, upload=Upload([add([part.upload.blobs[0], scale(shift, factor)])]))
 
 
 def test_sum_cohort_of_shifts_that_cancel_is_the_committed_sum() -> None:
-    """Nothing to refuse: not a bit of the publication depends on the shifts."""
+    """There is no reason to refuse them: the publication does not depend on the shifts."""
     honest = [contribution(1, 3), contribution(2, 11), contribution(3, 1)]
     shift = blob(50)
     moved = [shifted(honest[0], shift), shifted(honest[1], shift, -1), honest[2]]
@@ -276,7 +276,7 @@ def test_parse_reply_takes_the_dealing_that_the_signed_update_names_and_no_other
     parsed = parse_reply(signed_reply(made.to_wire() + b"a dealing"), HOSPITAL.address, 1)
     assert parsed == Signed(made, b"a dealing")
     for other in (b"", b"another one"):
-        with pytest.raises(SignedUpdateMalformed, match="the dealing"):
+        with pytest.raises(SignedUpdateMalformed, match="its secret shares do not match"):
             parse_reply(signed_reply(made.to_wire() + other), HOSPITAL.address, 1)
 
 
@@ -295,7 +295,7 @@ Scripted: TypeAlias = RecordDict | str
 
 
 class FakeGrid:
-    """Flower's grid as far as `Collection` asks it: each node answers its requests in turn, as it was told to."""
+    """The part of Flower's grid that `Collection` uses: each node gives its prepared answers in turn."""
 
     def __init__(self, answers: dict[int, list[Scripted]]) -> None:
         self.answers = answers
@@ -333,7 +333,7 @@ def replying(identifier: str, content: Scripted) -> Message:
 
 @pytest.fixture
 def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flower makes messages only in a process that has a task."""
+    """Flower makes messages only in a process with a task."""
     for name in ("_task_id", "_run_id", "_node_id"):
         monkeypatch.setattr(TaskIdentity, name, 1)
 
@@ -344,7 +344,7 @@ def collected(
     kept: ReplyStore | None = None,
     clock: Callable[[], float] = lambda: 0.0,
 ) -> tuple[Collection, FakeGrid]:
-    """Nodes 10, 11, … are hospitals 0, 1, …; everybody is asked."""
+    """Nodes 10, 11, … are hospitals 0, 1, …; all get requests."""
     grid = FakeGrid(answers)
     nodes = {index: 10 + index for index in range(5)}
     collection = Collection(grid, nodes, ADDRESSES, bytes(20), 1, 0, 1, masked, kept, clock)  # type: ignore[arg-type]
@@ -388,7 +388,7 @@ def test_collection_keeps_the_good_and_names_the_bad(capsys: pytest.CaptureFixtu
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_asks_a_node_that_started_anew_once_more() -> None:
-    """The old process took the first request with it."""
+    """The first request was lost with the old process."""
     collection, _ = collected({10: [ERROR, ok(), reply()]})
     collection.receive()
     assert (collection.signed, collection.finished) == ({}, 0)
@@ -400,7 +400,7 @@ def test_collection_asks_a_node_that_started_anew_once_more() -> None:
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_waits_for_a_node_that_has_left_and_asks_it_once_it_is_back() -> None:
-    """However often: a hospital that is started again has as much time for its upload as any other."""
+    """A restart, however often, leaves a hospital as much time for its upload as any other."""
     collection, grid = collected({10: [ok(), *[AWAY] * 4, reply()], 11: [ok(), reply()]})
     collection.receive()
     grid.offline.add(10)
@@ -446,7 +446,7 @@ def test_collection_of_a_masked_round_asks_for_an_answer_once_it_has_the_upload(
 @pytest.mark.usefixtures("in_a_run")
 @pytest.mark.parametrize("failed", [ERROR, reply(code=int(ReplyCode.FAILED))], ids=["flower", "hospital"])
 def test_collection_asks_who_has_committed_and_fails_until_it_does_not(failed: Scripted) -> None:
-    """A full disk is no refusal, and a withheld upload costs money."""
+    """A full disk is not a refusal, and a withheld upload costs money."""
     now = 0.0
     collection, grid = collected({10: [ok(), *[failed] * (TRIES + 2), reply()]}, clock=lambda: now)
     for _ in range(1 + TRIES):
@@ -464,7 +464,7 @@ def test_collection_asks_who_has_committed_and_fails_until_it_does_not(failed: S
 
 @pytest.mark.usefixtures("in_a_run")
 def test_collection_asks_who_says_no_twice_and_waits_for_nothing() -> None:
-    """Nor for a signature, which costs nobody anything."""
+    """The same holds for a hospital that fails to sign, because that costs nothing."""
     refusing = [reply(code=int(ReplyCode.SAT_OUT)) for _ in range(TRIES)]
     failing = [reply(code=int(ReplyCode.FAILED)) for _ in range(TRIES)]
     collection, _ = collected({10: [ok(), *refusing], 11: failing})

@@ -1,4 +1,4 @@
-"""What the shipped Grafana dashboard and Prometheus rules ask for is what the API says of itself."""
+"""The Grafana dashboard and Prometheus rules in this repository use only metrics that the API has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 @pytest.fixture
 def told(tmp_path: Path) -> Labels:
-    """Of an API that was asked something, beside a job that succeeded."""
+    """The metrics of an API after some requests and a successful job."""
     network = IndexedNetwork(tmp_path)
     with network.mined():
         network.propose(1, TASK_FILE)
@@ -55,7 +55,7 @@ def told(tmp_path: Path) -> Labels:
 
 
 def unknown(query: str, told: Labels) -> list[str]:
-    """What a query names that nobody tells. Raises ValueError where it is no PromQL."""
+    """Metrics of a query that do not exist. Raises ValueError if the query is not PromQL."""
     faults: list[str] = []
     known: set[str] = set()
 
@@ -98,7 +98,7 @@ def test_what_nobody_tells_would_be_found(told: Labels) -> None:
 
 
 def test_figures_of_jobs_keep_their_own_label(told: Labels) -> None:
-    """Prometheus would otherwise call it `exported_job`, and its own is the target's."""
+    """Otherwise Prometheus renames the label to `exported_job`, because its own `job` is the target's."""
     assert "job" in told["consilium_job_failures"]
     assert SCRAPE["honor_labels"] is True
     assert SCRAPE["job_name"] == "api"

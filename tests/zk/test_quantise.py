@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from consilium_zk import ZkError
-from consilium_zk.errors import ArgumentInvalid, ShapeWrong, UpdateInvalid
+from consilium_zk.errors import ArgumentInvalid, ShapeWrong, UpdateInvalid, ZkError
 from consilium_zk.quantise import Quantiser, clip_norm
 from hypothesis import given
 from hypothesis import strategies as st

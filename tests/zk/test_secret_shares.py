@@ -211,7 +211,7 @@ def test_a_recipient_sees_at_once_that_it_was_dealt_something_else_than_is_shown
         Entry(first.sealed, (first.digests[0], second.digests[1])),
         Entry(first.sealed, (first.digests[1], first.digests[0])),
     ):
-        with raises_fault(SharesInvalid, "DealingInvalid", match="not the one that it shows"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="does not match its digest"):
             open_entry(entry, bert, 2, anna[1], 0, CONTEXT)
     with raises_fault(SharesInvalid, "SealInvalid"):  # of another round
         open_entry(first, bert, 2, anna[1], 0, b"another round")
@@ -290,7 +290,7 @@ def test_a_dealing_with_a_key_that_is_none_is_refused(key: bytes) -> None:
     cohort = Cohort.of(10, 4, 2)
     dealing = next(iter(cohort.dealings.values()))
     for changed in (replace(dealing, key=key), replace(dealing, seal_key=key)):
-        with raises_fault(SharesInvalid, "DealingInvalid", match="no point of the prime-order group"):
+        with raises_fault(SharesInvalid, "DealingInvalid", match="not a point of the prime-order group"):
             parse_dealing(changed.to_wire(), list(dealing.entries))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, RecordIncomplete, SettlementInvalid, SpecInvalid
+from consilium_chain.errors import RecordIncomplete, SettlementInvalid, SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
@@ -20,6 +20,7 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import ClientError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks

@@ -1,10 +1,8 @@
 """Authenticated encryption between two hospitals, through an aggregator that must not read it.
 
-The key is agreed of the sender's seal key, of one round, and of the recipient's sealing key, which the chain carries,
-for one context. Sealing is deterministic and resists misuse: the same words sealed twice are the same bytes, and of
-others under one key nobody learns but that they are others.
-
-Source: AES-SIV: RFC 5297.
+The key comes from the sender's key of one round and the recipient's key on the chain, for one context. Encryption is
+deterministic: the same plaintext twice gives the same bytes, and other plaintexts under one key show only that they
+differ. Source: AES-SIV, RFC 5297.
 """
 
 from __future__ import annotations
@@ -23,26 +21,26 @@ _AES_256_SIV: Final = 64
 
 
 def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: bytes) -> bytes:
-    """`words`, at least one byte, for the holder of the recipient's key; 16 bytes longer.
+    """The plaintext `words` (at least one byte) for the holder of the recipient's key; 16 bytes longer.
 
-    own: the sender's private key and its public one. context: tells chain, contract, task and round, and what this is.
-    Raises KeyMalformed.
+    own: the sender's private and public key. context: chain, contract, task, round and purpose. Raises KeyMalformed.
     """
     private, sender = own
     return _cipher(agreed_point(private, recipient), sender, recipient, context).encrypt(words, None)
 
 
 def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
-    """The plaintext that the sender encrypted for this recipient. Raises SealInvalid where it did not; KeyMalformed.
+    """The plaintext of the sender. Raises SealInvalid if the sender did not encrypt it for this recipient;
+    KeyMalformed.
 
-    own: the recipient's private key and its public one.
+    own: the recipient's private and public key.
     """
     private, recipient = own
     return unseal_by(agreed_point(private, sender), sealed, sender, recipient, context)
 
 
 def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, context: bytes) -> bytes:
-    """The same for anybody who was shown the point that the two keys agree on. Raises SealInvalid."""
+    """The same for a reader that knows the shared point of the two keys. Raises SealInvalid."""
     try:
         return _cipher(point, sender, recipient, context).decrypt(sealed, None)
     except InvalidTag as error:

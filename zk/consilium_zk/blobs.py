@@ -27,7 +27,7 @@ _MODULUS_LIMBS = np.array([[BLS_MODULUS >> (_LIMB_BITS * k) & int(_LIMB_MASK)] f
 
 _DIGITS = 16
 _DIGIT_BITS = 16
-# By what a scalar's digits count, in the order in which they lie in a blob.
+# The values of a scalar's digits, in their order in a blob.
 _POWERS = [1 << (_DIGIT_BITS * k) for k in reversed(range(_DIGITS))]
 # `combine` multiplies matrices of this many blobs' digits, cut into pieces of scalars that stay in cache and that BLAS
 # multiplies in one thread.
@@ -75,7 +75,7 @@ def blinders(blob: Blob) -> tuple[int, int]:
 
 
 def with_blinders(blob: Blob, first: int, second: int) -> Blob:
-    """The blob with its last two scalars set. They must be uniform below the modulus and never used again.
+    """The blob with its last two scalars set: uniform below the modulus, and never used again.
 
     Raises ArgumentInvalid outside [0, modulus).
     """
@@ -88,9 +88,9 @@ def with_blinders(blob: Blob, first: int, second: int) -> Blob:
 
 
 def add(blobs: Iterable[Blob], taken: Iterable[Blob] = ()) -> Blob:
-    """The sum of `blobs` less that of `taken`, scalar by scalar modulo the group order; one blob in memory at a time.
+    """The sum of `blobs` minus that of `taken`, scalar by scalar modulo the group order; one blob in memory at a time.
 
-    Raises ShapeWrong where there is neither, or more than 2^30 of them.
+    Raises ShapeWrong for no blobs, or more than 2^30.
     """
     total = np.zeros((_LIMBS, FIELD_ELEMENTS_PER_BLOB), dtype=np.int64)
     count = 0
@@ -106,16 +106,16 @@ def add(blobs: Iterable[Blob], taken: Iterable[Blob] = ()) -> Blob:
 
 
 def combine(blobs: Iterable[Blob], factors: Iterable[int]) -> Blob:
-    """The sum of each blob times its factor, any integer, modulo the group order.
+    """The sum of each blob times its factor (any integer), modulo the group order, in memory of a few dozen blobs.
 
-    One blob at a time, in memory of a few dozen however many they are. As many factors are read as there are blobs.
-    Raises ShapeWrong where there is no blob, or no factor to one, BlobMalformed for a wrong length.
+    Reads as many factors as there are blobs. Raises ShapeWrong for no blobs or too few factors; BlobMalformed for a
+    wrong length.
     """
     return add(_products(blobs, iter(factors)))
 
 
 def _products(blobs: Iterable[Blob], factors: Iterator[int]) -> Iterator[Blob]:
-    """The summands of `combine`: sums of `_GROUP` blobs times their factors, one after the other."""
+    """The summands of `combine`: sums of `_GROUP` blobs times their factors."""
     digits = np.empty((_PIECES, _GROUP, _DIGITS, _PIECE))
     taken: list[int] = []
     for count, blob in enumerate(blobs):
@@ -132,11 +132,11 @@ def _products(blobs: Iterable[Blob], factors: Iterator[int]) -> Iterator[Blob]:
 
 
 def _product(digits: NDArray[np.float64], factors: Sequence[int]) -> Blob:
-    """digits: (pieces, blobs, digits, scalars of a piece); a factor to each blob.
+    """digits: (pieces, blobs, digits, scalars of a piece). factors: one for each blob.
 
-    A scalar of digits d_k times a factor f is the sum of d_k · (f · 2^16k mod the order). With these in digits, too, a
-    product of digits is below 2^32 and the sum of 8 · 16 of them below 2^39: exact in float64, in whatever order. The
-    whole, 8 · 16 times a digit times what is below the order, is below 2^23 times the order, as `_reduce` takes it.
+    A scalar of digits d_k times a factor f is the sum of d_k · (f · 2^16k mod the order). With the latter in digits
+    too, a product of digits is below 2^32 and the sum of 8 · 16 of them below 2^39: exact in float64, in any order. The
+    total is below 2^23 times the order, as `_reduce` takes it.
     """
     shifted = b"".join((f * power % BLS_MODULUS).to_bytes(2 * _DIGITS, "little") for f in factors for power in _POWERS)
     table = np.frombuffer(shifted, dtype="<u2").reshape(-1, _DIGITS).T.astype(np.float64)
@@ -189,7 +189,7 @@ def _reduce(limbs: _Limbs) -> Blob:
 
 
 def _carry(limbs: _Limbs) -> NDArray[np.int64]:
-    """Bring all limbs into [0, 2^32) in place; returns what is left above them, below zero for negative totals."""
+    """Brings all limbs into [0, 2^32) in place; returns the carry above them, negative for negative totals."""
     carry = np.zeros(limbs.shape[1], dtype=np.int64)
     for k in range(_LIMBS):
         limbs[k] += carry

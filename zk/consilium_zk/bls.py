@@ -1,7 +1,7 @@
-"""BLS signatures to verify: keys in G2, signatures in G1.
+"""Verification of BLS signatures: keys in G2, signatures in G1.
 
-IETF draft-irtf-cfrg-bls-signature, "minimal signature size". Points are in EIP-2537 encoding, as the contracts read
-them. Identities are refused: anybody can sign for that key.
+IETF draft-irtf-cfrg-bls-signature, "minimal signature size". Points are in EIP-2537 encoding, as in the contracts. The
+identity is refused, for anybody can sign for such a key.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from typing import NewType
 from py_arkworks_bls12381 import GT, G1Point, G2Point
 
 from .constants import BYTES_PER_COMPRESSED_G2, BYTES_PER_EIP2537_G1, BYTES_PER_EIP2537_G2
-from .curve import point_from_eip2537
+from .curve import padded, point_from_eip2537, unpadded
 from .errors import Malformed
 
 PublicKey = NewType("PublicKey", bytes)
 """A G2 point, not the identity: x.c0, x.c1, y.c0, y.c1, each padded to 64 bytes; 256 bytes."""
-
-_COORDINATE = 48
-_PADDED = 64
-_PADDING = bytes(_PADDED - _COORDINATE)
 
 
 def parse_public_key(raw: bytes) -> PublicKey:
@@ -31,23 +27,23 @@ def parse_public_key(raw: bytes) -> PublicKey:
 def decompress_public_key(raw: bytes) -> PublicKey:
     """The key of 96 compressed bytes (ZCash format). Raises KeyMalformed."""
     if len(raw) != BYTES_PER_COMPRESSED_G2:
-        raise Malformed("KeyMalformed", reason=f"{len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G2}")
+        raise Malformed("KeyMalformed", reason=f"it has {len(raw)} bytes instead of {BYTES_PER_COMPRESSED_G2}")
     try:
         point = G2Point.from_compressed_bytes(raw)
     except ValueError as error:
-        raise Malformed("KeyMalformed", reason="not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed(
+            "KeyMalformed", reason="it is not on the curve, outside the subgroup, or badly encoded"
+        ) from error
     if bytes(point.to_compressed_bytes()) != raw:  # the library takes any flags and bytes behind the infinity bit
-        raise Malformed("KeyMalformed", reason="not the canonical encoding")
+        raise Malformed("KeyMalformed", reason="its encoding is not canonical")
     if point == G2Point.identity():
-        raise Malformed("KeyMalformed", reason="the identity, for which anybody can sign")
+        raise Malformed("KeyMalformed", reason="it is the identity, for which anybody can sign")
     return key_to_eip2537(point)
 
 
 def key_to_eip2537(point: G2Point) -> PublicKey:
     """The key of a point that is not the identity."""
-    raw = bytes(point.to_xy_bytes_be())
-    coordinates = [raw[start : start + _COORDINATE] for start in range(0, len(raw), _COORDINATE)]
-    return PublicKey(b"".join(_PADDING + coordinate for coordinate in coordinates))
+    return PublicKey(padded(bytes(point.to_xy_bytes_be())))
 
 
 def verify(key: bytes, message: bytes, signature: bytes, tag: bytes) -> bool:
@@ -63,19 +59,21 @@ def signature_point(raw: bytes) -> G1Point:
     """The point of a signature's 128 bytes. Raises PointMalformed, also for the identity."""
     point = point_from_eip2537(raw, "signature")
     if raw == bytes(BYTES_PER_EIP2537_G1):
-        raise Malformed("PointMalformed", what="signature", reason="the identity")
+        raise Malformed("PointMalformed", what="signature", reason="it is the identity")
     return point
 
 
 def _key_point(raw: bytes) -> G2Point:
     if len(raw) != BYTES_PER_EIP2537_G2:
-        raise Malformed("KeyMalformed", reason=f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
+        raise Malformed("KeyMalformed", reason=f"it has {len(raw)} bytes instead of {BYTES_PER_EIP2537_G2}")
     if raw == bytes(BYTES_PER_EIP2537_G2):
-        raise Malformed("KeyMalformed", reason="the identity, for which anybody can sign")
-    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
-    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+        raise Malformed("KeyMalformed", reason="it is the identity, for which anybody can sign")
+    coordinates = unpadded(raw)
+    if coordinates is None:
         raise Malformed("KeyMalformed", reason="a coordinate's padding is not zero")
     try:
-        return G2Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+        return G2Point.from_xy_bytes_be(coordinates)
     except ValueError as error:
-        raise Malformed("KeyMalformed", reason="not on the curve, outside the subgroup, or badly encoded") from error
+        raise Malformed(
+            "KeyMalformed", reason="it is not on the curve, outside the subgroup, or badly encoded"
+        ) from error

@@ -1,14 +1,14 @@
 """Canaries: known-bad candidates that a voter must tell from a cohort's sum. The study behind them: docs/canaries.md.
 
 A sum of total weight w holds S = w · h + w · x in each lane: x is the cohort's mean update in steps of the quantiser,
-h its offset, so that |x| <= h. What is published is A = 2wh + w · y, where a secret bit says whether
+h its offset, so that |x| <= h. The published lane is A = 2wh + w · y, and a secret bit chooses between
 
     as it is:   y = x                 A = S + w · h
     turned:     y = -x - back         A = 4wh - w · retreat - S          retreat = h + back,  |back| <= h
 
 Both keep A in [0, 4wh], so no lane ever carries into the next, and both are linear, scalar by scalar and in
-commitments. Turning is its own inverse: whoever reads A has two candidates, y and -y - back, and has to look which is
-the good one. `back` is what the task has learnt so far times a strength, lane by lane: base minus that is harmful.
+commitments. Turning is its own inverse: a reader of A has two candidates, y and -y - back, and must evaluate which one
+is good. `back` is the task's progress so far times a strength, lane by lane: the base minus that is harmful.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def published_lanes(
 ) -> NDArray[np.uint64]:
     """The published lanes of a sum: uint64 (n,), each in [0, 4wh].
 
-    lanes: the sum's, uint64 (n,), each in [0, 2wh]. retreat: of `retreat_lanes`, uint64 (n,), each in [0, 2h]; one for
-    all cohorts of a round. weight: the sum's, w. bits: of a quantised value; h = 2^(bits-1) - 1.
-    Raises ShapeWrong, ArgumentInvalid, LaneOutOfRange.
+    lanes: the sum's, uint64 (n,), each in [0, 2wh]. retreat: of `retreat_lanes`, uint64 (n,), each in [0, 2h], one for
+    all cohorts of a round. weight: w. bits: of a quantised value; h = 2^(bits-1) - 1. Raises ShapeWrong,
+    ArgumentInvalid, LaneOutOfRange.
     """
     offset = _offset(weight, bits)
     _require_lanes("lanes", lanes, 2 * weight * offset)
@@ -62,10 +62,10 @@ def published_lanes(
 def read_lanes(
     published: NDArray[np.uint64], retreat: NDArray[np.uint64], weight: int, bits: int, turned: bool
 ) -> NDArray[np.uint64]:
-    """The sum's lanes, uint64 (n,), each in [0, 2wh], if it was published like that: the inverse of `published_lanes`.
+    """The inverse of `published_lanes`: the sum's lanes, uint64 (n,), each in [0, 2wh], if it was published like that.
 
-    Arguments as there. Raises LaneOutOfRange where a lane is not that of a sum of quantised updates: then this reading
-    is no model. Raises ShapeWrong, ArgumentInvalid.
+    Raises LaneOutOfRange if a lane is not of a sum of quantised updates: then this reading is not a model. Raises
+    ShapeWrong, ArgumentInvalid.
     """
     offset = _offset(weight, bits)
     _require_lanes("published", published, 4 * weight * offset)
@@ -128,8 +128,8 @@ def progress_after(progress: NDArray[np.int64], lanes: NDArray[np.uint64], weigh
 def is_turned(seed: bytes, task: int, round: int, cohort: int) -> bool:
     """True if this cohort's sum is published sign-flipped: the lowest bit of keccak256(abi.encode(tag, seed, ...)).
 
-    seed: 32 secret random bytes, of which `seed_commitment` is on chain before publication.
-    Raises ShapeWrong, ArgumentInvalid.
+    seed: 32 secret random bytes, whose `seed_commitment` is on chain before publication. Raises ShapeWrong,
+    ArgumentInvalid.
     """
     words = [uint256("task", task), uint256("round", round), uint256("cohort", cohort)]
     return bool(keccak(CANARY_TAG + bytes32("seed", seed) + b"".join(words))[-1] & 1)
@@ -145,10 +145,10 @@ def seed_commitment(seed: bytes) -> bytes:
 
 
 def published_blob(total: Blob, retreat: Blob, weight: int, layout: LaneLayout, turned: bool) -> Blob:
-    """`published_lanes` on a summed blob, scalar by scalar and whatever its scalars are; both blinders become zero.
+    """`published_lanes` on a summed blob, scalar by scalar for any scalars; both blinders become zero.
 
-    total: the sum of members' weighted blobs, w = `weight` in all. retreat: the same lanes' part of
-    `pack(retreat_lanes(...), layout)`. A reader of the result finds invalid exactly what is invalid in `total`.
+    total: the sum of members' weighted blobs, of total weight `weight`. retreat: the same lanes' part of
+    `pack(retreat_lanes(...), layout)`. Lanes that are invalid in `total`, and only these, are invalid in the result.
     Raises ArgumentInvalid, ShapeWrong.
     """
     middle = _middle(weight, layout)
@@ -166,11 +166,11 @@ def published_commitment(
     layout: LaneLayout,
     turned: bool,
 ) -> Commitment:
-    """The commitment to `published_blob`, from what is known of it on chain: what the contract computes.
+    """The commitment to `published_blob`, from the values on chain, as the contract computes it.
 
     total, weight: the commitment to the summed blob, Σ w_i · C_i of the members', and Σ w_i. blinders: that blob's.
-    retreat: the commitment to this blob's retreat, of `retreat_points`. With E the commitment to ones in all lanes
-    and D that to the sum without its blinders, it is D + w · h · E as it is, and 4wh · E - w · retreat - D turned.
+    retreat: the commitment to this blob's negated delta, of `retreat_points`. E commits to ones in all lanes, and D to
+    the sum without its blinders. The result is D + w · h · E as it is, and 4wh · E - w · retreat - D sign-flipped.
     Raises ArgumentInvalid, PointMalformed.
     """
     ones = _middle(weight, layout) * _ones(layout) * (4 if turned else 1)
@@ -181,7 +181,9 @@ def published_commitment(
 
 
 def retreat_points(retreat: Sequence[Blob], layout: LaneLayout) -> list[Commitment]:
-    """The commitment to each blob of a round's retreat, the same for all cohorts. Up to 30 ms a blob that differs."""
+    """The commitment to each blob of a round's negated delta, the same for all cohorts. Up to 30 ms for each distinct
+    blob.
+    """
     near = layout.near(_middle(1, layout))
     points = {blob: commit(blob, near) for blob in set(retreat)}
     return [points[blob] for blob in retreat]

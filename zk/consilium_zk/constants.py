@@ -22,7 +22,7 @@ BLINDERS_PER_BLOB: Final = 2
 USABLE_SCALARS: Final = FIELD_ELEMENTS_PER_BLOB - BLINDERS_PER_BLOB
 
 USABLE_BITS: Final = 252
-"""Bits of a scalar that lanes use: what they hold stays below the modulus, of 255 bits, whatever the lanes are."""
+"""Bits of a scalar that lanes use: their content stays below the modulus, of 255 bits."""
 
 MAX_LANE_BITS: Final = 63
 """A lane's sum fits a signed 64-bit integer, so that NumPy and every other reader hold it exactly."""
@@ -32,7 +32,7 @@ MAX_BITS: Final = 40
 """Bits of one quantised value; above 40 float64 has too few fraction bits left for unbiased rounding."""
 
 OPENING_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-OPENING")
-"""First word of what the opening challenge hashes."""
+"""The first word of the opening challenge's message."""
 
 TICKET_DST: Final = b"CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_"
 POSSESSION_DST: Final = b"CONSILIUM-V1-POP_BLS12381G1_XMD:SHA-256_SSWU_RO_"

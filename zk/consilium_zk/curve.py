@@ -1,8 +1,8 @@
 """Points of BLS12-381's G1: the two encodings in use, and weighted sums of commitments.
 
-Compressed (ZCash format, 48 bytes) is what KZG and precompile 0x0A take; x and y as two 64-byte padded integers
-(EIP-2537, 128 bytes) is what the contract's G1ADD and G1MSM take. Foreign bytes enter through `parse_commitment`
-or `from_eip2537`, which check curve, subgroup and that the encoding is the only one of its point.
+KZG and precompile 0x0A take compressed points (ZCash format, 48 bytes). The contract's G1ADD and G1MSM take x and y as
+64-byte padded integers (EIP-2537, 128 bytes). Untrusted bytes enter through `parse_commitment` or `from_eip2537`, which
+check curve, subgroup and canonical encoding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decompress(raw: bytes, what: str) -> G1Point:
         point = _decompressed(bytes(raw))
     except ValueError as error:
         raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
-    # The library takes any flags and bytes behind the infinity bit.
+    # The library ignores flags and bytes after the infinity bit.
     if compressed(point) != raw:
         raise Malformed("PointMalformed", what=what, reason="not the canonical encoding")
     return point
@@ -56,21 +56,34 @@ def compressed(point: G1Point) -> bytes:
     return bytes(point.to_compressed_bytes())
 
 
+def padded(coordinates: bytes) -> bytes:
+    """Coordinates of 48 bytes, each padded to 64 as in EIP-2537."""
+    parts = (coordinates[start : start + _COORDINATE] for start in range(0, len(coordinates), _COORDINATE))
+    return b"".join(_PADDING + part for part in parts)
+
+
+def unpadded(raw: bytes) -> bytes | None:
+    """The inverse of `padded`; None if a padding is not zero."""
+    parts = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
+    if any(not part.startswith(_PADDING) for part in parts):
+        return None
+    return b"".join(part[len(_PADDING) :] for part in parts)
+
+
 def point_to_eip2537(point: G1Point) -> bytes:
     """128 bytes: x, y, each padded to 64; infinity is all zeros."""
-    raw = bytes(point.to_xy_bytes_be())
-    return _PADDING + raw[:_COORDINATE] + _PADDING + raw[_COORDINATE:]
+    return padded(bytes(point.to_xy_bytes_be()))
 
 
 def point_from_eip2537(raw: bytes, what: str) -> G1Point:
     """The G1 point of 128 bytes. `what` names it in errors. Raises PointMalformed."""
     if len(raw) != BYTES_PER_EIP2537_G1:
         raise Malformed("PointMalformed", what=what, reason=f"{len(raw)} bytes instead of {BYTES_PER_EIP2537_G1}")
-    coordinates = [raw[start : start + _PADDED] for start in range(0, len(raw), _PADDED)]
-    if any(coordinate[: len(_PADDING)] != _PADDING for coordinate in coordinates):
+    coordinates = unpadded(raw)
+    if coordinates is None:
         raise Malformed("PointMalformed", what=what, reason="a coordinate's padding is not zero")
     try:
-        return G1Point.from_xy_bytes_be(b"".join(coordinate[len(_PADDING) :] for coordinate in coordinates))
+        return G1Point.from_xy_bytes_be(coordinates)
     except ValueError as error:
         raise Malformed("PointMalformed", what=what, reason=_NO_POINT) from error
 
@@ -86,7 +99,7 @@ def from_eip2537(raw: bytes) -> Commitment:
 
 
 def weighted_sum(commitments: Sequence[Commitment], weights: Sequence[int]) -> Commitment:
-    """Σ weight · commitment, what the contract computes with G1MSM; weights are any integers.
+    """Σ weight · commitment, as the contract's G1MSM; weights are any integers.
 
     The empty sum is the point at infinity. Raises ShapeWrong (lengths differ), PointMalformed.
     """

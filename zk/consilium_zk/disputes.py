@@ -1,46 +1,44 @@
-"""Blame: who uploaded something else than it committed to, where a masked cohort's sum does not open the commitments'.
+"""Disputes: the cheaters in a masked cohort whose sum does not match its commitments.
 
-In the notation of `masks`: survivors S and dropped D are the masking's hospitals, y_i the upload, Com a commitment, ±
-is + towards higher indices and − towards lower. Com is linear, so an update's blobs are taken together, as Σ f_b · blob
-with factors f_b that nobody knows before uploads and survivors are fixed: one point a mask, however many blobs. Below
-each letter means that combination.
+Notation of `masks`: survivors S and dropped hospitals D are the masking, y_i is an upload, Com a commitment, ± is +
+towards higher indices and − towards lower ones. Com is linear, so an update's blobs are combined as Σ f_b · blob, with
+factors f_b that are unknown until uploads and survivors are fixed: one point for each mask, for any number of blobs.
+Below each letter means that combination.
 
-1. With its upload each hospital signs a `Statement`: the digests of the upload and of the masking that it is for. Who
-   signs the digest of what is not as many blobs as it committed to is named for that.
-2. Roots are recovered as ever: own roots of S, key roots of D. Where they cannot be, though a threshold have answered,
-   those at fault are named (`withholders`), and nobody else. Else the own masks p_i, and all seeds that D shares, are
-   facts.
-3. The accuser puts 32 bytes on chain (`Case.accusation`), of which the factors come. What is left of i's upload is
-   E_i = Com(y_i − p_i − Σ_D ± m_id) − w_i · C_i, for anybody to compute. The sum holds if and only if Σ_S E_i is zero:
-   then nobody is named, and the accuser was wrong.
-4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). Who gives
-   none is named, and so is who contradicts itself: where E_i is not Σ ± M_ij.
-5. Where M_ij is not M_ji, both ends show what their mask keys agree on, with a proof (`show_pair`). By either proof the
-   seed is a fact, and its expansion says whose M is wrong. If neither end proves it, both are named. With an end that
-   has not proven its keys nothing is shown: it is named.
+1. With its upload each hospital signs a `Statement`: the digests of the upload and of the masking. A hospital that
+   signs the digest of another number of blobs than it committed to is named.
+2. Roots are recovered as usual: own roots of S, key roots of D. If some are missing after a threshold of answers, the
+   hospitals at fault are named (`withholders`), and nobody else. Otherwise the own masks p_i, and all seeds that D
+   shares, are known.
+3. The accuser puts 32 bytes on chain (`Case.accusation`), which give the factors. Anybody can compute the rest of i's
+   upload, E_i = Com(y_i − p_i − Σ_D ± m_id) − w_i · C_i. The sum is right if and only if Σ_S E_i is zero. Then nobody
+   is named, and the accuser was wrong.
+4. Each survivor i signs, with the accusation, M_ij = Com(m_ij) for each other survivor j (`pair_points`). A survivor
+   that gives none is named, and so is one that contradicts itself: its E_i is not Σ ± M_ij.
+5. If M_ij is not M_ji, both hospitals show the shared point of their mask keys, with a proof (`show_pair`). Either
+   proof fixes the seed, and its expansion shows whose M is wrong. If neither proves it, both are named. A hospital
+   that has not proven its keys is named, and nothing is shown against it.
 
-Theorem: no honest hospital is named, and if the sum fails, somebody is.
-An honest i uploads its update under the masks that it derives, states this upload, and proves any agreement that it
-must. So E_i is Σ ± M_ij identically, and in a dispute the seed that anybody proves is the one that i expanded, for mask
-keys were fixed by the dealings and two keys agree on one point. And if nobody is named, every E_i is Σ ± M_ij and every
-M_ij is M_ji, so that in Σ_S E_i each M stands with either sign once: the sum holds. Of all this only the combination
-and the proofs are not exact. The combination passes wrong blobs with a chance of 2^-128 for each accusation that
-somebody hashes.
+Theorem: no honest hospital is named, and if the sum is wrong, somebody is.
+An honest i uploads its update under the masks that it derives, states this upload, and proves every shared point that
+it must. So E_i is Σ ± M_ij identically. In a dispute, any proven seed is the one that i expanded: secret shares fixed
+the mask keys, and two keys share one point. If nobody is named, every E_i is Σ ± M_ij and every M_ij is M_ji. So each
+M appears in Σ_S E_i once with either sign, and the sum is right. Only the combination and the proofs are not exact:
+the combination passes wrong blobs with a chance of 2^-128 for each accusation that somebody hashes.
 
-What an honest hospital h shows: its statement; its points; its own root and its masks with D, as every survivor of any
-round; and what its mask key agrees on with the key of a hospital that gave another M, a liar. The liar knew that point:
-its dealing proves that it knows the private key to its mask key, so that it could not have made it of a third one's.
-From the point anybody derives the masks between these two in this round, and nothing else. h's masks with honest
-survivors stay secret: to everybody else their uploads and points look the same whichever updates they have, of all with
-these commitments and this sum. For let x and x', by weight, be two such choices. Along a tree that spans the honest
-survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h; these differences commit to zero, and so do the δ, which are
-sums of them. So x' under masks m + δ gives the uploads and points that x gives under m, and these masks are as likely.
-It takes two honest survivors, as hiding in a sum does.
+An honest hospital h shows its statement; its points; its own root and its masks with D, as every survivor of any
+round; and the point that its mask key shares with that of a hospital with another M, a liar. The liar knew that point:
+it proved that it knows its mask key's private key, so it did not derive its key from a third one. The point gives the
+masks between these two in this round, and nothing else. h's masks with honest survivors stay secret: for others, its
+uploads and points look the same for all updates with these commitments and this sum. For let x and x', by weight, be
+two such choices. Along a tree that spans the honest survivors there are blobs δ with Σ ± δ_hg = x_h − x'_h. These
+differences commit to zero, and so do the δ, which are sums of them. So x' under masks m + δ gives the uploads and
+points that x gives under m, and these masks are equally likely. It takes two honest survivors, as hiding in a sum
+does.
 
-What callers see to: that statements and points are what their hospital signed, points with the accusation; that the
-accusation is the chain's; that who gave no points or proofs is who the chain, not the accuser, says did not;
-and, on the hospitals' side, that an agreement is shown only against points that the other end signed, for else anybody
-could ask for it.
+Callers check that statements and points are signed by their hospital, points with the accusation; that the accusation
+is the chain's; that the chain, not the accuser, says who gave no points or proofs. A hospital's caller shows a shared
+point only against points that the other hospital signed: otherwise anybody could ask for it.
 """
 
 from __future__ import annotations
@@ -76,13 +74,13 @@ _ZERO: Final = weighted_sum([], [])
 class Reason(StrEnum):
     """Why a hospital is named."""
 
-    UPLOAD_MALFORMED = "its upload is not as many blobs as it committed to"
-    NO_POINTS = "it gave no commitment to each mask that it shares with another survivor"
-    CONTRADICTION = "its upload is not what it committed to and the masks that it says it added"
-    FALSE_POINT = "its commitment to a mask is not what the two keys agree on"
-    NO_PROOF = "its commitment to a mask is not the other end's, and neither end proves what their keys agree on"
-    FALSE_DEALING = "its dealing does not prove its keys, or its shares do not open, or do not give the root it shows"
-    FALSE_ANSWER = "it answered with something else than the share that it was dealt"
+    UPLOAD_MALFORMED = "its upload does not have the number of blobs that it committed to"
+    NO_POINTS = "it did not commit to each mask that it shares with another survivor"
+    CONTRADICTION = "its upload is not the sum of its committed update and of its stated masks"
+    FALSE_POINT = "its commitment to a mask does not match the two keys"
+    NO_PROOF = "its commitment to a mask differs from the other hospital's, and neither proves its own"
+    FALSE_DEALING = "its secret shares do not prove its keys, do not decrypt, or do not give its root"
+    FALSE_ANSWER = "it did not answer with the share that it was dealt"
 
 
 @dataclass(frozen=True)
@@ -99,9 +97,9 @@ class Statement:
 
 @dataclass(frozen=True)
 class Case:
-    """The chain's record of a cohort whose sum does not hold, the same to everybody.
+    """The chain's record of a cohort with a wrong sum, the same for everybody.
 
-    dealings: of all in the masking. commitments, one per blob, and weights: of the survivors.
+    dealings: of all in the masking. commitments (one per blob) and weights: of the survivors.
     """
 
     cohort: MaskedCohort
@@ -119,9 +117,9 @@ class Case:
         return len(next(iter(self.commitments.values())))
 
     def accusation(self, statements: Mapping[int, bytes]) -> bytes:
-        """The 32 bytes of which the factors come: of all that decides whether the sum holds.
+        """The 32 bytes from which the factors come. They depend on everything that decides if the sum is right.
 
-        statements: of the survivors, as signed. Raises EvidenceMalformed where one's is missing.
+        statements: of the survivors, as signed. Raises EvidenceMalformed if one is missing.
         """
         if missing := set(self.survivors) - statements.keys():
             raise EvidenceMalformed(f"survivors {sorted(missing)} have no statement")
@@ -134,11 +132,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence that a judge needs beyond the chain. An accuser answers for all but the parts that hospitals signed.
+    """The evidence beyond the chain. The accuser is responsible for all of it but the parts that hospitals signed.
 
-    statements: of the survivors as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
-    survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by who showed it
-    and with whom it agreed.
+    statements: of the survivors, as signed. uploads: blobs by survivor, read one by one and twice. own_roots: of the
+    survivors. key_roots: of the rest. points: of each survivor that gave them, as signed. agreements: by the hospital
+    that shows it and the other one.
     """
 
     statements: Mapping[int, bytes]
@@ -150,10 +148,7 @@ class Evidence:
 
 
 def upload_digest(blobs: Iterable[bytes]) -> bytes:
-    """32 bytes: the SHA-256 of the blobs one after another, of which one is in memory at a time.
-
-    No contract needs it, and it takes a tenth of the time of keccak256.
-    """
+    """32 bytes: the SHA-256 of the blobs one after another, one in memory at a time. Ten times as fast as keccak256."""
     digest = hashlib.sha256()
     for blob in blobs:
         digest.update(blob)
@@ -173,12 +168,12 @@ def parse_statement(raw: bytes) -> Statement:
 def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[int, bytes]]:
     """The seeds that each dropped hospital shares with all others in the masking, from its key root.
 
-    Raises EvidenceMalformed where a root is not the one that its hospital's dealing shows.
+    Raises EvidenceMalformed if a root does not match its hospital's secret shares.
     """
     keys = {index: dealing.key for index, dealing in case.dealings.items()}
     for index, root in key_roots.items():
         if not 0 <= root < BLS_MODULUS or mask_key(root) != keys[index]:
-            raise EvidenceMalformed(f"the key root of hospital {index} is not the one that it shows")
+            raise EvidenceMalformed(f"the key root of hospital {index} does not match its public key")
     return {index: pair_seeds(index, root, keys, case.cohort.context) for index, root in key_roots.items()}
 
 
@@ -187,7 +182,7 @@ def pair_points(
 ) -> dict[int, Commitment]:
     """The points of hospital `index` for its masks with other survivors: the combination's point of each mask.
 
-    pairs: its seeds with others. accusation: the chain's. blobs: how many an update has.
+    pairs: its seeds with others. accusation: the chain's. blobs: of an update.
     """
     return {other: _point(pairs[other], accusation, blobs) for other in sorted(survivors) if other != index}
 
@@ -198,25 +193,25 @@ def points_to_wire(points: Mapping[int, Commitment]) -> bytes:
 
 
 def parse_points(raw: bytes, others: Collection[int]) -> dict[int, Commitment]:
-    """Points from their wire form; `others` are all survivors but who gives them. Raises ShapeWrong, PointMalformed."""
+    """Points from their wire form; `others`: all other survivors. Raises ShapeWrong, PointMalformed."""
     points = _pieces("points", raw, BYTES_PER_COMPRESSED_G1, len(others))
     return {other: parse_commitment(point) for other, point in zip(sorted(others), points, strict=True)}
 
 
 def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Mapping[int, Commitment]]) -> list[int]:
-    """Against whom hospital `index` must show what their keys agree on: who says something else of their masks.
+    """The hospitals whose points differ from those of hospital `index`: it must show the shared point with each.
 
-    mine: its own `pair_points`. theirs: points of other survivors under the same accusation, whose signatures the
-    caller has checked: no honest hospital has signed other ones.
+    mine: its own `pair_points`. theirs: points of other survivors under the same accusation, with checked signatures:
+    no honest hospital has signed others.
     """
     return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
 def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
-    """The proof of hospital `index`, by the private key to its mask key, in a dispute with `other`: 96 bytes.
+    """The proof of hospital `index`, by the private key of its mask key, in a dispute with `other`: 96 bytes.
 
-    dealing: the other's. Zeros where it is not `is_proven`: its dealer could have made its key of a third one's, and is
-    named for it.
+    dealing: the other's. Zeros if it is not `is_proven`: its dealer could have derived its key from a third one, and is
+    named for that.
     """
     if not is_proven(dealing, other, context):
         return bytes(BYTES_PER_SHOWN)
@@ -224,34 +219,34 @@ def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context:
 
 
 def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
-    """98 bytes for each: the other end's index, big-endian, and what is shown of the pair."""
+    """98 bytes for each: the other hospital's index, big-endian, and the proof."""
     return b"".join(other.to_bytes(_BYTES_PER_INDEX, "big") + shown[other] for other in sorted(shown))
 
 
 def parse_agreements(raw: bytes) -> dict[int, bytes]:
-    """The other end's proof from its wire form. Only its length is checked. Raises ShapeWrong."""
+    """Proofs by the other hospital, from their wire form. Only the length is checked. Raises ShapeWrong."""
     size = _BYTES_PER_INDEX + BYTES_PER_SHOWN
     pieces = _pieces("agreements", raw, size, len(raw) // size)
     return {int.from_bytes(piece[:_BYTES_PER_INDEX], "big"): piece[_BYTES_PER_INDEX:] for piece in pieces}
 
 
 def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
-    """The cheaters, by hospital index, where a threshold have answered and roots are missing.
+    """The cheaters by hospital index, if a threshold have answered and roots are missing.
 
-    answers: by survivor. Raises EvidenceMalformed where fewer have answered, or a hospital has not answered so, or
-    nothing is missing: the accuser was wrong.
+    answers: by survivor. Raises EvidenceMalformed if the accuser was wrong: too few answers, an answer that its
+    hospital did not give, or no missing root.
     """
     if len(answers) < case.cohort.threshold:
-        raise EvidenceMalformed(f"{len(answers)} answers are shown, and {case.cohort.threshold} are needed")
+        raise EvidenceMalformed(f"it has {len(answers)} answers of {case.cohort.threshold} needed ones")
     unmasking = Unmasking(case.cohort, case.dealings, case.survivors)
     for index, answer in answers.items():
         try:
             unmasking.take(index, answer)
         except AnswerMalformed as error:
-            raise EvidenceMalformed(f"hospital {index} has not answered so: {error}") from error
+            raise EvidenceMalformed(f"the answer of hospital {index} is not its own: {error}") from error
     found = unmasking.at_fault()
     if not found:
-        raise EvidenceMalformed("these answers give the sum")
+        raise EvidenceMalformed("its answers are enough for the sum")
     return {
         index: Reason.FALSE_DEALING if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
         for index in sorted(found)
@@ -259,15 +254,15 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
 
 
 def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
-    """The cheaters by hospital index, with the first fault of each; none where the accuser was wrong.
+    """The cheaters by hospital index, with the first fault of each; empty if the accuser was wrong.
 
-    accusation: the chain's. The same to everybody who has the same evidence. Raises EvidenceMalformed where the accuser
-    gave something else than it must; no hospital's doing brings that about.
+    accusation: the chain's. The result is the same for the same evidence. Raises EvidenceMalformed for malformed or
+    incomplete evidence, which no hospital can cause.
     """
     named: dict[int, Reason] = {}
     _require_complete(case, evidence)
     if accusation != case.accusation(evidence.statements):
-        raise EvidenceMalformed("the statements are not those of the accusation")
+        raise EvidenceMalformed("its statements do not match the accusation")
     masking = masking_digest(case.cohort, case.dealings)
     statements = {index: _parsed(index, raw) for index, raw in evidence.statements.items()}
     if other := [index for index, statement in statements.items() if statement.masking != masking]:
@@ -278,7 +273,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     for index, statement in statements.items():
         upload = evidence.uploads[index]
         if upload_digest(upload) != statement.upload:
-            raise EvidenceMalformed(f"the upload of hospital {index} is not what it stated")
+            raise EvidenceMalformed(f"the upload of hospital {index} does not match its statement")
         try:
             masks = own_seed(evidence.own_roots[index], case.cohort.context), {d: gone[d][index] for d in gone}
             left[index] = _left(case, index, upload, masks, accusation)
@@ -314,11 +309,11 @@ def _require_complete(case: Case, evidence: Evidence) -> None:
         ("agreements", {end for pair in evidence.agreements for end in pair}, set[int](), survivors),
     ):
         if wrong := (least - held) | (held - most):
-            raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or do not belong here")
+            raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or superfluous")
     for index, root in evidence.own_roots.items():
         sound = 0 <= root < BLS_MODULUS
         if not sound or root_digest(root, case.cohort.context) != case.dealings[index].own_digest:
-            raise EvidenceMalformed(f"the own root of hospital {index} is not the one that it shows")
+            raise EvidenceMalformed(f"the own root of hospital {index} does not match its digest")
 
 
 def _disputes(
@@ -327,7 +322,7 @@ def _disputes(
     points: Mapping[int, Mapping[int, Commitment]],
     agreements: Mapping[tuple[int, int], bytes],
 ) -> Iterator[tuple[int, Reason]]:
-    """The cheaters where the two ends' points differ."""
+    """The cheaters among hospitals whose points differ."""
     for one, other in combinations(sorted(points), 2):
         if points[one][other] == points[other][one]:
             continue
@@ -344,7 +339,7 @@ def _disputes(
 
 
 def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: bytes) -> bytes | None:
-    """The seed of a pair, where hospital `index` showed what the two mask keys agree on."""
+    """The seed of a pair, if hospital `index` proved the shared point of the two mask keys."""
     keys, context = (case.dealings[index].key, case.dealings[other].key), case.cohort.context
     try:
         point = shown_point(*keys, shown, _dispute(index, other, context, accusation))
@@ -354,28 +349,28 @@ def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: b
 
 
 def _dispute(index: int, other: int, context: bytes, accusation: bytes) -> bytes:
-    """The context of a proof: chain, contract, task and round; all of the accused cohort's masking; and the pair."""
+    """The context of a proof: chain, contract, task, round, accusation and pair."""
     return _DISPUTE_TAG + context + accusation + between(index, other)
 
 
 def _parsed(index: int, raw: bytes) -> Statement:
-    """Raises EvidenceMalformed: a survivor's statement is sound, or it had to be left out."""
+    """Raises EvidenceMalformed: an accuser leaves out survivors with malformed statements."""
     try:
         return parse_statement(raw)
     except ShapeWrong as error:
-        raise EvidenceMalformed(f"the statement of hospital {index} is none") from error
+        raise EvidenceMalformed(f"the statement of hospital {index} is malformed") from error
 
 
 def _left(
     case: Case, index: int, upload: Collection[bytes], masks: tuple[bytes, Mapping[int, bytes]], accusation: bytes
 ) -> Commitment:
-    """E_i: of an upload without its commitments, its own masks and those shared with who dropped out.
+    """E_i: an upload minus its commitments, its own masks and those shared with dropped hospitals.
 
     Raises BlobMalformed.
     """
     commitments = case.commitments[index]
     if len(upload) != len(commitments):
-        raise Malformed("BlobMalformed", reason=f"{len(upload)} of them instead of {len(commitments)}")
+        raise Malformed("BlobMalformed", reason=f"the upload has {len(upload)} blobs instead of {len(commitments)}")
     bare = (without(parse_blob(raw), mask(index, *masks, number)) for number, raw in enumerate(upload))
     combined = commit(combine(bare, _factors(accusation)))
     weights = [-case.weights[index] * factor for factor in islice(_factors(accusation), len(commitments))]
@@ -383,7 +378,7 @@ def _left(
 
 
 def _point(seed: bytes, accusation: bytes, blobs: int) -> Commitment:
-    """Com(m_ij) of the masks that a seed expands to, taken together."""
+    """Com(m_ij) of the masks from a seed, combined."""
     return commit(combine((expand(seed, number) for number in range(blobs)), _factors(accusation)))
 
 

@@ -1,8 +1,8 @@
-"""Rounds of a drand chain of scheme bls-unchained-g1-rfc9380: what they sign, when they start, and what they seed.
+"""Rounds of a drand chain of scheme bls-unchained-g1-rfc9380: their messages, start times and seeds.
 
-A round's signature is a threshold BLS signature in G1 by the key in G2, on sha256 of the round as 8 bytes, big-endian;
-its randomness is sha256 of the compressed signature (https://docs.drand.love/docs/specification). The contract that
-says the same on chain is DrandBeacon.
+A round's signature is a threshold BLS signature in G1 by the key in G2, on sha256 of the round as 8 bytes, big-endian.
+Its randomness is sha256 of the compressed signature (https://docs.drand.love/docs/specification). DrandBeacon is the
+same on chain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Solidity's `abi.encode` for static words and one trailing `bytes`: all that the protocol's messages need.
+"""Solidity's `abi.encode` for static words and one trailing `bytes`, for the protocol's messages.
 
 Source: Solidity contract ABI specification, "Formal specification of the encoding".
 """
@@ -30,6 +30,15 @@ def bytes32(name: str, value: bytes) -> bytes:
     if len(value) != WORD:
         raise ShapeWrong(name, f"{len(value)} bytes", f"{WORD} bytes")
     return value
+
+
+def round_words(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
+    """The four words that identify a round, and bind keys, masks and proofs to it. contract: 20 bytes.
+
+    Raises ArgumentInvalid, ShapeWrong.
+    """
+    place = uint256("chain_id", chain_id), address("contract", contract)
+    return b"".join([*place, uint256("task", task), uint256("round", round)])
 
 
 def words_then_bytes(words: list[bytes], tail: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Everything this room raises.
+"""Errors of the zk room.
 
     ZkError (a ValueError)
-    ├── ArgumentInvalid     a setting or number is outside what the function takes
+    ├── ArgumentInvalid     a setting or number is outside the range of the function
     ├── ShapeWrong          an array or sequence has the wrong length, dimension or type
     ├── UpdateInvalid       an update cannot be packed
     │   ├ NotFinite             it has NaN or an infinity
@@ -22,12 +22,12 @@
     │   ├ DealingInvalid        they differ from the dealer's commitment
     │   ├ SealInvalid           this sender did not encrypt these bytes for this recipient
     │   └ SharesInconsistent    they are not of one polynomial
-    ├── MaskingTooSmall     fewer hospitals of a cohort take part than must
+    ├── MaskingTooSmall     too few hospitals of a cohort take part
     ├── AnswerMalformed     a hospital's answer does not match the shares that it was dealt
     ├── UnmaskingFailed     a cohort has no sum: some hospital's root is missing
     └── EvidenceMalformed   an accuser's evidence proves nothing
 
-The names below a class are its faults: `error.name` has them. Errors carry their values, and never carry secrets.
+The names below a class are its faults (`error.name`). Errors carry their values, but no secrets.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from consilium_core.faults import FaultError
 
 
 class ZkError(ValueError):
-    """Root of everything raised on purpose by this package."""
+    """Root of this room's errors."""
 
 
 class ArgumentInvalid(ZkError):
-    """A setting or number is outside what the function takes."""
+    """A setting or number is outside the range of the function."""
 
     def __init__(self, name: str, value: object, wanted: str) -> None:
         self.name, self.value, self.wanted = name, value, wanted
@@ -62,9 +62,9 @@ class UpdateInvalid(FaultError, ZkError):
     """An update cannot be packed."""
 
     MESSAGES: ClassVar[Mapping[str, str]] = {
-        "NotFinite": "value {index} is not finite; training diverged or the update is corrupt",
-        "LanesTooWide": "{bits} bits summed over a total weight of {total_weight} need lanes of {lane_bits} bits,"
-        " and at most {widest} fit; lower the bits, the weights or the number of hospitals",
+        "NotFinite": "value {index} of the update is not finite; training diverged, or the update is corrupt",
+        "LanesTooWide": "{bits} bits at a total weight of {total_weight} need lanes of {lane_bits} bits, more than the"
+        " {widest} that fit; lower the bits, the weights or the number of hospitals",
     }
 
 
@@ -72,15 +72,15 @@ class Malformed(FaultError, ZkError):
     """Bytes from outside are not a valid encoding or proof. No message contains key material."""
 
     MESSAGES: ClassVar[Mapping[str, str]] = {
-        "BlobMalformed": "not a blob: {reason}",
+        "BlobMalformed": "the bytes are not a blob: {reason}",
         "PointMalformed": "{what} is not a point of the group: {reason}",
-        "OpeningInvalid": "the KZG proof is refused: {reason}",
+        "OpeningInvalid": "the KZG proof is invalid: {reason}",
         "ChallengeOnDomain": "challenge {challenge:#x} is a 4096th root of unity; a KZG proof there would reveal a"
         " scalar",
-        "KeyMalformed": "key refused: {reason}",
-        "PathMalformed": "not a path of this Merkle tree: {reason}",
-        "RoundUnsigned": "the point is not the chain's signature of drand round {round}; ask another relay",
-        "SetupMalformed": "trusted setup {path}: {reason}; reinstall eth-account",
+        "KeyMalformed": "the key is invalid: {reason}",
+        "PathMalformed": "the hashes are not a path of this Merkle tree: {reason}",
+        "RoundUnsigned": "the point is not the drand chain's signature on round {round}; ask another relay",
+        "SetupMalformed": "the trusted setup {path} {reason}; reinstall eth-account",
     }
 
 
@@ -90,19 +90,19 @@ class SharesInvalid(FaultError, ZkError):
     MESSAGES: ClassVar[Mapping[str, str]] = {
         "DealingInvalid": "the dealer is at fault: {reason}",
         "SealInvalid": "this sender did not encrypt these bytes for this recipient in this context",
-        "SharesInconsistent": "the shares at {places} are not of one polynomial with threshold {threshold}",
+        "SharesInconsistent": "the shares at {places} do not lie on one polynomial of threshold {threshold}",
     }
 
 
 class LaneOutOfRange(ZkError):
-    """Lane `index` holds `value`, outside [0, `bound`]: no sum of honest updates can.
+    """Lane `index` has `value`, outside [0, `bound`]: no sum of honest updates can have it.
 
-    Where bits are set above the lanes of a scalar, they count as overflow of its highest lane.
+    Bits above the lanes of a scalar count as overflow of its highest lane.
     """
 
     def __init__(self, index: int, value: int, bound: int) -> None:
         self.index, self.value, self.bound = index, value, bound
-        super().__init__(f"lane {index} holds {value}, outside [0, {bound}]; the update or sum must be refused")
+        super().__init__(f"lane {index} has {value}, outside [0, {bound}]; refuse the update or sum")
 
 
 class AgreementUnproven(ZkError):
@@ -114,30 +114,30 @@ class AgreementUnproven(ZkError):
 
 
 class SharesTooFew(ZkError):
-    """`count` shares of a secret that `threshold` give."""
+    """`count` shares of a secret that needs `threshold`."""
 
     def __init__(self, count: int, threshold: int) -> None:
         self.count, self.threshold = count, threshold
-        super().__init__(f"{count} shares are here and {threshold} are needed; wait for more hospitals to answer")
+        super().__init__(f"only {count} of {threshold} needed shares have arrived; wait until more hospitals answer")
 
 
 class MaskingTooSmall(ZkError):
-    """`hospitals` of a cohort of `size` take part where `least` must: the others could read this one's update."""
+    """Only `hospitals` of a cohort of `size` take part, fewer than `least`: they could read this one's update."""
 
     def __init__(self, hospitals: int, least: int, size: int) -> None:
         self.hospitals, self.least, self.size = hospitals, least, size
         super().__init__(
-            f"only {hospitals} of the cohort's {size} hospitals take part, and {least} must;"
-            " this hospital gives nothing in this round"
+            f"only {hospitals} of the cohort's {size} hospitals take part, and at least {least} must; this hospital"
+            " sends nothing in this round"
         )
 
 
 class AnswerMalformed(ZkError):
-    """A hospital's answer lacks a word for one in the masking, or a word is not what the hospital was dealt."""
+    """A hospital's answer does not match the shares that it was dealt."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"the answer is refused: {reason}")
+        super().__init__(f"the answer is invalid: {reason}")
 
 
 class UnmaskingFailed(ZkError):
@@ -145,12 +145,12 @@ class UnmaskingFailed(ZkError):
 
     def __init__(self, faults: Mapping[int, ZkError]) -> None:
         self.faults = dict(faults)
-        said = "; ".join(f"hospital {index}: {error}" for index, error in sorted(self.faults.items()))
-        super().__init__(f"roots are missing: {said}")
+        reasons = "; ".join(f"hospital {index}: {error}" for index, error in sorted(self.faults.items()))
+        super().__init__(f"the cohort's sum cannot be unmasked: {reasons}")
 
 
 class EvidenceMalformed(ZkError):
-    """An accuser's evidence is not what it must be: that is the accuser's fault, and no hospital is named."""
+    """An accuser's evidence is malformed or incomplete: the accuser is at fault, and no hospital is named."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -1,11 +1,11 @@
-"""Commitments of a voter to its held-out rows and to its evaluation of them, and the batches that it must disclose.
+"""A voter's commitments to its held-out rows and to its evaluation of them, and the batches that it must disclose.
 
-Rows go in batches. Before a voter joins, it commits to all batches of its rows (`held_out_root`). With a ballot it
-commits to a fingerprint of every batch (`fingerprints_root`, hidden in the ballot's salt by `ballot_salt`). After the
-round a seed that nobody knew before (`draw_seed`) says which batches it opens (`drawn`): 22 of them miss a voter that
-skipped a tenth less than once in ten times, 0.9^22 = 0.098.
+A voter commits to all batches of its rows before it joins (`held_out_root`), and with a ballot to a fingerprint of
+every batch (`fingerprints_root`, hidden in the ballot's salt by `ballot_salt`). After the round a fresh seed
+(`draw_seed`) selects the batches that it opens (`drawn`). A voter that skipped a tenth of them passes 22 openings with
+a chance of 0.9^22 = 0.098.
 
-Leaves are salted, each with its own salt out of one secret, so that nobody can try guesses of what is in them.
+Each leaf has its own salt from one secret, so that nobody can guess its content.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Final
 
 from eth_utils.crypto import keccak
 
-from .encoding import address, bytes32, uint256
+from .encoding import address, bytes32, round_words, uint256
 from .errors import ArgumentInvalid
 from .merkle import leaf_hash, root_above, tree_root
 
 BATCH_ROWS: Final = 16
-"""Rows of a batch; the last one has what is left."""
+"""Rows of a batch; the last one may have fewer."""
 
 OPENINGS: Final = 22
 """Batches that a voter opens, or all where there are fewer."""
@@ -56,9 +56,9 @@ def batch_leaves(tag: bytes, secret: bytes, contents: Sequence[bytes]) -> list[b
 
 
 def held_out_root(secret: bytes, rows: Sequence[bytes]) -> bytes:
-    """The commitment of a voter on chain: its rows' number, and the tree over them in batches. 32 bytes.
+    """A voter's commitment on chain: the number of its rows, and the tree over them in batches. 32 bytes.
 
-    rows: keccak256 of each one's canonical bytes, in the order of the batches. Raises ArgumentInvalid, ShapeWrong.
+    rows: keccak256 of each row's canonical bytes, in order. Raises ArgumentInvalid, ShapeWrong.
     """
     words = [bytes32("rows", row) for row in rows]
     contents = [b"".join(words[k * BATCH_ROWS : (k + 1) * BATCH_ROWS]) for k in range(batch_count(len(rows)))]
@@ -71,33 +71,22 @@ def fingerprints_root(secret: bytes, fingerprints: Sequence[bytes]) -> bytes:
 
 
 def root_of_opening(index: int, batches: int, salt: bytes, fingerprint: bytes, path: Sequence[bytes]) -> bytes:
-    """The root that an opened batch is beneath. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
+    """The root above an opened batch. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
     return root_above(batch_leaf(FINGERPRINT_TAG, salt, fingerprint), index, batches, path)
 
 
 def ballot_salt(root: bytes, blinding: bytes) -> bytes:
-    """The salt of a ballot, which binds it to its fingerprints; `blinding`, 32 random bytes, hides their root."""
+    """The salt that binds a ballot to its fingerprints; `blinding`, 32 random bytes, hides their root."""
     return keccak(_BALLOT_TAG + bytes32("root", root) + bytes32("blinding", blinding))
 
 
 def draw_seed(block_hash: bytes, chain_id: int, contract: bytes, task: int, round: int, voter: bytes) -> bytes:
-    """The seed of a voter's draw: 32 bytes. block_hash: of the block in which the round ended; addresses: 20 bytes."""
-    return keccak(
-        b"".join(
-            [
-                _DRAW_TAG,
-                bytes32("block_hash", block_hash),
-                uint256("chain_id", chain_id),
-                address("contract", contract),
-                uint256("task", task),
-                uint256("round", round),
-                address("voter", voter),
-            ]
-        )
-    )
+    """The seed of a voter's draw: 32 bytes. block_hash: of the round's last block. contract, voter: 20 bytes."""
+    of_round = round_words(chain_id, contract, task, round)
+    return keccak(_DRAW_TAG + bytes32("block_hash", block_hash) + of_round + address("voter", voter))
 
 
 def drawn(seed: bytes, batches: int) -> tuple[int, ...]:
-    """The batches to open, ascending: those whose hashes under the seed are least. Every choice is as likely."""
+    """The batches to open, ascending: those with the smallest hashes under the seed. All choices are equally likely."""
     ranked = sorted(range(batches), key=lambda index: keccak(bytes32("seed", seed) + uint256("index", index)))
     return tuple(sorted(ranked[:OPENINGS]))

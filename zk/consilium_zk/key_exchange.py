@@ -1,12 +1,11 @@
-"""Keys of which two derive the same point, each from its own private key and the other's public one; a proof of that
-point for others; a proof that a key's holder knows the private one; and signatures.
+"""Key exchange with a proof of the shared point, a proof of possession of a private key, and signatures.
 
-Keys are Ed25519's (RFC 8032), and points are of its prime-order subgroup, 32 bytes each, so that a point can be proven:
-X25519 gives one coordinate, and no group to prove in. The proof is Chaum and Pedersen's (CRYPTO 1992) of the equality
-of two discrete logarithms, made non-interactive by Fiat and Shamir's transform, with the whole statement hashed.
+Keys are Ed25519's (RFC 8032). Points are of its prime-order subgroup, 32 bytes each, which a proof needs: X25519 gives
+one coordinate only. The proof is that of Chaum and Pedersen (CRYPTO 1992) for the equality of two discrete logarithms,
+made non-interactive by Fiat and Shamir's transform over the whole statement.
 
-To show an agreed point is safe only for a key whose holder has proven that it knows the private key. Else it could have
-made its key of a third one's, and what is shown would tell what is agreed with that one. Callers check this first.
+To show a shared point is safe only for a key with a proof of possession. Otherwise its holder could have derived it
+from a third key, and the shown point would be that key's. Callers check this first.
 
 Source: group operations: libsodium. HKDF with SHA-256: RFC 5869.
 """
@@ -48,22 +47,22 @@ def public_key(private: bytes) -> bytes:
 
 
 def is_usable(public: bytes) -> bool:
-    """False for what is no point of the prime-order subgroup, canonically encoded, or is its identity."""
+    """False unless this is a canonical point of the prime-order subgroup other than the identity."""
     return len(public) == BYTES_PER_KEY and crypto_core_ed25519_is_valid_point(public)
 
 
 def agreed_point(private: bytes, other: bytes) -> bytes:
-    """The 32 bytes that the holders of both private keys derive alike. Raises KeyMalformed, as for `is_usable`."""
+    """The 32 bytes that the holders of both private keys derive. Raises KeyMalformed, as for `is_usable`."""
     if len(other) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a public key of {len(other)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the public key has {len(other)} bytes instead of {BYTES_PER_KEY}")
     try:
         return crypto_scalarmult_ed25519_noclamp(_expanded(private)[0], other)
     except CryptoError as error:
-        raise Malformed("KeyMalformed", reason="a public key that is no point of the prime-order group") from error
+        raise Malformed("KeyMalformed", reason="the public key is not a point of the prime-order group") from error
 
 
 def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -> bytes:
-    """`length` bytes that only the holders of both private keys can derive, for the use that `tag` and `info` name.
+    """`length` bytes that only the holders of both private keys can derive, for the use of `tag` and `info`.
 
     Raises KeyMalformed.
     """
@@ -71,22 +70,22 @@ def agreed(private: bytes, other: bytes, tag: bytes, info: bytes, length: int) -
 
 
 def derived(secret: bytes, tag: bytes, info: bytes, length: int) -> bytes:
-    """`length` bytes of a secret of at least 32, for the use that `tag` and `info` name."""
+    """`length` bytes from a secret of at least 32, for the use of `tag` and `info`."""
     return HKDF(algorithm=SHA256(), length=length, salt=tag, info=info).derive(secret)
 
 
 def prove_possession(private: bytes, context: bytes) -> bytes:
-    """64 bytes that show, in this context alone, that their maker knows the private key. Raises KeyMalformed."""
+    """64 bytes that prove, in this context only, knowledge of the private key. Raises KeyMalformed."""
     return sign(private, _POSSESSION_TAG + context)
 
 
 def is_possessed(public: bytes, possession: bytes, context: bytes) -> bool:
-    """True if the maker of these bytes knew the private key to a usable one."""
+    """True if these bytes prove knowledge of the private key of a usable one."""
     return has_signed(public, possession, _POSSESSION_TAG + context)
 
 
 def sign(private: bytes, words: bytes) -> bytes:
-    """An Ed25519 signature, 64 bytes, the same whenever it is made. `words` begin with a tag. Raises KeyMalformed."""
+    """A deterministic Ed25519 signature, 64 bytes. `words` begin with a tag. Raises KeyMalformed."""
     return _private_key(private).sign(words)
 
 
@@ -102,7 +101,7 @@ def has_signed(public: bytes, signature: bytes, words: bytes) -> bool:
 
 
 def show_agreed(private: bytes, other: bytes, context: bytes) -> bytes:
-    """The point agreed with `other`, and the proof of it for this context: 96 bytes, always the same.
+    """The point shared with `other`, and its proof for this context: 96 bytes, deterministic.
 
     Only for an `other` that `is_possessed`. Raises KeyMalformed.
     """
@@ -116,12 +115,12 @@ def show_agreed(private: bytes, other: bytes, context: bytes) -> bytes:
 
 
 def shown_point(public: bytes, other: bytes, shown: bytes, context: bytes) -> bytes:
-    """The point agreed between these two keys, which the holder of `public` showed. Raises AgreementUnproven."""
+    """The shared point of these two keys, as the holder of `public` proved it. Raises AgreementUnproven."""
     if len(shown) != BYTES_PER_SHOWN:
         raise AgreementUnproven(f"{len(shown)} bytes instead of {BYTES_PER_SHOWN}")
     point, challenge, response = (shown[start : start + _BYTES_PER_SCALAR] for start in range(0, BYTES_PER_SHOWN, 32))
     if crypto_core_ed25519_scalar_reduce(response + bytes(_BYTES_PER_SCALAR)) != response:
-        raise AgreementUnproven("its response is no canonical scalar")
+        raise AgreementUnproven("the response is not a canonical scalar")
     try:
         first = crypto_core_ed25519_sub(
             crypto_scalarmult_ed25519_base_noclamp(response), crypto_scalarmult_ed25519_noclamp(challenge, public)
@@ -130,9 +129,9 @@ def shown_point(public: bytes, other: bytes, shown: bytes, context: bytes) -> by
             crypto_scalarmult_ed25519_noclamp(response, other), crypto_scalarmult_ed25519_noclamp(challenge, point)
         )
     except CryptoError as error:  # a point outside the group, or a scalar that makes it the identity
-        raise AgreementUnproven("not of the prime-order group") from error
+        raise AgreementUnproven("a point is not in the prime-order group") from error
     if _challenge(public, other, point, (first, second), context) != challenge:
-        raise AgreementUnproven("not what these two keys agree on, or of another context")
+        raise AgreementUnproven("the point is not that of these two keys, or the context is another")
     return point
 
 
@@ -141,14 +140,14 @@ def _challenge(public: bytes, other: bytes, point: bytes, commitments: tuple[byt
 
 
 def _reduced(*words: bytes) -> bytes:
-    """A scalar of words that are of fixed length but for the last."""
+    """A scalar from words of fixed length, except the last."""
     return crypto_core_ed25519_scalar_reduce(hashlib.sha512(b"".join(words)).digest())
 
 
 def _expanded(private: bytes) -> tuple[bytes, bytes]:
-    """The scalar of a private key, as RFC 8032 has it, and what else is secret of it."""
+    """The scalar of a private key (RFC 8032), and the rest of its secret."""
     if len(private) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the private key has {len(private)} bytes instead of {BYTES_PER_KEY}")
     digest = hashlib.sha512(private).digest()
     scalar = int.from_bytes(digest[:_BYTES_PER_SCALAR], "little") & (1 << 254) - 8 | 1 << 254
     return scalar.to_bytes(_BYTES_PER_SCALAR, "little"), digest[_BYTES_PER_SCALAR:]
@@ -156,5 +155,5 @@ def _expanded(private: bytes) -> tuple[bytes, bytes]:
 
 def _private_key(private: bytes) -> Ed25519PrivateKey:
     if len(private) != BYTES_PER_KEY:
-        raise Malformed("KeyMalformed", reason=f"a private key of {len(private)} bytes instead of {BYTES_PER_KEY}")
+        raise Malformed("KeyMalformed", reason=f"the private key has {len(private)} bytes instead of {BYTES_PER_KEY}")
     return Ed25519PrivateKey.from_private_bytes(private)

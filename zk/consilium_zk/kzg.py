@@ -1,7 +1,7 @@
 """KZG commitments to blobs and their openings (EIP-4844), with Ethereum's ceremony setup.
 
-A commitment costs about 30 ms and an opening somewhat more; the library holds the interpreter's lock meanwhile, so
-many blobs want processes, not threads. The first call in a process loads the setup, more than a second.
+A commitment takes about 30 ms and an opening somewhat more. The library holds the interpreter's lock meanwhile, so many
+blobs want processes, not threads. The first call in a process loads the setup, more than a second.
 """
 
 from __future__ import annotations
@@ -21,41 +21,20 @@ from py_arkworks_bls12381 import G1Point, Scalar
 
 from .blobs import Blob, add, combine, parse_blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB, OPENING_TAG, USABLE_SCALARS
-from .curve import GENERATOR, Commitment, compressed, decompress, parse_commitment, weighted_sum
-from .encoding import address, bytes32, uint256
+from .curve import GENERATOR, compressed, decompress, weighted_sum
+from .curve import Commitment as Commitment
+from .curve import parse_commitment as parse_commitment
+from .encoding import address, bytes32, round_words
 from .errors import ArgumentInvalid, Malformed, ShapeWrong
-
-__all__ = [
-    "Challenge",
-    "Commitment",
-    "Opening",
-    "Proof",
-    "VersionedHash",
-    "blinder_points",
-    "challenge",
-    "combined_commitment",
-    "commit",
-    "commit_by_points",
-    "commits_to",
-    "open_at",
-    "open_combined",
-    "parse_commitment",
-    "parse_opening",
-    "require_opening",
-    "setup",
-    "setup_path",
-    "verify_opening",
-    "versioned_hash",
-]
 
 Proof = NewType("Proof", bytes)
 """A KZG opening proof: a G1 point of the prime-order group, compressed, 48 bytes."""
 
 VersionedHash = NewType("VersionedHash", bytes)
-"""0x01 followed by the last 31 bytes of the commitment's SHA-256: what BLOBHASH returns."""
+"""0x01 followed by the last 31 bytes of the commitment's SHA-256, as BLOBHASH returns it."""
 
-# Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. A setup of somebody else's making
-# would let its maker open any commitment to anything.
+# Of trusted_setup.txt as ethereum/c-kzg-4844 and consensus-specs publish it. The maker of another setup could open any
+# commitment to any value.
 _SETUP_SHA256 = "d39b9f2d047cc9dca2de58f264b6a09448ccd34db967881a6713eacacf0f26b7"
 _POINTS = FIELD_ELEMENTS_PER_BLOB
 _SETUP_FILE = Path("typed_transactions", "blob_transactions", "kzg_trusted_setup.txt")
@@ -70,10 +49,10 @@ class Opening:
 
 
 def setup_path() -> Path:
-    """The path of the ceremony's setup, inside the installed eth-account. Raises SetupMalformed."""
+    """The ceremony's setup inside the installed eth-account. Raises SetupMalformed."""
     spec = find_spec("eth_account")  # finds without importing
     if spec is None or spec.origin is None:
-        raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="eth-account is not installed")
+        raise Malformed("SetupMalformed", path=str(_SETUP_FILE), reason="is missing: eth-account is not installed")
     return Path(spec.origin).parent / _SETUP_FILE
 
 
@@ -100,12 +79,12 @@ def setup() -> Any:
 def commit(blob: Blob, near: int = 0) -> Commitment:
     """The commitment to a blob. Hides it only if a scalar of it is random. Raises BlobMalformed.
 
-    near: any integer; the commitment is the same. It is taken from every scalar, and what it commits to is added again.
-    Libraries add up scalars by signed digits of some ten bits and skip those that are zero: where most lanes are as in
-    `LaneLayout.near`, most digits are, and it takes a quarter of the time. Who times it learns about how many.
+    near: any integer, which does not change the commitment. It is subtracted from every scalar, and its commitment is
+    added again. Libraries skip zero digits of scalars: if most lanes are as in `LaneLayout.near`, this takes a quarter
+    of the time, and the time tells about how many are.
 
-    A process that opens nothing, a voter's say, never loads ckzg's setup, 1.5 s: it adds up the Lagrange points, 0.1 s
-    to load and then half as fast again.
+    A process without openings never loads ckzg's setup (1.5 s). It adds up the Lagrange points instead: 0.1 s to load,
+    and half as fast afterwards.
     """
     if near:
         everywhere = Blob(_scalar_bytes(near % BLS_MODULUS) * FIELD_ELEMENTS_PER_BLOB)
@@ -121,9 +100,9 @@ def commit(blob: Blob, near: int = 0) -> Commitment:
 def commits_to(blobs: Iterable[Blob], commitments: Sequence[Commitment], factors: Sequence[int]) -> bool:
     """True if every commitment is its blob's, by one commitment to a combination of all of them.
 
-    `factors` are uniform below 2^128, drawn after blobs and commitments are fixed and known to nobody before: then a
-    wrong pair passes with a chance of 2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob costs
-    less than 1 ms this way instead of 30, in memory of a few dozen. Raises ShapeWrong, PointMalformed.
+    factors: uniform below 2^128, drawn after blobs and commitments are fixed. Then a wrong pair passes with a chance of
+    2^-128 (small-exponent batch test; Bellare, Garay, Rabin 1998). A blob takes less than 1 ms this way instead of 30,
+    in memory of a few dozen. Raises ShapeWrong, PointMalformed.
     """
     expected, remaining = weighted_sum(commitments, factors), iter(factors)
     combined = combine(blobs, remaining)
@@ -202,12 +181,6 @@ def verify_opening(commitment: Commitment, z: int, opening: Opening) -> bool:
         raise Malformed("PointMalformed", what="commitment or proof", reason="the KZG library refuses it") from error
 
 
-def require_opening(commitment: Commitment, z: int, opening: Opening) -> None:
-    """Raises OpeningInvalid unless `verify_opening`; raises as that does."""
-    if not verify_opening(commitment, z, opening):
-        raise Malformed("OpeningInvalid", reason=f"the commitment does not take this value at {z:#x}")
-
-
 def versioned_hash(commitment: Commitment) -> VersionedHash:
     """EIP-4844's kzg_to_versioned_hash: 32 bytes."""
     return VersionedHash(b"\x01" + hashlib.sha256(commitment).digest()[1:])
@@ -215,10 +188,11 @@ def versioned_hash(commitment: Commitment) -> VersionedHash:
 
 @dataclass(frozen=True)
 class Challenge:
-    """The KZG proof that a round asks of a hospital's commitments C_0, C_1, …: the sum of ratio^i · C_i, at `point`.
+    """The KZG proof that a round requests of a hospital's commitments C_0, C_1, …: the sum of ratio^i · C_i, at
+    `point`.
 
-    Both are scalars that nobody knows before the commitments are fixed. A blob that its sender does not know stays in
-    the combination but for one ratio in 2^247, so one opening shows knowledge of all of them.
+    Both scalars are unpredictable before the commitments are fixed. A blob that its sender does not know stays in the
+    combination except for one ratio in 2^247, so one opening proves knowledge of all blobs.
     """
 
     ratio: int
@@ -231,30 +205,19 @@ def challenge(
     """The challenge to `hospital` for its commitments of this round, one per blob, in order.
 
     The ratio is t modulo the group order with t = keccak256(abi.encode(OPENING_TAG, chain id, contract, task, round,
-    hospital, keccak256(commitments))), the point keccak256(t) likewise, as ITasks.challenge. Addresses are 20 bytes.
-    Naming the sender keeps anybody from posting another's commitments; naming chain, contract, task and round keeps
-    openings from being replayed. Raises ArgumentInvalid, ShapeWrong.
+    hospital, keccak256(commitments))), the point keccak256(t) likewise, as in ITasks.challenge. Addresses are 20 bytes.
+    So nobody can post another's commitments or replay openings. Raises ArgumentInvalid, ShapeWrong.
     """
-    message = b"".join(
-        [
-            OPENING_TAG,
-            uint256("chain_id", chain_id),
-            address("contract", contract),
-            uint256("task", task),
-            uint256("round", round),
-            address("hospital", hospital),
-            bytes32("commitments", keccak(b"".join(commitments))),
-        ]
-    )
-    transcript = keccak(message)
+    sender, digest = address("hospital", hospital), bytes32("commitments", keccak(b"".join(commitments)))
+    transcript = keccak(OPENING_TAG + round_words(chain_id, contract, task, round) + sender + digest)
     ratio, point = (int.from_bytes(raw, "big") % BLS_MODULUS for raw in (transcript, keccak(transcript)))
     return Challenge(ratio, point)
 
 
 def open_combined(blobs: Iterable[Blob], challenge: Challenge) -> Opening:
-    """The opening that answers a challenge: one, whatever the number of blobs, in memory of a few dozen.
+    """The one opening that answers a challenge, for any number of blobs, in memory of a few dozen.
 
-    Raises ShapeWrong where there is no blob, ChallengeOnDomain, BlobMalformed.
+    Raises ShapeWrong for no blobs; ChallengeOnDomain, BlobMalformed.
     """
     return open_at(combine(blobs, _powers(challenge)), challenge.point)
 

@@ -1,14 +1,14 @@
-"""Masks: what hospitals add to their blobs so that nobody reads one alone, and what is left of them in a cohort's sum.
+"""Masks that hospitals add to their blobs, and the residue in a cohort's sum.
 
 Hospital i of a cohort uploads, scalar by scalar modulo the group order,
 
     y_i = w_i · x_i + p_i + Σ_{j > i} m_ij − Σ_{j < i} m_ij
 
-over all j that have a mask key in this round. Both ends of a pair derive m_ij, from keys that each made for this round
-and that the chain carries; p_i comes of a secret that only i has. In a sum over survivors the masks between any two of
-them cancel. Left are the survivors' own masks and those that they share with who dropped out. Both can be taken away
-by who learns one of each hospital's two roots: of a survivor the own root, of who dropped out the key root. Who learns
-both of one hospital, and has its upload, reads its update.
+over all j that have a mask key in this round. Both ends of a pair derive m_ij from their keys of this round, which the
+chain carries; p_i comes from a secret of i alone. In a sum over survivors the masks between two survivors cancel. The
+survivors' own masks remain, and those that they share with dropped hospitals. One of each hospital's two roots removes
+them: the own root of a survivor, the key root of a dropped hospital. Both roots of a hospital and its upload would
+reveal its update.
 
 Source: Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine Learning, CCS 2017, section 4, here
 in the field of the commitments. ChaCha20: RFC 8439.
@@ -53,17 +53,16 @@ def mask_private(root: int) -> bytes:
 
 
 def pair_seed(point: bytes, ends: tuple[int, int], keys: tuple[bytes, bytes], context: bytes) -> bytes:
-    """The 32 bytes of which both ends of a pair expand the masks between them.
+    """The 32 bytes from which both ends of a pair expand the masks between them.
 
-    point: what their mask keys agree on. ends: their indices, in the order of `keys`; either order gives the same. A
-    hospital that shows another's key as its own would else share its masks, and could cancel them. context: tells
-    chain, contract, task and round.
+    point: shared by their mask keys. ends: their indices, in the order of `keys`; either order gives the same seed. The
+    indices keep a hospital from sharing another's masks by showing its key. context: chain, contract, task and round.
     """
     return derived(point, _PAIR_TAG, b"".join(sorted(keys)) + context + between(min(ends), max(ends)), BYTES_PER_SEED)
 
 
 def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes) -> dict[int, bytes]:
-    """The seeds of hospital `index`, whose key root this is, with all others that have keys.
+    """The seeds of hospital `index`, with this key root, and all others that have keys.
 
     Raises ArgumentInvalid, KeyMalformed.
     """
@@ -77,19 +76,19 @@ def pair_seeds(index: int, root: int, keys: Mapping[int, bytes], context: bytes)
 
 
 def between(one: int, other: int) -> bytes:
-    """Bytes that tell two hospitals, in this order, from any other two."""
+    """Bytes for this ordered pair of hospitals alone."""
     return one.to_bytes(_BYTES_PER_INDEX, "big") + other.to_bytes(_BYTES_PER_INDEX, "big")
 
 
 def own_seed(root: int, context: bytes) -> bytes:
-    """The 32 bytes of which a hospital expands its own masks. Raises ArgumentInvalid."""
+    """The 32 bytes from which a hospital expands its own masks. Raises ArgumentInvalid."""
     return derived(_scalar_bytes(root), _OWN_TAG, context, BYTES_PER_SEED)
 
 
 def expand(seed: bytes, blob: int) -> Blob:
-    """4096 scalars, uniform below the modulus, of ChaCha20's key stream under the key `seed` and the nonce `blob`.
+    """4096 scalars, uniform below the modulus, from ChaCha20's key stream with the key `seed` and the nonce `blob`.
 
-    The stream is read in pieces of 32 bytes, big-endian, each without its highest bit; the first 4096 below the modulus
+    The stream is read in pieces of 32 bytes, big-endian, without their highest bit; the first 4096 below the modulus
     count. Raises ShapeWrong, ArgumentInvalid.
     """
     if len(seed) != BYTES_PER_SEED:
@@ -107,7 +106,9 @@ def expand(seed: bytes, blob: int) -> Blob:
 
 
 def mask(index: int, own: bytes, pairs: Mapping[int, bytes], blob: int) -> Blob:
-    """All that hospital `index` adds to its blob of this number: of its own seed, and of its seeds with others."""
+    """The sum of all masks that hospital `index` adds to its blob of this number. own: its seed. pairs: its seeds with
+    others.
+    """
     return _sum([own, *(seed for other, seed in pairs.items() if index < other)],
                 [seed for other, seed in pairs.items() if other < index], blob)  # fmt: skip
 
@@ -115,7 +116,7 @@ def mask(index: int, own: bytes, pairs: Mapping[int, bytes], blob: int) -> Blob:
 def residue(own: Iterable[bytes], dropped: Mapping[int, Mapping[int, bytes]], blob: int) -> Blob:
     """The masks that remain in the sum of the survivors' blobs of this number.
 
-    own: the survivors' own seeds. dropped: of each who has a key and did not survive, its seeds with the survivors.
+    own: the survivors' own seeds. dropped: the seeds of each dropped hospital with the survivors.
     """
     pairs = [(survivor, gone, seed) for gone, seeds in dropped.items() for survivor, seed in seeds.items()]
     return _sum([*own, *(seed for survivor, gone, seed in pairs if survivor < gone)],
@@ -128,13 +129,13 @@ def without(total: Blob, left: Blob) -> Blob:
 
 
 def _sum(plus: Iterable[bytes], minus: Iterable[bytes], blob: int) -> Blob:
-    """The sum of masks, in memory of a few blobs however many they are."""
+    """The sum of masks, in memory of a few blobs."""
     added, taken = ((expand(seed, blob) for seed in seeds) for seeds in (plus, minus))
     return add(chain([_NOTHING], added), taken)
 
 
 def _below_modulus(stream: bytes) -> np.ndarray:
-    """(n,) of 32 bytes each: the pieces of a stream that are scalars, in order."""
+    """The pieces of a stream that are scalars, in order: (n,) of 32 bytes each."""
     pieces = np.frombuffer(bytearray(stream), dtype=np.uint8).reshape(-1, BYTES_PER_FIELD_ELEMENT)
     pieces[:, 0] &= 0x7F
     tops = pieces.view(">u8")[:, 0].astype(np.uint64)

@@ -1,8 +1,8 @@
-"""Merkle trees: one hash for a list of entries, and short paths that show one of them and its place.
+"""Merkle trees: one hash for a list of entries, and short paths that prove one entry and its index.
 
-The tree is that of Certificate Transparency (RFC 6962, section 2.1), with keccak256 where that has SHA-256: leaves and
-inner nodes are hashed under different prefixes, so that neither passes for the other. A path shows an entry at `index`
-in a tree of `size`, as far as the reader knows the size: whoever commits to a root commits to the size beside it.
+The tree is that of Certificate Transparency (RFC 6962, section 2.1), with keccak256 instead of SHA-256. Leaves and
+inner nodes have different prefixes, so that neither passes for the other. A path proves an entry at `index` in a tree
+of known `size`, so a commitment to a root must also commit to the size.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ def tree_root(leaves: Sequence[bytes], hash_: Hash = keccak) -> bytes:
 
 
 def path_of(leaves: Sequence[bytes], index: int, hash_: Hash = keccak) -> list[bytes]:
-    """The path of the leaf at `index` to the root: the hashes beside its way up, from below.
-
-    Raises ArgumentInvalid.
-    """
+    """The path of the leaf at `index` to the root: the sibling hashes, from below. Raises ArgumentInvalid."""
     _require_index(index, len(leaves))
     if len(leaves) == 1:
         return []
@@ -51,14 +48,14 @@ def path_of(leaves: Sequence[bytes], index: int, hash_: Hash = keccak) -> list[b
 
 
 def root_above(leaf: bytes, index: int, size: int, path: Sequence[bytes], hash_: Hash = keccak) -> bytes:
-    """The root of the tree of `size` that has `leaf` at `index` and these roots beside it: for the reader to compare.
+    """The root of the tree of `size` with `leaf` at `index` and this path, for the reader to compare.
 
-    Raises ArgumentInvalid, and PathMalformed where a path there has another length.
+    Raises ArgumentInvalid; PathMalformed for a path of the wrong length.
     """
     _require_index(index, size)
     if size == 1:
         if path:
-            raise Malformed("PathMalformed", reason=f"{len(path)} hashes more than a path at this place has")
+            raise Malformed("PathMalformed", reason=f"it has {len(path)} hashes too many")
         return leaf
     if not path or len(path[-1]) != WORD:
         raise Malformed("PathMalformed", reason=f"a hash of {WORD} bytes is missing")

@@ -1,8 +1,8 @@
 """Lanes to blobs and back: several small integers in one 255-bit scalar.
 
-Lane `i` of a scalar starts at bit `i * lane_bits`, least significant first. Lanes are wide enough for the weighted
-sum of all updates, so adding scalars adds lanes, and no lane carries into the next. Scalars are big-endian
-(EIP-4844). The last two scalars of a blob are left zero for the blinders.
+Lane `i` of a scalar starts at bit `i * lane_bits`, least significant first. Lanes are wide enough for the weighted sum
+of all updates: adding scalars adds lanes, and no lane carries into the next. Scalars are big-endian (EIP-4844). The
+last two scalars of a blob stay zero for the blinders.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LANES = "uint64 (n,), n >= 1"
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """The lanes of values of `bits` bits, in sums of total weight up to `total_weight`, in scalars.
+    """Lanes of values of `bits` bits, for sums of total weight up to `total_weight`.
 
     Raises ArgumentInvalid, LanesTooWide.
     """
@@ -74,10 +74,10 @@ class LaneLayout:
         return -(-count // self.lanes_per_blob)
 
     def near(self, lane: int) -> int:
-        """The scalar that holds `lane` in all its lanes but the highest, for `kzg.commit`.
+        """The scalar with `lane` in all its lanes but the highest, for `kzg.commit`.
 
-        Taken from a scalar of lanes about that, it leaves few bits in each. The highest lane stays, for it makes the
-        whole positive: of a negative number, modulo the group order, no digit is zero.
+        Subtracted from a scalar of similar lanes, it leaves few bits in each. The highest lane keeps the difference
+        positive: a negative number, modulo the group order, has no zero digits.
         """
         return lane * sum(1 << (index * self.lane_bits) for index in range(self.lanes_per_scalar - 1))
 
@@ -87,23 +87,23 @@ class LaneLayout:
         Raises ArgumentInvalid for a weight outside [1, total_weight].
         """
         if not 1 <= weight <= self.total_weight:
-            raise ArgumentInvalid("weight", weight, f"in [1, {self.total_weight}], which the lanes are made for")
+            raise ArgumentInvalid("weight", weight, f"in [1, {self.total_weight}], the range of the lanes")
         return weight * ((1 << self.bits) - 2)
 
 
 def pack(lanes: NDArray[np.uint64], layout: LaneLayout, total_weight: int = 1) -> list[Blob]:
-    """Blobs holding `lanes`, uint64 of shape (n,), n >= 1; unused lanes and the blinders' scalars are zero.
+    """Blobs with `lanes`, uint64 (n,), n >= 1. Unused lanes and the blinders' scalars are zero.
 
-    total_weight: weight that the lanes were already multiplied with or summed over; 1 for one plain update.
-    Raises ShapeWrong, ArgumentInvalid, LaneOutOfRange (a lane above max_sum(total_weight)).
+    total_weight: the weight already in the lanes, 1 for one plain update. Raises ShapeWrong, ArgumentInvalid,
+    LaneOutOfRange (a lane above max_sum(total_weight)).
     """
     return list(packed([lanes], layout, total_weight))
 
 
 def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weight: int = 1) -> Iterator[Blob]:
-    """Packs the chunks one after the other as `pack` does, blob by blob, in memory of a chunk and a few blobs.
+    """Packs the chunks one after the other, blob by blob, in memory of a chunk and a few blobs.
 
-    chunks: uint64 (n,) each, of any lengths, not all zero. Raises as `pack`, as soon as it comes to what is wrong.
+    chunks: uint64 (n,) each, of any lengths, at least one not empty. Raises as `pack`, when it reaches the fault.
     """
     bound, per_blob = layout.max_sum(total_weight), layout.lanes_per_blob
     count, rest = 0, np.empty(0, dtype=np.uint64)
@@ -116,7 +116,7 @@ def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weigh
         whole = lanes.size - lanes.size % per_blob
         for start in range(0, whole, per_blob):
             yield _pack_blob(lanes[start : start + per_blob], layout)
-        rest = lanes[whole:].copy()  # who made the chunk may fill it anew
+        rest = lanes[whole:].copy()  # the caller may reuse the chunk
     if count == 0:
         raise ShapeWrong("lanes", "no lane", _LANES)
     if rest.size:
@@ -124,11 +124,11 @@ def packed(chunks: Iterable[NDArray[np.uint64]], layout: LaneLayout, total_weigh
 
 
 def unpack(blobs: Sequence[bytes], count: int, layout: LaneLayout, total_weight: int) -> NDArray[np.uint64]:
-    """The `count` lanes of a sum of updates of total weight `total_weight`: uint64, shape (count,).
+    """The `count` lanes of a sum of updates of total weight `total_weight`: uint64 (count,).
 
-    The two blinder scalars of each blob are ignored. Raises ArgumentInvalid, ShapeWrong (number of blobs),
-    BlobMalformed (length of a blob), LaneOutOfRange: a lane above max_sum(total_weight), or any bit set where no
-    lane is in use. Either says that some update had lanes out of range.
+    Ignores the two blinder scalars of each blob. Raises ArgumentInvalid, ShapeWrong (number of blobs), BlobMalformed
+    (length of a blob), and LaneOutOfRange for a lane above max_sum(total_weight) or a bit set outside the used lanes:
+    some update had lanes out of range.
     """
     bound = layout.max_sum(total_weight)
     if len(blobs) != layout.blobs_for(count):

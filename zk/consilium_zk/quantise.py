@@ -1,8 +1,8 @@
 """Floats to small non-negative integers and back.
 
-Every operation on a value here is one correctly rounded IEEE 754 operation of its own (division, addition, floor,
-multiplication), never a reduction whose order a library may choose, so every machine derives the same bits.
-`clip_norm` is the exception, and is used only before a hospital commits to anything.
+Every operation on a value is one correctly rounded IEEE 754 operation (division, addition, floor, multiplication),
+never a reduction whose order a library may choose: every machine gets the same bits. `clip_norm` is the exception,
+before a hospital commits to anything.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CHUNK = 1 << 15
 class Quantiser:
     """Uniform quantiser of values in [-value_range, value_range] to integers in [0, 2^bits - 2].
 
-    bits: 2 to 40. value_range: positive and finite, in the unit of the values; what lies outside is clamped.
-    Raises ArgumentInvalid.
+    bits: 2 to 40. value_range: positive and finite, in the values' unit; values outside are clamped. Raises
+    ArgumentInvalid.
     """
 
     bits: int
@@ -53,9 +53,9 @@ class Quantiser:
     ) -> NDArray[np.uint64]:
         """Integers in [0, 2^bits - 2] for `values`, both of shape (n,).
 
-        values: float64 or float32. uniforms: independent uniform values in [0, 1), shape (n,), for stochastic
-        rounding, whose expectation is the clamped value; without them, rounding is to nearest, ties to even.
-        Raises ShapeWrong, NotFinite (NaN, infinity), ArgumentInvalid (a uniform outside [0, 1)).
+        values: float64 or float32. uniforms: independent uniform values in [0, 1), shape (n,), for stochastic rounding,
+        whose expectation is the clamped value; without them, rounding to nearest, ties to even. Raises ShapeWrong,
+        NotFinite, ArgumentInvalid (a uniform outside [0, 1)).
         """
         _require_floats("values", values)
         if uniforms is not None:
@@ -118,9 +118,8 @@ class Quantiser:
 def clip_norm(vector: NDArray[np.floating[Any]], max_norm: float) -> NDArray[np.float64]:
     """`vector`, shape (n,), scaled down to Euclidean norm `max_norm` (same unit) if it is longer, as float64.
 
-    The input itself is returned where nothing changes and it is float64 already; it is never written to.
-    The result's norm may exceed `max_norm` by rounding, about one part in 10^15.
-    Raises ShapeWrong, NotFinite, ArgumentInvalid (max_norm not positive and finite).
+    Returns the input itself if nothing changes and it is float64, and never writes to it. The norm may exceed
+    `max_norm` by rounding, about one part in 10^15. Raises ShapeWrong, NotFinite, ArgumentInvalid (max_norm).
     """
     _require_floats("vector", vector)
     if not (math.isfinite(max_norm) and max_norm > 0):

@@ -1,14 +1,14 @@
-"""Shares of a hospital's two roots, dealt to its cohort under seal, and what is made of them.
+"""Encrypted shares of a hospital's two roots for its cohort, and their recovery.
 
-A dealer gives each recipient one share of its key root and one of its own root (`masks`), sealed, and shows everybody
-what it dealt: the digest of each share and of its own root, and its key root's public key. So who gets a share sees at
-once whether it is the one that was shown; a share that is given back wrong names who gave it; and shares that are as
-shown and do not give the root name the dealer.
+A hospital gives each recipient one share of its key root and one of its own root (`masks`), encrypted. It publishes the
+digest of each share and of its own root, and its key root's public key. So a recipient sees at once if its share is
+right; a wrong share that is given back exposes its sender; and right shares that do not give the root expose the
+dealer.
 
-Shares are sealed with a key of this round alone. A recipient that finds its entry bad shows the point that this key and
-its own agree on, with a proof (`key_exchange`): anybody can open the entry then, and nothing else. For that the dealing
-proves that the dealer knows the private keys to both of its keys (`is_proven`). Where it does not, nothing is shown of
-what is agreed with them, and the dealer is at fault in every dispute.
+Shares are encrypted with a key of this round alone. A recipient of a bad entry shows the shared point of this key and
+its own, with a proof (`key_exchange`): anybody can then decrypt this entry, and nothing else. For that the dealer
+proves that it knows the private keys of both of its keys (`is_proven`). Without that proof nothing is shown for its
+keys, and the dealer is at fault in every dispute.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _ENTRY_TAG: Final = b"CONSILIUM-V1-ENTRY"
 
 
 class Kind(IntEnum):
-    """The root that a share belongs to. A threshold of shares of both kinds of one hospital reveal its update."""
+    """The root of a share. A threshold of shares of both kinds of one hospital reveals its update."""
 
-    KEY = 0  # given back for who dropped out
-    OWN = 1  # given back for who survived
+    KEY = 0  # given back for dropped hospitals
+    OWN = 1  # given back for survivors
 
 
 @dataclass(frozen=True)
 class Roots:
-    """A hospital's secrets of one round: scalars, uniform and never used again."""
+    """A hospital's secrets of one round: uniform scalars, never used again."""
 
     key: int
     own: int
@@ -74,8 +74,8 @@ class Entry:
 class Dealing:
     """The secret shares of one dealer.
 
-    key: the public key of its key root. seal_key: with which entries are sealed. own_digest: of its own root.
-    possessions: that it knows the private keys to `key` and `seal_key`. entries: one for each recipient.
+    key: the public key of its key root. seal_key: encrypts the entries. own_digest: of its own root. possessions:
+    proofs that it knows the private keys of `key` and `seal_key`. entries: one for each recipient.
     """
 
     key: bytes
@@ -85,17 +85,17 @@ class Dealing:
     entries: Mapping[int, Entry]
 
     def to_wire(self) -> bytes:
-        """Keys, digest of the own root, possessions, entries by index. Its keccak256 is what the dealer signs."""
+        """Keys, digest of the own root, possessions, entries by index. The dealer signs its keccak256."""
         entries = (self.entries[index].to_wire() for index in sorted(self.entries))
         return b"".join([self.key, self.seal_key, self.own_digest, *self.possessions, *entries])
 
     def to(self, recipient: int) -> Dealing:
-        """The part that one recipient needs: without it, memory grows with the square of the cohort."""
+        """The part for one recipient: all of them would take memory quadratic in the cohort."""
         return replace(self, entries={index: self.entries[index] for index in (recipient,) if index in self.entries})
 
 
 class _Entries(Mapping[int, Entry]):
-    """Entries of the wire form, each parsed when it is asked for: most readers look at one of many."""
+    """Entries of the wire form, parsed on access: most readers use one of many."""
 
     def __init__(self, raw: bytes, recipients: Collection[int]) -> None:
         self._raw, self._places = raw, {index: place for place, index in enumerate(sorted(recipients))}
@@ -119,11 +119,11 @@ def deal(
     recipients: Mapping[int, bytes],
     context: bytes,
 ) -> Dealing:
-    """Shares for the cohort.
+    """The shares for the cohort.
 
-    dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: to the seal key of this round.
-    recipients: sealing keys by hospital index, the dealer's not among them. context: chain, contract, task, round.
-    Raises ArgumentInvalid, KeyMalformed.
+    dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: of the round's encryption key.
+    recipients: encryption keys by hospital index, without the dealer. context: chain, contract, task, round. Raises
+    ArgumentInvalid, KeyMalformed.
     """
     places = [_place(index) for index in recipients]
     by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
@@ -157,7 +157,7 @@ def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
     proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
     possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
     if not (is_usable(key) and is_usable(seal_key)):
-        raise SharesInvalid("DealingInvalid", reason="a key of it is no point of the prime-order group")
+        raise SharesInvalid("DealingInvalid", reason="one of its keys is not a point of the prime-order group")
     return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
 
 
@@ -172,32 +172,26 @@ def parse_entry(raw: bytes) -> Entry:
 def open_entry(
     entry: Entry, own: tuple[bytes, bytes], dealer: int, key: bytes, recipient: int, context: bytes
 ) -> dict[Kind, int]:
-    """The two shares that hospital `dealer` dealt to this recipient, sealed with its seal key `key`.
+    """The two shares from hospital `dealer`, encrypted with its key `key`, for this recipient.
 
-    own: the recipient's private key, and its sealing key.
-
-    Both indices are sealed in: else a hospital that shows another's dealing as its own would be given shares of the
-    other's roots, of either kind. Raises SealInvalid; DealingInvalid where the shares are not those that the dealer
-    shows; KeyMalformed.
+    own: the recipient's private and public key. Both indices are in the context: otherwise a hospital that copies
+    another's shares would get back shares of that one's roots. Raises SealInvalid; DealingInvalid if the shares do not
+    match their digests; KeyMalformed.
     """
     return _shares(entry, unseal(entry.sealed, own, key, context + between(dealer, recipient)))
 
 
 def is_proven(dealing: Dealing, dealer: int, context: bytes) -> bool:
-    """True if this hospital proved that it knows the private keys to both keys of its secret shares.
-
-    Most rounds have no dispute, and nobody asks.
-    """
+    """True if the dealer proved that it knows the private keys of both of its keys. Only disputes need it."""
     owned = _possession_context(dealer, context)
     keys = dealing.key, dealing.seal_key
     return all(is_possessed(key, proof, owned) for key, proof in zip(keys, dealing.possessions, strict=True))
 
 
 def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int, context: bytes) -> bytes:
-    """96 bytes by which a recipient shows everybody that what it was dealt cannot be opened; zeros if not `is_proven`.
+    """96 bytes by which a recipient proves that its entry cannot be decrypted; zeros if not `is_proven`.
 
-    private: to the recipient's sealing key. It opens this entry alone, and tells the dealer nothing that it does not
-    know.
+    private: of the recipient's encryption key. The proof decrypts this entry alone, and tells the dealer nothing new.
     """
     if not is_proven(dealing, dealer, context):
         return bytes(BYTES_PER_SHOWN)
@@ -207,9 +201,9 @@ def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int
 def is_bad_entry(
     dealing: Dealing, shown: bytes, dealer: int, recipient: int, sealing_key: bytes, context: bytes
 ) -> bool:
-    """True if a recipient, by its sealing key, proved that its entry cannot be decrypted: the dealer's fault.
+    """True if a recipient proved, by its encryption key, that its entry cannot be decrypted: the dealer is at fault.
 
-    Raises AgreementUnproven where it showed nothing of the kind.
+    Raises AgreementUnproven without such a proof.
     """
     if not is_proven(dealing, dealer, context):
         return True
@@ -227,22 +221,22 @@ def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:
-            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is not the one that it shows")
+            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share does not match its digest")
         if int.from_bytes(share, "big") >= BLS_MODULUS:
             raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is outside the field")
     return {kind: int.from_bytes(share, "big") for kind, share in shares.items()}
 
 
 def is_share(dealing: Dealing, recipient: int, kind: Kind, share: int) -> bool:
-    """True if a recipient gives back the share that it was dealt."""
+    """True if this is the share that the recipient was dealt."""
     entry = dealing.entries.get(recipient)
     return entry is not None and 0 <= share < 1 << 256 and _share_digest(_scalar(share)) == entry.digests[kind]
 
 
 def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], threshold: int, context: bytes) -> int:
-    """The dealer's root of shares by recipient, each of which `is_share`.
+    """The dealer's root from shares by recipient, each of which `is_share`.
 
-    Raises SharesTooFew; DealingInvalid where they give something else than the dealer shows: the dealer's fault.
+    Raises SharesTooFew; DealingInvalid if they do not match the dealer's digest or key: the dealer is at fault.
     """
     # Any threshold of them do for an honest dealer, and for another it is the first that count, for everybody alike.
     chosen = sorted(shares)[:threshold]
@@ -251,14 +245,12 @@ def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], thresh
     root = recover({_place(index): shares[index] for index in chosen}, threshold)
     shown = mask_key(root) == dealing.key if kind is Kind.KEY else root_digest(root, context) == dealing.own_digest
     if not shown:
-        raise SharesInvalid(
-            "DealingInvalid", reason=f"its shares do not give the {kind.name.lower()} root that it shows"
-        )
+        raise SharesInvalid("DealingInvalid", reason=f"its shares do not give its {kind.name.lower()} root")
     return root
 
 
 def root_digest(root: int, context: bytes) -> bytes:
-    """The digest by which everybody recognises the dealer's own root, once it is known."""
+    """The digest by which everybody recognises the dealer's own root."""
     return keccak(b"".join([DEALT_TAG, _scalar(root), context]))
 
 
@@ -267,7 +259,7 @@ def _possession_context(dealer: int, context: bytes) -> bytes:
 
 
 def _place(index: int) -> int:
-    """The share coordinate of a hospital on the polynomials: never zero, where the secret is."""
+    """The coordinate of a hospital's share: never zero, where the secret is."""
     return index + 1
 
 

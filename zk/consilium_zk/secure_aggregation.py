@@ -1,20 +1,19 @@
-"""A cohort's masked sum: what each hospital adds to its blobs, what it gives back of the others' masks, and what the
-aggregator makes of it.
+"""A cohort's masked sum: the masks of each hospital, its answer to remove the others' masks, and the unmasking.
 
-Everybody knows the cohort and who of it has committed, with what dealing (`secret_shares`): the chain says so, and who
-survived as well. Whoever has committed with a sound dealing is in the masking (`dealings` below, by index); survivors
-are some of these. A hospital's answer has a word for each of them, in order: at its own place its own root, else its
-share of the other's own root if that one survived and of its key root if not. Never both: who learns both kinds of one
-hospital reads its update, so that survivors must be fixed once, and a hospital that answered for some must never answer
-for others. Where it was dealt no sound share, its word says so, and behind the words it shows that (`show_bad_entry`).
-It signs its answer with its seal key, for this masking and these survivors alone: so that it answers for every word.
+The chain says who is in the cohort, who has committed with which secret shares (`secret_shares`), and who survived. The
+hospitals with sound secret shares are the masking (`dealings` below, by index); survivors are some of them. A
+hospital's answer has a word for each of them, in order: its own root at its own index, otherwise its share of the
+other's own root if that one survived, and of its key root if not. Never both: both kinds for one hospital reveal its
+update. So survivors must be fixed once, and a hospital must answer for one set of survivors only. Without a sound share
+the word says so, and a proof follows the words (`show_bad_entry`). The hospital signs its answer for this masking and
+these survivors.
 
-So with a threshold of answers the sum can be had, or somebody is at fault for a root that is missing
-(`Unmasking.at_fault`), and never an honest hospital. A dealer's root is known if the dealer gives its own root, or if a
-threshold of others give shares that it shows, unless these are not of the root: the dealer's fault. And who answers
-without such a share shows that the dealer sealed none, or is at fault itself.
+With a threshold of answers the sum is known, or some cheater is exposed for each missing root (`Unmasking.at_fault`),
+and never an honest hospital. A dealer's root is known from the dealer itself or from a threshold of right shares. If
+these do not give the root, the dealer is at fault. A hospital that answers without such a share proves that the dealer
+encrypted none, or is at fault itself.
 
-Source: Bonawitz et al., CCS 2017 (see `masks`). Pure, as all of this room.
+Source: Bonawitz et al., CCS 2017 (see `masks`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from eth_utils.crypto import keccak
 
 from .blobs import Blob, to_scalars
 from .constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT
-from .encoding import address, uint256
+from .encoding import uint256
 from .errors import (
     AgreementUnproven,
     AnswerMalformed,
@@ -65,22 +64,16 @@ _BYTES_PER_MAP: Final = 32
 def threshold(size: int) -> int:
     """The number of a cohort's `size` hospitals that must answer: two thirds, rounded up.
 
-    So no two sets of that many can be without a common honest hospital while fewer than a third are not.
+    Any two such sets share an honest hospital while fewer than a third cheat.
     """
     return -(-2 * size // 3)
 
 
-def context(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
-    """The context that binds keys, ciphertexts and masks to a round. Raises ArgumentInvalid, ShapeWrong."""
-    words = uint256("chain_id", chain_id), address("contract", contract), uint256("task", task), uint256("round", round)
-    return b"".join(words)
-
-
 @dataclass(frozen=True)
 class MaskedCohort:
-    """A cohort of a round, as the chain dealt it: its hospitals' sealing keys by index, and the round's context.
+    """A cohort of a round on the chain: its hospitals' encryption keys by index, and the round's context.
 
-    A hospital whose key is no point of the group has no part in the masking.
+    A hospital whose key is not a point of the group has no part in the masking.
     """
 
     sealing_keys: Mapping[int, bytes]
@@ -88,19 +81,19 @@ class MaskedCohort:
 
     @cached_property
     def threshold(self) -> int:
-        """All hospitals that the chain assigned to the cohort, with or without a key or a commitment."""
+        """Counts all hospitals of the cohort, with or without a key or a commitment."""
         return threshold(len(self.sealing_keys))
 
     @property
     def least(self) -> int:
-        """Fewest hospitals that mask, and that survive, where the cohort has a sum."""
+        """The smallest number of masking hospitals, and of survivors, for a sum."""
         return max(self.threshold, MIN_MASKED)
 
     def require_enough(self, hospitals: Collection[int]) -> None:
         """Raises MaskingTooSmall.
 
-        Without this check, an aggregator that keeps commitments off the chain chooses who masks with whom: fewer than a
-        threshold that are with it would then be all the others of a sum.
+        Otherwise an aggregator that keeps commitments off the chain could choose who masks with whom, so that all other
+        hospitals of a sum are its accomplices.
         """
         if len(hospitals) < self.least:
             raise MaskingTooSmall(len(hospitals), self.least, len(self.sealing_keys))
@@ -114,22 +107,22 @@ class MaskedCohort:
         self.require_enough(dealings)
         if index not in dealings:
             raise SharesInvalid(
-                "DealingInvalid", reason=f"hospital {index} dealt nothing sound, and has no part in the masking"
+                "DealingInvalid", reason=f"hospital {index} sent no sound secret shares, and has no part in the masking"
             )
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
-        """To whom a hospital deals: all others."""
+        """The hospitals that get shares of this dealer: all others."""
         return {index: key for index, key in self.usable.items() if index != dealer}
 
     def parse(self, dealer: int, raw: bytes) -> Dealing:
-        """A dealing from its bytes, which are as the dealer signed them. Raises DealingInvalid."""
+        """Secret shares from the bytes that the dealer signed. Raises DealingInvalid."""
         if dealer not in self.usable:
-            raise SharesInvalid("DealingInvalid", reason="its sealing key is no point of the prime-order group")
+            raise SharesInvalid("DealingInvalid", reason="its encryption key is not a point of the prime-order group")
         return parse_dealing(raw, self.recipients(dealer))
 
 
 def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> bytes:
-    """32 bytes of who masks with whom, under which keys, in which round."""
+    """32 bytes for the hospitals of a masking, their keys and the round."""
     words = [MASKING_TAG, cohort.context, uint256("masking", len(dealings))]
     for index, dealing in sorted(dealings.items()):
         words += [uint256("index", index), dealing.key, dealing.own_digest]
@@ -139,8 +132,8 @@ def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> byt
 class MaskingHospital:
     """One hospital in one masked round.
 
-    seed: 32 uniform bytes of this round alone, of which all its secrets are made: after a restart it deals the same.
-    private: the private key to its sealing key.
+    seed: 32 uniform bytes of this round alone. All its secrets come from it, so a restart gives the same. private: of
+    its encryption key.
     """
 
     def __init__(self, index: int, seed: bytes, private: bytes, cohort: MaskedCohort) -> None:
@@ -149,13 +142,13 @@ class MaskingHospital:
         self._seal_private = derived(seed, _SEAL_TAG, cohort.context, BYTES_PER_KEY)
 
     def dealing(self) -> Dealing:
-        """The same whenever it is asked; also where so few hospitals have a key that the cohort can have no sum."""
+        """Always the same; also if too few hospitals have a key for a sum."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
         return deal(self._index, self._roots, self._coefficients, self._seal_private, recipients, cohort.context)
 
     def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
-        """Its own and those that it shares with all others in the masking, of which `mask` makes its masks.
+        """Its own seed, and those that it shares with all others in the masking, for `mask`.
 
         Raises as `MaskedCohort.require_masking`.
         """
@@ -175,10 +168,10 @@ class MaskingHospital:
         return mask_private(self._roots.key)
 
     def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
-        """32 bytes for each hospital in the masking, 96 for each that dealt this one no sound share, and a signature of
-        64; who dealt none, and why.
+        """The answer: 32 bytes for each hospital in the masking, 96 for each without a sound share, and a signature of
+        64. Also returns the hospitals without a sound share, with the reasons.
 
-        Raises as `seeds`, MaskingTooSmall also where too few of them survived.
+        Raises as `seeds`; MaskingTooSmall also if too few survived.
         """
         alive = dealings.keys() & set(survivors)
         self._cohort.require_masking(self._index, dealings)
@@ -207,7 +200,7 @@ class MaskingHospital:
 
 
 class Unmasking:
-    """A cohort's answers, and what of the masks is left in the sum of its survivors' uploads."""
+    """A cohort's answers, and the masks that remain in the sum of its survivors' uploads."""
 
     def __init__(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> None:
         self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
@@ -217,17 +210,17 @@ class Unmasking:
         self._at_fault: dict[int, dict[int, ZkError]] = {index: {} for index in dealings}  # that its root is missing
 
     def take(self, hospital: int, answer: bytes) -> dict[int, ZkError]:
-        """A survivor's answer; returns of whom it gave no share, and why: DealingInvalid is the dealer's fault,
-        AnswerMalformed that of who answers.
+        """Takes a survivor's answer; returns the dealers without a share in it, with the reasons: DealingInvalid is the
+        dealer's fault, AnswerMalformed the answering hospital's.
 
         Raises AnswerMalformed.
         """
         if hospital not in self._survivors or hospital not in self._dealings:
-            raise AnswerMalformed(f"hospital {hospital} is no survivor")
+            raise AnswerMalformed(f"hospital {hospital} is not a survivor")
         answer, signature = answer[:-BYTES_PER_SIGNATURE], answer[-BYTES_PER_SIGNATURE:]
         signed = _answered(hospital, self._masking, self._survivors, answer)
         if not has_signed(self._dealings[hospital].seal_key, signature, signed):
-            raise AnswerMalformed("it is not signed by this hospital for these survivors")
+            raise AnswerMalformed("this hospital did not sign it for these survivors")
         faults: dict[int, ZkError] = {}
         for index, (word, shown) in self._words(answer).items():
             try:
@@ -241,10 +234,10 @@ class Unmasking:
         return faults
 
     def at_fault(self) -> dict[int, ZkError]:
-        """Whose doing it is that roots are missing, by what was answered so far: DealingInvalid, AnswerMalformed.
+        """The cheaters because of whom roots are missing, by the answers so far: DealingInvalid, AnswerMalformed.
 
-        Nobody, where the roots are known; never an honest hospital; and somebody, where they are not known though a
-        threshold have answered.
+        Empty if the roots are known. Never an honest hospital, and never empty if roots are missing after a threshold
+        of answers.
         """
         try:
             self.roots()
@@ -257,13 +250,13 @@ class Unmasking:
         return {}
 
     def _words(self, answer: bytes) -> dict[int, tuple[bytes, bytes]]:
-        """An answer's words by hospital in the masking, and what is shown with each. Raises AnswerMalformed."""
+        """An answer's words by hospital in the masking, each with its proof. Raises AnswerMalformed."""
         size, indices = BYTES_PER_FIELD_ELEMENT, sorted(self._dealings)
         words = [answer[start : start + size] for start in range(0, size * len(indices), size)]
         without = words.count(_NO_SHARE)
         wanted = size * len(indices) + BYTES_PER_SHOWN * without
         if len(answer) != wanted:
-            raise AnswerMalformed(f"{len(answer)} bytes instead of {wanted}")
+            raise AnswerMalformed(f"it has {len(answer)} bytes instead of {wanted}")
         behind = iter(range(size * len(indices), wanted, BYTES_PER_SHOWN))
         starts = [next(behind) if word == _NO_SHARE else wanted for word in words]
         shown = [answer[start : start + BYTES_PER_SHOWN] for start in starts]
@@ -274,21 +267,21 @@ class Unmasking:
         dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
         if index == hospital:
             if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
-                raise SharesInvalid("DealingInvalid", reason="its own root is not the one that it shows")
+                raise SharesInvalid("DealingInvalid", reason="its own root does not match its digest")
             self._own[index] = value
         elif is_share(dealing, hospital, self._kind(index), value):
             self._shares[index][hospital] = value
         elif word != _NO_SHARE:
-            raise AnswerMalformed("not the share that the dealer shows")
+            raise AnswerMalformed("a share does not match the dealer's digest")
         else:
             try:
                 bad = is_bad_entry(dealing, shown, index, hospital, self._cohort.sealing_keys[hospital], context)
             except AgreementUnproven as error:
-                raise AnswerMalformed("neither a share nor a proof that none was dealt") from error
+                raise AnswerMalformed("it has neither a share nor a proof that none was dealt") from error
             if not bad:
-                raise AnswerMalformed("what it was dealt can be opened")
+                raise AnswerMalformed("the share that it calls bad can be decrypted")
             raise SharesInvalid(
-                "DealingInvalid", reason=f"what it sealed for hospital {hospital} is not the shares that it shows"
+                "DealingInvalid", reason=f"its encrypted shares for hospital {hospital} do not match their digests"
             )
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
@@ -299,8 +292,8 @@ class Unmasking:
     def seeds(self) -> tuple[list[bytes], dict[int, dict[int, bytes]]]:
         """The seeds of the survivors' own masks, and of those that dropped hospitals share with survivors.
 
-        Raises UnmaskingFailed, which says for each hospital whose root is missing, why: SharesTooFew, or DealingInvalid
-        where as many as are needed are as the dealer shows them, and give something else.
+        Raises UnmaskingFailed with the reason for each missing root: SharesTooFew, or DealingInvalid if enough right
+        shares give another root.
         """
         context, roots = self._cohort.context, self.roots()
         keys = {index: self._dealings[index].key for index in sorted(self._survivors)}

@@ -12,10 +12,10 @@ from .errors import ArgumentInvalid, SharesInvalid, SharesTooFew
 
 
 def split(secret: int, coefficients: Sequence[int], places: Sequence[int]) -> dict[int, int]:
-    """A share for each place: the value there of the polynomial that is `secret` at zero.
+    """A share for each place: the value there of a polynomial that is `secret` at zero.
 
     coefficients: of the powers from one on, uniform below the modulus and never used again; the threshold is one more
-    than there are. places: distinct, in [1, modulus). Raises ArgumentInvalid.
+    than their number. places: distinct, in [1, modulus). Raises ArgumentInvalid.
     """
     polynomial = [secret, *coefficients]
     if not all(0 <= value < BLS_MODULUS for value in polynomial):
@@ -25,10 +25,9 @@ def split(secret: int, coefficients: Sequence[int], places: Sequence[int]) -> di
 
 
 def recover(shares: Mapping[int, int], threshold: int) -> int:
-    """The secret of shares by place.
+    """The secret from shares by place.
 
-    Raises SharesTooFew, ArgumentInvalid, and SharesInconsistent where there are more than `threshold` and they are not
-    of one polynomial: which of them are wrong, they do not say.
+    Raises SharesTooFew, ArgumentInvalid, and SharesInconsistent if more than `threshold` do not lie on one polynomial.
     """
     if threshold < 1:
         raise ArgumentInvalid("threshold", threshold, "at least 1")

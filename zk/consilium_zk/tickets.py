@@ -1,26 +1,26 @@
 """Committee seats: BLS keys, tickets, proofs of possession, and the draw.
 
-A ticket is a BLS signature, keys in G2 and signatures in G1 (IETF draft-irtf-cfrg-bls-signature, "minimal signature
-size"), under this protocol's own tags. A key and a message have exactly one valid signature, so nobody can grind a
-ticket, and nobody but the key's holder can foresee it. Points are in EIP-2537 encoding, as the contract reads them.
+A ticket is a BLS signature with keys in G2 and signatures in G1 (IETF draft-irtf-cfrg-bls-signature, "minimal signature
+size"), under this protocol's own tags. A key and a message have exactly one valid signature: nobody can grind a ticket,
+and only the key's holder can foresee it. Points are in EIP-2537 encoding, as in the contract.
 
-The arithmetic underneath (arkworks) does not claim to run in constant time, and Python's integers do not: sign where
-nobody untrusted can time it. py_ecc, which the tests compare with, is not constant-time either.
+Neither arkworks nor Python's integers are constant-time: sign where nobody untrusted can time it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from typing import Any, Final, NewType, final
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from eth_utils.crypto import keccak
 from py_arkworks_bls12381 import G1Point, G2Point, Scalar
 
 from .bls import PublicKey, key_to_eip2537, signature_point, verify
 from .constants import BLS_MODULUS, POSSESSION_DST, TICKET_DST
 from .curve import point_to_eip2537
-from .encoding import address, bytes32, uint256, words_then_bytes
+from .encoding import address, bytes32, round_words, uint256, words_then_bytes
 from .errors import ArgumentInvalid, Malformed
 
 Ticket = NewType("Ticket", bytes)
@@ -34,7 +34,7 @@ _KEYGEN_OUTPUT: Final = 48
 
 @final
 class SecretKey:
-    """A BLS secret key: an integer in [1, BLS_MODULUS). Shows itself to nobody by accident. Raises KeyMalformed."""
+    """A BLS secret key: an integer in [1, BLS_MODULUS). Its `repr` hides it. Raises KeyMalformed."""
 
     __slots__ = ("_scalar",)
 
@@ -47,7 +47,7 @@ class SecretKey:
         return "SecretKey(hidden)"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a SecretKey does not pickle; store it through an encrypted keystore")
+        raise TypeError("a SecretKey cannot be pickled; store it in an encrypted key file")
 
     def reveal(self) -> int:
         """The integer itself, for a keystore to encrypt."""
@@ -62,12 +62,9 @@ def generate_secret_key(seed: bytes) -> SecretKey:
     scalar = 0
     while scalar == 0:
         salt = hashlib.sha256(salt).digest()
-        extracted = hmac.digest(salt, seed + b"\x00", "sha256")
-        # HKDF-Expand (RFC 5869) of key_info || I2OSP(48, 2): two blocks, of which 48 bytes count.
-        info = _KEYGEN_OUTPUT.to_bytes(2, "big")
-        first = hmac.digest(extracted, info + b"\x01", "sha256")
-        second = hmac.digest(extracted, first + info + b"\x02", "sha256")
-        scalar = int.from_bytes((first + second)[:_KEYGEN_OUTPUT], "big") % BLS_MODULUS
+        # HKDF (RFC 5869) with info = key_info || I2OSP(48, 2).
+        hkdf = HKDF(algorithm=SHA256(), length=_KEYGEN_OUTPUT, salt=salt, info=_KEYGEN_OUTPUT.to_bytes(2, "big"))
+        scalar = int.from_bytes(hkdf.derive(seed + b"\x00"), "big") % BLS_MODULUS
     return SecretKey(scalar)
 
 
@@ -83,21 +80,11 @@ def parse_ticket(raw: bytes) -> Ticket:
 
 
 def ticket_message(chain_id: int, contract: bytes, task: int, round: int, seed: bytes, voter: bytes) -> bytes:
-    """The message that a ticket signs: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
+    """The message of a ticket: abi.encode(chain id, contract, task, round, seed, voter), 192 bytes.
 
-    It names the account, so that accounts draw independently. contract, voter: 20 bytes; seed: 32 bytes. Raises
-    ArgumentInvalid, ShapeWrong.
+    The account in it makes draws independent. contract, voter: 20 bytes; seed: 32. Raises ArgumentInvalid, ShapeWrong.
     """
-    return b"".join(
-        [
-            uint256("chain_id", chain_id),
-            address("contract", contract),
-            uint256("task", task),
-            uint256("round", round),
-            bytes32("seed", seed),
-            address("voter", voter),
-        ]
-    )
+    return round_words(chain_id, contract, task, round) + bytes32("seed", seed) + address("voter", voter)
 
 
 def sign_ticket(secret_key: SecretKey, message: bytes) -> Ticket:
@@ -111,7 +98,7 @@ def verify_ticket(key: PublicKey, message: bytes, ticket: Ticket) -> bool:
 
 
 def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicKey) -> bytes:
-    """The message that a proof of possession signs: abi.encode(chain id, staking contract, voter, key), as IStaking.
+    """The message of a proof of possession: abi.encode(chain id, staking contract, voter, key), as in IStaking.
 
     Addresses are 20 bytes. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -120,7 +107,7 @@ def possession_message(chain_id: int, staking: bytes, voter: bytes, key: PublicK
 
 
 def prove_possession(secret_key: SecretKey, chain_id: int, staking: bytes, voter: bytes) -> bytes:
-    """The proof that whoever registers `public_key(secret_key)` for `voter` holds it: 128 bytes.
+    """The proof that the holder of `public_key(secret_key)` registers it for `voter`: 128 bytes.
 
     Without it, a key computed from others' keys could be registered. Raises ArgumentInvalid, ShapeWrong.
     """
@@ -139,10 +126,10 @@ def draw(ticket: Ticket) -> int:
 
 
 def seat_threshold(seats: int, bond: int, total: int) -> int:
-    """The number that a draw must stay below to win a seat: a chance of min(1, seats · bond / total).
+    """A draw below this number wins a seat: a chance of min(1, seats · bond / total).
 
-    floor((2^256 - 1) · seats · bond / total), or 2^256, which every draw is below, where seats · bond >= total.
-    Raises ArgumentInvalid (negative seats or bond, total below 1).
+    floor((2^256 - 1) · seats · bond / total), or 2^256 if seats · bond >= total. Raises ArgumentInvalid (negative seats
+    or bond, total below 1).
     """
     for name, value, least in (("seats", seats, 0), ("bond", bond, 0), ("total", total, 1)):
         if value < least:
@@ -150,11 +137,6 @@ def seat_threshold(seats: int, bond: int, total: int) -> int:
     if seats * bond >= total:
         return ALWAYS
     return (ALWAYS - 1) * seats * bond // total
-
-
-def wins_seat(ticket: Ticket, seats: int, bond: int, total: int) -> bool:
-    """True if the ticket's draw is below the threshold. Raises ArgumentInvalid."""
-    return draw(ticket) < seat_threshold(seats, bond, total)
 
 
 def _sign(secret_key: SecretKey, message: bytes, tag: bytes) -> bytes:

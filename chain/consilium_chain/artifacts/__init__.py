@@ -1,1 +1,1 @@
-"""The content-addressed artifact store and its back ends."""
+"""The artifacts of tasks: their store, and the list that the chain gives."""

@@ -1,4 +1,4 @@
-"""The artifacts of a task that the chain names, so that anybody can keep a copy of all of them."""
+"""The artifacts of a task that the chain names, so that anybody can copy all of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _UNKNOWN = bytes(32)
 
 @dataclass(frozen=True)
 class Named:
-    """Digests, each once: `files` by keccak256, `evidence` of them what accusers show, `blobs` by versioned hash."""
+    """Digests without repetition. `files`: by keccak256. `evidence`: those of them with evidence. `blobs`: by versioned
+    hash.
+    """
 
     files: tuple[bytes, ...]
     evidence: tuple[bytes, ...]

@@ -1,23 +1,25 @@
-"""Deploys the contracts, and the address book that tells nodes where they are."""
+"""Deploys the contracts; and the address book that tells nodes their addresses."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal
 
+from consilium_core.typed_toml import validation_faults
 from consilium_zk.drand import DrandChain
 from eth_utils.address import is_hex_address
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.rpc.connection import Connection
 
 SUPPLY = 1_000_000_000 * 10**18
-# Blocks between a request and the block whose randomness answers it, on a local chain: a public one takes 128 or more.
+# Blocks from a request to the block with its random value, on a local chain; on a public one 128 or more.
 BEACON_LOOKAHEAD = 2
-# Seconds between a request and its drand round: two slots of Ethereum, in which their proposers may hold back the block
-# that asks, and two rounds for drand nodes whose clocks run ahead.
+# Seconds from a request to its drand round: two slots of Ethereum, whose proposers may hold back the request's block,
+# and two rounds for drand nodes whose clocks run ahead.
 DRAND_LOOKAHEAD = 30
 LOCAL_UNBONDING = 3600  # seconds
 LOCAL_VESTING = 60
@@ -26,20 +28,31 @@ ZERO_ADDRESS = "0x" + "00" * 20
 BeaconKind = Literal["PrevrandaoBeacon", "DrandBeacon"]
 
 
+def _address(value: str) -> str:
+    if not is_hex_address(value):
+        raise ValueError("it is not an address: 0x and 40 hexadecimal digits")
+    return value
+
+
+Address = Annotated[str, AfterValidator(_address)]
+
+
 @dataclass(frozen=True)
 class Deployment:
-    """The contracts' addresses, the first block of their events, and whether the chain takes blobs.
+    """The contracts' addresses, and the first block of their events. `blobs`: the chain takes blob transactions.
 
-    `sponsored_account` is code that accounts without ether may point to; it has no state and answers to no contract.
+    `sponsored_account`: code that accounts without ether may point to.
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
     chain_id: int
     first_block: int
-    token: str
-    staking: str
-    beacon: str
-    tasks: str
-    sponsored_account: str
+    token: Address
+    staking: Address
+    beacon: Address
+    tasks: Address
+    sponsored_account: Address
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
     blobs: bool = True
 
@@ -50,52 +63,34 @@ class Deployment:
     def read(cls, path: Path) -> Deployment:
         """Raises DeploymentInvalid."""
         try:
-            book = cls(**json.loads(path.read_text()))
+            return TypeAdapter(cls).validate_json(path.read_bytes())
         except FileNotFoundError as error:
-            raise DeploymentInvalid(f"the address book {path} does not exist; deploy first") from error
+            raise DeploymentInvalid(
+                f"the address book {path} does not exist; deploy first, or pass the right path"
+            ) from error
         except OSError as error:
             raise DeploymentInvalid(f"the address book {path} cannot be read: {error.strerror}") from error
-        except (ValueError, TypeError, RecursionError) as error:  # no JSON, no UTF-8, no object, or other fields
-            raise DeploymentInvalid(f"the address book {path} is malformed: {error}") from error
-        numbers = (book.chain_id, book.first_block)
-        addresses = (book.token, book.staking, book.beacon, book.tasks, book.sponsored_account)
-        if not all(type(number) is int for number in numbers) or not all(map(is_hex_address, addresses)):
-            raise DeploymentInvalid(f"the address book {path} is malformed: a value is no number or no address")
-        if type(book.blobs) is not bool:
-            raise DeploymentInvalid(f"the address book {path} is malformed: blobs is neither true nor false")
-        if book.beacon_kind not in get_args(BeaconKind):
-            raise DeploymentInvalid(
-                f"the address book {path} names the beacon {book.beacon_kind!r}; known are {get_args(BeaconKind)}"
-            )
-        return book
+        except ValidationError as error:
+            faults = validation_faults(error)
+            raise DeploymentInvalid(f"the address book {path} is malformed: {faults}; copy it again") from error
 
 
-def deploy(
-    connection: Connection,
-    unbonding: int = LOCAL_UNBONDING,
-    vesting: int = LOCAL_VESTING,
-    drand: DrandChain | None = None,
-    drand_lookahead: int = DRAND_LOOKAHEAD,
-    guardian: str = ZERO_ADDRESS,
-    token: str | None = None,
-) -> Deployment:
-    """Deploys everything from the connection's account, which receives the whole supply of tokens; or, beside contracts
-    that are there, all for their `token`.
+def deploy(connection: Connection, drand: DrandChain | None = None, token: str | None = None) -> Deployment:
+    """Deploys everything with local terms from the connection's account, which receives the whole supply of tokens.
 
-    `guardian` may stop the proposal of new tasks, and nothing else.
-    Randomness comes from the rounds of `drand`, asked for `drand_lookahead` seconds ahead; without, from prevrandao.
+    `drand`: the source of randomness, by default prevrandao. `token`: an existing token instead of a new one.
     """
-    first_block = connection.blocks.number()
-    token = token or connection.transactions.deploy("ConsiliumToken", SUPPLY, connection.address)
-    staking = connection.transactions.deploy("Staking", token, unbonding, vesting)
+    transactions, first_block = connection.transactions, connection.blocks.number()
+    token = token or transactions.deploy("ConsiliumToken", SUPPLY, connection.address)
+    staking = transactions.deploy("Staking", token, LOCAL_UNBONDING, LOCAL_VESTING)
     kind: BeaconKind = "PrevrandaoBeacon" if drand is None else "DrandBeacon"
     if drand is None:
-        beacon = connection.transactions.deploy(kind, BEACON_LOOKAHEAD)
+        beacon = transactions.deploy(kind, BEACON_LOOKAHEAD)
     else:
-        beacon = connection.transactions.deploy(kind, drand.genesis, drand.period, drand.public_key, drand_lookahead)
-    registry = connection.transactions.deploy("TaskRegistry", token, staking, beacon, guardian)
-    settlement = connection.transactions.deploy("TaskSettlement", token, staking, beacon)
-    tasks = connection.transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
-    connection.transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
-    sponsored_account = connection.transactions.deploy("SponsoredAccount")
+        beacon = transactions.deploy(kind, drand.genesis, drand.period, drand.public_key, DRAND_LOOKAHEAD)
+    registry = transactions.deploy("TaskRegistry", token, staking, beacon, ZERO_ADDRESS)
+    settlement = transactions.deploy("TaskSettlement", token, staking, beacon)
+    tasks = transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
+    transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
+    sponsored_account = transactions.deploy("SponsoredAccount")
     return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)

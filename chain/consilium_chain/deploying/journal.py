@@ -1,18 +1,17 @@
-"""The transactions of a deployment so far, kept beside the address book, so that one that was cut off goes on.
+"""The journal of a deployment's transactions, beside the address book, so that an interrupted deployment can continue.
 
-A step is written down with its nonce before it is sent. A chain carries out one transaction of a nonce at most, and
-a created contract's address follows from creator and nonce: sent again under that nonce, nothing is deployed twice.
+A step is recorded with its nonce before it is sent. A chain carries out at most one transaction of a nonce, and a
+contract's address follows from its creator and the nonce: a step sent again deploys nothing twice.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
+from consilium_core.locks import alone
+from consilium_core.private_files import write_whole
 from eth_utils.crypto import keccak
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,7 +21,7 @@ HexText = Annotated[str, Field(pattern=r"^0x([0-9a-fA-F]{2})*$")]
 
 
 class Step(BaseModel):
-    """A transaction as it was signed last; `payload` is the keccak256 of its data."""
+    """A transaction as it was last signed. `payload`: the keccak256 of its data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -52,25 +51,20 @@ class Journal:
         self.path, self.record = path, record
 
     def step(self, name: str, data: bytes) -> Step | None:
-        """A step that was sent earlier. Raises DeployFailed (JournalStale) if it was with other data."""
+        """The step of an earlier run, if any. Raises DeployFailed (JournalStale) if its data was different."""
         found = self.record.steps.get(name)
         if found is not None and found.payload != fingerprint(data):
             raise DeployFailed(
                 "JournalStale",
-                why=f"{name} was sent with other code or terms than those of now ({self.path}): go back to the version"
-                " and networks file that it was begun with",
+                why=f"{self.path} has {name} with other code or terms; use the version and the networks file"
+                " of the first run",
             )
         return found
 
     def write_down(self, name: str, step: Step) -> None:
         """On disk when this returns."""
         self.record.steps[name] = step
-        draft = self.path.with_name(self.path.name + ".draft")
-        with draft.open("w") as file:
-            file.write(self.record.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.path)
+        write_whole(self.path, self.record.model_dump_json(indent=2) + "\n")
 
 
 def fingerprint(data: bytes) -> str:
@@ -83,9 +77,7 @@ def journal_path(book: Path) -> Path:
 
 
 def open_journal(path: Path, fresh: Record) -> Journal:
-    """The journal at a path, or a `fresh` one, which no file holds yet. Raises DeployFailed (JournalInvalid,
-    JournalStale).
-    """
+    """The journal at a path, else a `fresh` one without a file. Raises DeployFailed (JournalInvalid, JournalStale)."""
     try:
         record = Record.model_validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -93,7 +85,7 @@ def open_journal(path: Path, fresh: Record) -> Journal:
     except OSError as error:
         raise DeployFailed("JournalInvalid", path=path, why=f"cannot be read: {error.strerror}") from error
     except ValidationError as error:
-        why = f"is malformed ({error.error_count()} faults): restore it, or move it away to deploy everything anew"
+        why = f"is malformed ({error.error_count()} faults); restore it, or move it away to deploy everything anew"
         raise DeployFailed("JournalInvalid", path=path, why=why) from error
     for what, was, now in (
         ("chain", record.chain_id, fresh.chain_id),
@@ -103,22 +95,13 @@ def open_journal(path: Path, fresh: Record) -> Journal:
         if was != now:
             raise DeployFailed(
                 "JournalStale",
-                why=f"{path} is of another {what} ({was}, now {now}): use that one, or pass another --address-book; for"
-                " a local chain that was started anew, delete the journal and its address book",
+                why=f"{path} is of another {what} ({was}, now {now}); use that one, or pass another --address-book; if"
+                " the local chain was started anew, delete the journal and its address book",
             )
     return Journal(path, record)
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One deployment at a time writes into a folder. Raises DeployFailed (DeploymentRunning)."""
+def locked(folder: Path) -> AbstractContextManager[None]:
+    """One deployment at a time writes to a folder. Raises DeployFailed (DeploymentRunning)."""
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DeployFailed("DeploymentRunning", folder=folder) from error
-        yield
-    finally:
-        os.close(handle)
+    return alone(folder, DeployFailed("DeploymentRunning", folder=folder))

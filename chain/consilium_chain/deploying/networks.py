@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from consilium_core.errors import ConfigInvalid
 from consilium_core.typed_toml import parse_toml
 from consilium_zk.bls import decompress_public_key
 from consilium_zk.drand import QUICKNET, DrandChain
@@ -15,21 +16,21 @@ from eth_utils.address import is_checksum_address
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from consilium_chain.deploying.address_book import ZERO_ADDRESS, BeaconKind
-from consilium_chain.errors import ConfigInvalid, DeployFailed
+from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.local_node import CHAIN_ID
 
 TOKEN = 10**18
 LARGEST_SUPPLY = (2**96 - 1) // TOKEN  # whole tokens: Staking counts in uint96
 UINT32 = 2**32 - 1
 SHIPPED = "networks.toml"
-# Blocks: four epochs of 32 slots, as EIP-4399 advises. The proposers of two epochs are known when a value is asked for.
+# Blocks: four epochs of 32 slots, as EIP-4399 advises. At a request, the proposers of two epochs are known.
 LEAST_PUBLIC_LOOKAHEAD = 128
-VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # no URL written there by mistake, which errors would then show
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"  # refuses a URL there, which errors would then show
 
 
 def _checksummed(address: str) -> str:
     if not is_checksum_address(address):
-        raise ValueError("is no address with its checksum (EIP-55)")
+        raise ValueError("is not an address with a valid checksum (EIP-55)")
     return address
 
 
@@ -40,34 +41,26 @@ class _Table(BaseModel):
 class PrevrandaoTerms(_Table):
     """Randomness of a later block."""
 
+    contract: ClassVar[BeaconKind] = "PrevrandaoBeacon"
     kind: Literal["prevrandao"]
     lookahead: Annotated[int, Field(ge=1, le=8191, description="blocks; EIP-2935 keeps the hashes of 8191")] = (
         LEAST_PUBLIC_LOOKAHEAD
     )
 
-    @property
-    def contract(self) -> BeaconKind:
-        return "PrevrandaoBeacon"
-
 
 class QuicknetTerms(_Table):
     """Randomness of a later round of drand's quicknet."""
 
+    contract: ClassVar[BeaconKind] = "DrandBeacon"
+    chain: ClassVar[DrandChain] = QUICKNET
     kind: Literal["quicknet"]
     lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
-
-    @property
-    def contract(self) -> BeaconKind:
-        return "DrandBeacon"
-
-    @property
-    def chain(self) -> DrandChain:
-        return QUICKNET
 
 
 class DrandTerms(_Table):
     """Randomness of a later round of another drand chain, which signs as quicknet does (bls-unchained-g1-rfc9380)."""
 
+    contract: ClassVar[BeaconKind] = "DrandBeacon"
     kind: Literal["drand"]
     lookahead: Annotated[int, Field(ge=1, le=86_400, description="seconds")]
     genesis: Annotated[int, Field(ge=0, le=UINT32, description="when round 1 starts, in seconds of Unix time")]
@@ -79,12 +72,8 @@ class DrandTerms(_Table):
         try:
             decompress_public_key(bytes.fromhex(self.public_key))
         except ZkError as error:
-            raise ValueError(f"public_key is no key: {error}") from None
+            raise ValueError(f"public_key is not a valid key: {error}") from None
         return self
-
-    @property
-    def contract(self) -> BeaconKind:
-        return "DrandBeacon"
 
     @property
     def chain(self) -> DrandChain:
@@ -92,7 +81,7 @@ class DrandTerms(_Table):
 
 
 class TokenTerms(_Table):
-    """Either a supply to mint to the deployer, or a token that is there."""
+    """Either a supply to mint to the deployer, or the address of an existing token."""
 
     supply: Annotated[int | None, Field(ge=1, le=LARGEST_SUPPLY, description="whole tokens")] = None
     address: Annotated[str, AfterValidator(_checksummed)] | None = None
@@ -100,7 +89,7 @@ class TokenTerms(_Table):
     @model_validator(mode="after")
     def _is_one(self) -> TokenTerms:
         if (self.supply is None) == (self.address is None):
-            raise ValueError("name either supply or address")
+            raise ValueError("set either supply or address")
         return self
 
 
@@ -123,12 +112,12 @@ class Network(_Table):
     @model_validator(mode="after")
     def _fits(self) -> Network:
         if (self.url is None) == (self.url_env is None):
-            raise ValueError("name either url or url_env")
+            raise ValueError("set either url or url_env")
         beacon = self.beacon
         if isinstance(beacon, PrevrandaoTerms) and beacon.lookahead < LEAST_PUBLIC_LOOKAHEAD and not self.is_local:
             raise ValueError(
-                f"beacon.lookahead ({beacon.lookahead} blocks): on a public chain proposers may know or choose"
-                f" what is so near; take at least {LEAST_PUBLIC_LOOKAHEAD} blocks, or drand (kind = quicknet)"
+                f"beacon.lookahead ({beacon.lookahead} blocks) is too short: on a public chain, proposers may know or"
+                f" choose so near a value; set at least {LEAST_PUBLIC_LOOKAHEAD} blocks, or use drand (kind = quicknet)"
             )
         if self.unbonding < self.vesting:
             raise ValueError(f"unbonding ({self.unbonding} s) must be at least vesting ({self.vesting} s)")
@@ -139,7 +128,7 @@ class Network(_Table):
         return self.chain_id == CHAIN_ID
 
     def endpoint(self) -> str:
-        """The node's URL, which may hold a key. Raises ConfigInvalid where its environment variable is not set."""
+        """The node's URL, which may have a key. Raises ConfigInvalid if its environment variable is not set."""
         if self.url is not None:
             return self.url.get_secret_value()
         if found := os.environ.get(str(self.url_env), "").strip():
@@ -159,7 +148,7 @@ def read_networks(path: Path | None) -> Networks:
     try:
         raw = path.read_bytes() if path else (resources.files(__package__) / SHIPPED).read_bytes()
     except OSError as error:
-        raise ConfigInvalid(f"{what} cannot be read: {error.strerror}; pass the path of one by --networks") from error
+        raise ConfigInvalid(f"{what} cannot be read: {error.strerror}; pass the right path with --networks") from error
     return parse_toml(raw, Networks, what, ConfigInvalid)
 
 

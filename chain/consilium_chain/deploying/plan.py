@@ -1,4 +1,4 @@
-"""The contracts that a network gets, their arguments, and their cost."""
+"""A deployment's contracts, their arguments, and their cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from consilium_core.units import ether
 from eth_utils.address import to_checksum_address
 
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
-from consilium_chain.deploying.node import DeployNode, GasPrice
+from consilium_chain.deploying.node import DeployNode
 from consilium_chain.errors import DeployFailed
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 
@@ -24,7 +24,7 @@ STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not k
 
 
 def contracts_of(network: Network) -> tuple[ContractName, ...]:
-    """In the order in which they need one another's addresses."""
+    """The contracts in the order in which they need one another's addresses."""
     token: tuple[ContractName, ...] = () if network.token.address else ("ConsiliumToken",)
     return (*token, "Staking", network.beacon.contract, "TaskRegistry", "TaskSettlement", "Tasks", "SponsoredAccount")
 
@@ -32,7 +32,7 @@ def contracts_of(network: Network) -> tuple[ContractName, ...]:
 def constructor_arguments(
     name: ContractName, network: Network, deployer: str, at: Mapping[str, str]
 ) -> tuple[Any, ...]:
-    """`at` are the addresses of the contracts before it; the supply of tokens goes to `deployer`."""
+    """`at`: the addresses of earlier contracts. The supply of tokens goes to `deployer`."""
     token = network.token.address or at.get("ConsiliumToken", STAND_IN)
     staking, registry = at.get("Staking", STAND_IN), at.get("TaskRegistry", STAND_IN)
     settlement = at.get("TaskSettlement", STAND_IN)
@@ -54,8 +54,16 @@ def constructor_arguments(
 
 
 @dataclass(frozen=True)
+class GasPrice:
+    """Wei per gas: the present price, and the most that a transaction offers."""
+
+    now: int
+    most: int
+
+
+@dataclass(frozen=True)
 class PlannedContract:
-    """Sizes in bytes; `gas` is an upper estimate; `address` where it was deployed earlier."""
+    """Sizes in bytes. `gas`: an upper estimate. `address`: of an earlier run's contract."""
 
     name: str
     runtime_bytes: int
@@ -66,7 +74,7 @@ class PlannedContract:
 
 @dataclass(frozen=True)
 class Survey:
-    """All that is known before anything is sent. Money in wei."""
+    """The state before anything is sent. Money in wei."""
 
     chain_id: int
     deployer: str
@@ -77,7 +85,7 @@ class Survey:
 
     @property
     def gas(self) -> int:
-        """The gas for all that is not there yet."""
+        """The gas of all missing steps."""
         return sum(c.gas for c in self.contracts if c.address is None) + (0 if self.wired else WIRING_GAS)
 
     @property
@@ -86,7 +94,7 @@ class Survey:
 
     @property
     def most(self) -> int:
-        """The ether that the account must hold: its transactions offer more than they pay."""
+        """The wei that the account must have: transactions offer more than they pay."""
         return self.gas * self.fees.most
 
     def check(self) -> None:
@@ -106,14 +114,16 @@ class Survey:
 
 
 def creation_gas(init: bytes, runtime_bytes: int) -> int:
-    """Upper estimate of a creation's gas: EIP-2028 (data), EIP-3860 (init code), 200 a byte of code, constructor."""
+    """Upper estimate of a creation's gas: EIP-2028 (data), EIP-3860 (init code), 200 for each byte of code,
+    constructor.
+    """
     zeros = init.count(0)
     data = 4 * zeros + 16 * (len(init) - zeros)
     return 21_000 + 32_000 + data + 2 * -(-len(init) // 32) + 200 * runtime_bytes + CONSTRUCTOR_GAS
 
 
 def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: bool) -> Survey:
-    """`there` are the contracts that an earlier, cut off run deployed."""
+    """`there`: the contracts of an earlier, interrupted run."""
     planned = []
     for name in contracts_of(network):
         init = node.creation_code(name, *constructor_arguments(name, network, node.address, there))
@@ -121,4 +131,5 @@ def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: 
         planned.append(
             PlannedContract(name, runtime_bytes, len(init), creation_gas(init, runtime_bytes), there.get(name))
         )
-    return Survey(node.chain_id, node.address, node.balance(), node.gas_price(), tuple(planned), wired)
+    fees = GasPrice(node.fees.present(), node.fees.highest())
+    return Survey(node.chain_id, node.address, node.ether(), fees, tuple(planned), wired)

@@ -1,4 +1,4 @@
-"""Carries a deployment out, one transaction at a time, from wherever an earlier run was cut off."""
+"""Carries out a deployment, one transaction at a time. A new run continues an interrupted one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import cast
 
 import rlp
+from consilium_core.errors import ConfigInvalid
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
+from hexbytes import HexBytes
 
 from consilium_chain.deploying.address_book import ZERO_ADDRESS, Deployment
 from consilium_chain.deploying.journal import Journal, Record, Step, fingerprint, journal_path, open_journal
@@ -18,7 +20,7 @@ from consilium_chain.deploying.networks import Network
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.plan import WIRING, Survey, constructor_arguments, contracts_of, survey
 from consilium_chain.deploying.verify import require_precompiles, verify_code, verify_wiring
-from consilium_chain.errors import ConfigInvalid, DeployFailed, DeploymentInvalid
+from consilium_chain.errors import DeployFailed, DeploymentInvalid
 from consilium_chain.rpc.abi import ContractName, compiler_input, contract_artifact
 
 DECIMALS = 18
@@ -43,7 +45,7 @@ class Deploying:
 
     @classmethod
     def begin(cls, node: DeployNode, name: str, network: Network, book: Path) -> Deploying:
-        """Finds what an earlier run left; sends nothing.
+        """Reads the state that an earlier run left. Sends nothing.
 
         Raises ConfigInvalid, DeployFailed (ChainMismatch, PrecompileMissing, BookTaken, JournalInvalid, JournalStale,
         CodeMismatch).
@@ -55,7 +57,10 @@ class Deploying:
         require_precompiles(node)
         _check_token(node, network)
         fresh = Record(
-            chain_id=node.chain_id, genesis=node.genesis(), deployer=node.address, first_block=node.blocks.number()
+            chain_id=node.chain_id,
+            genesis=HexBytes(node.blocks.hash_of(0)).to_0x_hex(),  # local chains share an id, but not this
+            deployer=node.address,
+            first_block=node.blocks.number(),
         )
         path = journal_path(book)
         if book.exists():
@@ -92,8 +97,9 @@ class Deploying:
         return survey(self.node, self.network, self.addresses, self.wired)
 
     def carry_out(self, tell: Callable[[str], None]) -> Deployment:
-        """Sends what is missing, waits for its confirmations, verifies all, and only then writes the address book. What
-        a reorganisation took back meanwhile is sent again.
+        """Sends the missing transactions, waits for confirmations, verifies all, and writes the address book.
+
+        Sends again the transactions that a reorganisation removes.
 
         Raises Refused, TransactionRejected, DeployFailed (DeploymentPending, DeploymentReverted, CodeMismatch,
         WiringWrong).
@@ -105,7 +111,7 @@ class Deploying:
             self.node.wait_confirmed(last, self.network.confirmations)
             gone = [name for name in self.creations if not self.node.code(self.addresses[name])]
             for name in gone:
-                tell(f"{name} is gone with its block: sent again")
+                tell(f"{name} disappeared with its block, and is sent again")
                 del self.addresses[name], self.creations[name]
             if not gone and self.wired:
                 return self._verified()
@@ -144,57 +150,57 @@ class Deploying:
         return deployment
 
     def _send(self, call: str, name: str, to: str | None, data: bytes) -> Step:
-        """Sends a step, under the nonce that an earlier run chose unless something else took that, and waits for it."""
+        """Sends a step and waits for it. Uses the nonce of an earlier run, unless another transaction took it."""
         step = self.journal.step(name, data)
         if step is not None and step.nonce < self.node.nonce(with_pending=False):
             if step.address is not None and self.node.code(step.address):
-                return step  # arrived since this run began
-            step = None  # failed on the chain, or the account sent something else
-        signed = None
+                return step  # it arrived after this run began
+            step = None  # it failed on the chain, or the account sent another transaction
+        own = None
         if step is None or not self.node.knows(step.transaction):
             nonce = self.node.nonce(with_pending=True) if step is None else step.nonce
-            signed = self.node.sign(call, to, data, nonce)
+            own = self.node.sign(call, to, data, nonce)
             address = created_address(self.node.address, nonce) if to is None else None
-            step = Step(nonce=nonce, transaction=signed.digest, payload=fingerprint(data), address=address)
+            transaction = own.signed.hash.to_0x_hex()
+            step = Step(nonce=nonce, transaction=transaction, payload=fingerprint(data), address=address)
             self.journal.write_down(name, step)
-            self.node.broadcast(signed, call)
-        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, signed)})
+            self.node.broadcast(own, call)
+        step = step.model_copy(update={"block": self.node.wait_mined(step.transaction, call, own)})
         self.journal.write_down(name, step)
         return step
 
 
 def _check_book(book: Path, chain_id: int, journal: Path) -> None:
-    """An address book that is there already must be of this deployment."""
+    """An existing address book must be of this deployment."""
     try:
         other = Deployment.read(book).chain_id
     except DeploymentInvalid as error:
         raise DeployFailed("BookTaken", path=book, why=error) from error
     if other != chain_id:
-        raise DeployFailed("BookTaken", path=book, why=f"it is of chain {other}, not of {chain_id}")
+        raise DeployFailed("BookTaken", path=book, why=f"it is of chain {other} instead of {chain_id}")
     if not journal.exists():
-        why = f"and no journal {journal.name} says that this account deployed it"
+        why = f"without the journal {journal.name} of its deployment"
         raise DeployFailed("BookTaken", path=book, why=why)
 
 
 def _check_token(node: DeployNode, network: Network) -> None:
-    """A token that is named must be there, and count as every amount in this project does."""
+    """A named token must exist, with the decimals of every amount in this project."""
     address = network.token.address
     if address is None:
         return
     if not node.code(address):
-        raise ConfigInvalid(f"token.address {address} holds no contract on chain {node.chain_id}: correct it")
+        raise ConfigInvalid(f"token.address {address} has no contract on chain {node.chain_id}; correct it")
     if (decimals := node.read("ConsiliumToken", address, "decimals")) != DECIMALS:
         raise ConfigInvalid(
-            f"the token at {address} has {decimals} decimals, and tasks count in {DECIMALS}: name another"
+            f"the token at {address} has {decimals} decimals, and tasks need {DECIMALS}; name another token"
         )
 
 
 def write_sources(folder: Path, deploying: Deploying) -> None:
-    """Writes the files by which block explorers verify sources (standard JSON input, compiler, constructor arguments).
+    """Writes the files by which block explorers verify sources: NAME.input.json for each contract, and an index.
 
-    There is NAME.input.json for each contract that was deployed, and an index with the rest.
-    The index's fields bear the names of Sourcify's API (v2, POST /v2/verify/{chainId}/{address}); Etherscan's
-    `contractname` is `contractIdentifier`, and its `compilerversion` has a "v" in front.
+    The index's fields have the names of Sourcify's API (v2, POST /v2/verify/{chainId}/{address}). Etherscan's
+    `contractname` is `contractIdentifier`, and its `compilerversion` begins with "v".
     """
     folder.mkdir(parents=True, exist_ok=True)
     steps = deploying.journal.record.steps
@@ -209,14 +215,9 @@ def write_sources(folder: Path, deploying: Deploying) -> None:
                 "address": deploying.addresses[name],
                 "contractIdentifier": artifact.source,
                 "compilerVersion": artifact.compiler,
-                "constructorArguments": constructor_arguments_of(name, creation).hex(),
+                "constructorArguments": creation[len(artifact.bytecode) // 2 - 1 :].hex(),  # follow the init code
                 "creationTransactionHash": steps[name].transaction,
                 "stdJsonInput": f"{name}.input.json",
             }
         )
     (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n")
-
-
-def constructor_arguments_of(name: ContractName, creation: bytes) -> bytes:
-    """ABI-encoded: the bytes after the compiled init code."""
-    return creation[len(contract_artifact(name).bytecode) // 2 - 1 :]

@@ -1,4 +1,4 @@
-"""Checks a chain's precompiles, that the code on it is the compiled one, and that the contracts name one another."""
+"""Checks of a chain's precompiles, of the deployed code, and of the contracts' references to one another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 @dataclass(frozen=True)
 class Precompile:
-    """`answers`: inputs, each with what the precompile answers to it."""
+    """`answers`: inputs with the known answers to them."""
 
     name: str
     rule: str
@@ -44,7 +44,7 @@ MAPPED = bytes.fromhex(
     "000000000000000000000000000000000d7721bcdb7ce1047557776eb2659a444166dc6dd55c7ca6e240e21ae9aa18f529f04ac31d861b54faf3307692545db7"
     "00000000000000000000000000000000108286acbdf4384f67659a8abe89e712a504cb3ce1cba07a716869025d60d499a00d1da8cdc92958918c222ea93d87f0"
 )
-# The first of EIP-7951's own vectors: hash, r, s, x, y. A signature that does not hold is answered by nothing.
+# The first of EIP-7951's own vectors: hash, r, s, x, y. The answer to a wrong signature is empty.
 SIGNED = bytes.fromhex(
     "4cee90eb86eaa050036147a12d49004b6b9c72bd725d39d4785011fe190f0b4d"
     "a73bd4903f0ce3b639bbbf6e8e80d16931ff4bcf5993d58468e8fb19086e8cac"
@@ -65,8 +65,8 @@ PRECOMPILES = (
 
 
 def require_precompiles(node: DeployNode) -> None:
-    """Asks each precompile that the contracts call for an answer that is known. Without a precompile, a call succeeds
-    and answers nothing, and a task would stop there. Raises DeployFailed (PrecompileMissing), ChainUnreachable.
+    """Asks each precompile for a known answer. A call without the precompile succeeds with an empty answer, so a task
+    would stop later. Raises DeployFailed (PrecompileMissing), ChainUnreachable.
     """
     for one in PRECOMPILES:
         for given, answer in one.answers:
@@ -78,7 +78,7 @@ def require_precompiles(node: DeployNode) -> None:
 
 
 def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
-    """True if two codes are equal outside the (start, length) of `places`."""
+    """True if two codes are equal outside `places`, each with start and length."""
     if len(left) != len(right):
         return False
     masked = [bytearray(left), bytearray(right)]
@@ -93,22 +93,36 @@ def verify_code(node: DeployNode, name: ContractName, address: str, creation: by
     artifact = contract_artifact(name)
     found, compiled = node.code(address), bytes.fromhex(artifact.runtime[2:])
     if not found:
-        raise DeployFailed("CodeMismatch", contract=name, address=address, why="no contract is there")
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="no contract has this address")
     if not same_but(found, compiled, artifact.immutables):
-        raise DeployFailed("CodeMismatch", contract=name, address=address, why="its code is not the compiled one")
-    # These keep their own address, which a trial run of their constructors cannot know.
+        raise DeployFailed("CodeMismatch", contract=name, address=address, why="its code is not the compiled code")
+    # These store their own address, which a trial run of their constructors cannot know.
     if name not in ("ConsiliumToken", "TaskRegistry", "SponsoredAccount") and found != node.runtime_of(creation):
-        why = "it was constructed with other arguments"
+        why = "its constructor had other arguments"
         raise DeployFailed("CodeMismatch", contract=name, address=address, why=why)
 
 
-def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
-    """Raises DeployFailed (WiringWrong) for the first value that is not what the deployment says."""
-    token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
-    kind = deployment.beacon_kind
-    expected: list[tuple[ContractName, str, str, object]] = [
+_Reads = list[tuple[ContractName, str, str, object]]  # contract, address, function, expected answer
+
+
+def _references(deployment: Deployment) -> _Reads:
+    """The contracts' references to one another that an address book has."""
+    token, staking, tasks = deployment.token, deployment.staking, deployment.tasks
+    return [
+        ("Tasks", tasks, "token", token),
+        ("Tasks", tasks, "staking", staking),
+        ("Tasks", tasks, "beacon", deployment.beacon),
         ("Staking", staking, "token", token),
         ("Staking", staking, "tasks", tasks),
+    ]
+
+
+def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
+    """Raises DeployFailed (WiringWrong) for the first value that differs from the deployment."""
+    token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
+    kind = deployment.beacon_kind
+    expected: _Reads = [
+        *_references(deployment),
         ("Staking", staking, "unbondingPeriod", network.unbonding),
         ("Staking", staking, "vestingPeriod", network.vesting),
         (kind, beacon, "lookahead", network.beacon.lookahead),
@@ -116,9 +130,13 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         ("Tasks", tasks, "settlement", settlement),
         ("Tasks", tasks, "guardian", network.guardian),
     ]
-    for name, address in (("TaskRegistry", registry), ("TaskSettlement", settlement), ("Tasks", tasks)):
-        pairs = (("token", token), ("staking", staking), ("beacon", beacon))
-        expected += [(name, address, what, value) for what, value in pairs]  # type: ignore[misc]
+    further: list[tuple[ContractName, str]] = [("TaskRegistry", registry), ("TaskSettlement", settlement)]
+    for name, address in further:
+        expected += [
+            (name, address, "token", token),
+            (name, address, "staking", staking),
+            (name, address, "beacon", beacon),
+        ]
     if not isinstance(network.beacon, PrevrandaoTerms):
         drand = network.beacon.chain
         expected += [
@@ -141,7 +159,7 @@ class Code(StrEnum):
 
 
 def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Code]:
-    """The code at the addresses of an address book, and at those of its Tasks' further code, immutables aside.
+    """The code at the addresses of an address book, and at the further code of its Tasks, without immutables.
 
     Raises ChainUnreachable, ContractsNotBuilt.
     """
@@ -168,19 +186,11 @@ def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
 
 
 def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
-    """The contracts that name another than the address book does, as "Contract.name". Raises ChainUnreachable,
-    DeploymentInvalid if no such contract is there.
+    """The references, as "Contract.name", that differ from the address book. Raises ChainUnreachable, DeploymentInvalid
+    if no such contract is there.
     """
-    tasks, staking = deployment.tasks, deployment.staking
-    known: list[tuple[ContractName, str, str, str]] = [
-        ("Tasks", tasks, "token", deployment.token),
-        ("Tasks", tasks, "staking", staking),
-        ("Tasks", tasks, "beacon", deployment.beacon),
-        ("Staking", staking, "token", deployment.token),
-        ("Staking", staking, "tasks", tasks),
-    ]
     return [
         f"{name}.{what}"
-        for name, address, what, expected in known
-        if str(node.read(name, address, what)).lower() != expected.lower()
+        for name, address, what, expected in _references(deployment)
+        if str(node.read(name, address, what)).lower() != str(expected).lower()
     ]

@@ -33,7 +33,7 @@ _OVERTAKEN = ("AlreadyRegistered", "StakeInsufficient", "ERC20InsufficientAllowa
 
 
 class AggregatorCalls:
-    """`force`: sent although the contract may refuse it. `before`: the part of it that is on chain already."""
+    """`force`: sends a call although the contract may refuse it. `before`: the part of it that is on chain already."""
 
     def __init__(self, contracts: Contracts, tasks: Tasks, staking: Staking) -> None:
         self._transactions, self._contract = contracts.connection.transactions, contracts.tasks
@@ -41,8 +41,8 @@ class AggregatorCalls:
         self.prover = CellProver(0)  # an aggregator that publishes much sets one with processes
 
     def join(self, task: int, stake: int | None = None) -> Receipt:
-        """Joins, with free stake brought up to `stake` before. An account's aggregators may do so at the same time,
-        each for a task of its own: a refusal because another was quicker is tried again.
+        """Joins; `stake`: first brings the free stake up to this. An account's aggregators may do so at the same time,
+        each for its own task: a refusal because another was first is retried.
         """
         for left in reversed(range(STAKING_TRIES)):
             try:
@@ -55,9 +55,9 @@ class AggregatorCalls:
         raise AssertionError("the last try ends it")
 
     def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
-        """Commits for hospitals that signed, in as few transactions as can be; skips those that have committed.
+        """Commits for hospitals that signed, in as few transactions as possible; skips those that have committed.
 
-        Raises Refused before anything of a transaction is spent; its `hospital` names whose update is wrong.
+        Raises Refused before a transaction costs anything; its `hospital` has the wrong update.
         """
         return [
             self._contract.send(
@@ -83,8 +83,8 @@ class AggregatorCalls:
         """Names the updates in the sums, adds up their commitments (in a canary round: commits to its canaries instead)
         and publishes the cohorts' blobs.
 
-        One transaction if everything fits into six blobs and its gas, several otherwise: each is sent as soon as its
-        blobs' cell proofs are ready, and only then the first one's receipt is awaited.
+        One transaction if everything fits into six blobs and its gas, otherwise several: each is sent when its blobs'
+        cell proofs are ready, and only then the first receipt is awaited.
         """
         round_calls = RoundCalls(self._contract.encode, task, round_, before)
         missing = [(cohort, blob) for cohort in sums for blob in round_calls.missing(cohort)]
@@ -123,7 +123,7 @@ class AggregatorCalls:
         return self._in_batches(calls, "publish", force)
 
     def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
-        """Drops a cohort whose sum does not hold, and calls on its hospitals to testify."""
+        """Drops a cohort with a wrong sum, and asks its hospitals for dispute statements."""
         return self._contract.send("accuseCohort", task, round_, cohort, accusation, evidence)
 
     def name_cheaters(self, task: int, round_: int, hospitals: int) -> Receipt:
@@ -140,9 +140,9 @@ class AggregatorCalls:
         settle_gas: int,
         force: bool = False,
     ) -> list[Receipt]:
-        """Discloses a canary round's sums, and settles it if the last transaction has `settle_gas` to spare.
+        """Discloses a canary round's sums, and settles it if the last transaction has `settle_gas` left.
 
-        `retreat`: the commitment to each blob of the round's negated delta.
+        retreat: the commitment to each blob of the round's negated delta.
         """
         round_calls = RoundCalls(self._contract.encode, task, round_)
         calls = [
@@ -154,7 +154,7 @@ class AggregatorCalls:
         return self._in_batches(calls, "openCanaries", force)
 
     def _in_batches(self, calls: Sequence[Priced], name: str, force: bool) -> list[Receipt]:
-        """One transaction after the other, each with as many of the calls, by their gas, as it takes."""
+        """One transaction after the other, each with as many of the calls as its gas allows."""
         parts = batches([(call, call.gas) for call in calls], GAS_PER_BATCH)
         return [self._transactions.receipt(self._multicall(batch, name, force)) for batch in parts]
 

@@ -54,7 +54,7 @@ class Contracts:
         return str(self.connection.address)
 
     def named(self, calls: Sequence[Call]) -> list[NamedCall | None]:
-        """Calls by name; None for a call of another contract, or of none of its functions."""
+        """Calls by name; None for a call of another contract or of an unknown function."""
         named = {"token": self.token, "staking": self.staking, "tasks": self.tasks}
         by_address = {str(client.contract.address): (name, client.contract) for name, client in named.items()}
         return [named_call(*by_address[call.to], call.data) if call.to in by_address else None for call in calls]

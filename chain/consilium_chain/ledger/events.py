@@ -20,7 +20,7 @@ class ContractEvents:
             client.contract for client in (contracts.token, contracts.staking, contracts.tasks)
         )
         self._deployed_at = contracts.deployment.first_block
-        self._begun: dict[int, int] = {}  # by task, a block before which there is no event of it
+        self._begun: dict[int, int] = {}  # by task, a block before all of its events
 
     def between(self, first_block: int | None = None, last_block: int | None = None) -> list[Event]:
         """Events of the task and staking contracts in [first, last]; by default from deployment to the latest block."""
@@ -29,10 +29,10 @@ class ContractEvents:
         return self._logs.events_of((self._tasks, self._staking), start, last)
 
     def naming(self, account: str) -> list[Event]:
-        """Events of tasks, staking and token with the account in one of their fields, whoever caused them."""
+        """Events of tasks, staking and token with the account in one of their fields."""
         first, last = self._deployed_at, self._blocks.number()
         contracts = (self._tasks, self._staking, self._token)
-        found = [event for contract in contracts for event in self._logs.events(contract, first, last)]
+        found = [event for contract in contracts for event in self._logs.events_of([contract], first, last)]
         return [event for event in found if account in event.values.values()]
 
     def of_staking(self, name: str, last_block: int | None = None, **indexed: Any) -> Iterator[Event]:
@@ -52,14 +52,12 @@ class ContractEvents:
         return list(self.of_tasks(name, taskId=task))
 
     def _first_block_of(self, task: int, last: int) -> int:
-        """A block before which there is no event of a task, looked for once: of a deployment that is months old a
-        provider gives all events in hundreds of answers only.
-        """
+        """A block before which a task has no event: all events of an old deployment take hundreds of requests."""
         if task not in self._begun:
             first = self._deployed_at
             for event in self._logs.events(self._tasks, first, last, "TaskProposed", taskId=task):
                 self._begun[task] = max(event.block - FINALITY, first)
                 break
-            else:  # the node lags behind
+            else:  # the node is behind the chain
                 return first
         return self._begun[task]

@@ -23,8 +23,8 @@ from consilium_chain.tasks.estimate import ChainTerms
 class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
-    Its parts: `tasks` and `token` read, `staking` reads and stakes, `record` and `logs` read events, `messages` are
-    what is signed, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    `tasks` and `token` read, `staking` reads and stakes, `record` and `logs` read events, `messages` are for signing,
+    and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -32,8 +32,8 @@ class Ledger:
     ) -> None:
         if connection.chain_id != deployment.chain_id:
             raise DeploymentInvalid(
-                f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is chain"
-                f" {connection.chain_id}: pass the one that fits"
+                f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is on chain"
+                f" {connection.chain_id}; pass the address book or the URL that matches"
             )
         self.connection, self.deployment = connection, deployment
         self.contracts = contracts = Contracts(connection, deployment)
@@ -54,7 +54,9 @@ class Ledger:
         return self.contracts.address
 
     def folder_name(self, task: int) -> str:
-        """The name of a node's folder for a task: one for each deployment, which all count tasks from one."""
+        """The name of a node's folder for a task. It names the deployment too, for each deployment counts tasks from
+        one.
+        """
         return f"{self.connection.chain_id}-{self.deployment.tasks}-{task}"
 
     def chain_terms(self) -> ChainTerms:

@@ -1,11 +1,11 @@
-"""Messages that accounts and node keys sign. They are computed here: a node must not sign what another names."""
+"""Messages that accounts and node keys sign. A node computes them itself and signs no message of another party."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from consilium_zk.encoding import round_words
 from consilium_zk.kzg import Challenge, Commitment, challenge
-from consilium_zk.secure_aggregation import context
 from consilium_zk.tickets import SecretKey, prove_possession, ticket_message
 
 from consilium_chain.deploying.address_book import Deployment
@@ -29,18 +29,18 @@ class Messages:
         return ticket_message(self._chain_id, self._tasks, task, round_, seat_seed, account)
 
     def transport(self, task: int, key: bytes) -> bytes:
-        """The message that a hospital's node key signs so that this account joins by it."""
+        """The message that a hospital's node key signs to join for this account."""
         return transport_message(self._chain_id, self._tasks, task, self._account, key)
 
     def challenge(self, task: int, round_: int, hospital: str, commitments: Sequence[Commitment]) -> Challenge:
-        """The challenge that the KZG proof of a hospital's update answers (Fiat-Shamir)."""
+        """The challenge of the KZG proof of a hospital's update (Fiat-Shamir)."""
         return challenge(self._chain_id, self._tasks, task, round_, _bytes20(hospital), commitments)
 
     def masking_context(self, task: int, round_: int) -> bytes:
-        return context(self._chain_id, self._tasks, task, round_)
+        return round_words(self._chain_id, self._tasks, task, round_)
 
     def statements(self, task: int, round_: int) -> StatementSigning:
-        """Signs and checks hospitals' statements on their uploads (`consilium_chain.rounds.statements`)."""
+        """Signs and checks hospitals' statements on their uploads."""
         return StatementSigning(self._chain_id, self._deployment.tasks, task, round_)
 
     def possession(self, key: SecretKey) -> bytes:

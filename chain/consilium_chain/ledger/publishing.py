@@ -1,4 +1,4 @@
-"""The calls by which an aggregator publishes a round's sums, each with more gas than it takes."""
+"""The calls by which an aggregator publishes a round's sums, each with an upper bound of its gas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import Commitment, to_eip2537
 
-# Above what the contract takes (snapshots/gas.json, tests/chain/test_gas_bounds.py), so that a batch fits a transaction
-# (EIP-7825), and so that no node has to estimate what is full of curve operations.
+# Upper bounds of the contract's gas (snapshots/gas.json, tests/chain/test_gas_bounds.py): a batch fits a transaction
+# (EIP-7825), and no node has to estimate the many curve operations.
 GAS_PER_BATCH = 14_000_000
 _GAS_TO_BEGIN = 500_000
 _GAS_PER_DROP = 80_000  # or accusation
@@ -30,8 +30,8 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Accusation:
-    """An accusation of a cohort whose sum does not hold: hospitals testify about it (`consilium_zk.disputes`);
-    `evidence` is the keccak256 of a file in the artifact store. 32 bytes each.
+    """An accusation of a cohort with a wrong sum (`consilium_zk.disputes`). `evidence`: the keccak256 of a file in the
+    artifact store. 32 bytes each.
     """
 
     accusation: bytes
@@ -40,8 +40,8 @@ class Accusation:
 
 @dataclass(frozen=True)
 class SaidBefore:
-    """The part of a round's publication that is on chain, as (cohort, blob): sums of commitments, and published blobs.
-    `canaries` if they are set.
+    """The part of a round's publication that is on chain, as (cohort, blob): sums of commitments, and published blobs;
+    and `canaries` if they are set.
     """
 
     summed: frozenset[tuple[int, int]] = frozenset()
@@ -55,7 +55,7 @@ NOTHING_SAID = SaidBefore()
 @dataclass(frozen=True)
 class CohortsFate:
     """The first part of a publication: the survivors (a bit map) if they are not fixed yet, and in a masked round the
-    cohorts without a sum: hospitals of the `accused` ones testify why.
+    cohorts without a sum. Hospitals of the `accused` ones make dispute statements.
     """
 
     survivors: int | None = None
@@ -65,8 +65,8 @@ class CohortsFate:
 
 @dataclass(frozen=True)
 class PublishedCohort:
-    """A cohort's sum as it is published: `blobs` of 131,072 bytes, for each the survivors' points (G1, EIP-2537, 128
-    bytes), and its versioned hash where that is what is published.
+    """A cohort's sum for publication. `blobs`: 131,072 bytes each. `points`: for each blob the survivors' (G1,
+    EIP-2537, 128 bytes). `digests`: for each blob its versioned hash, if that is published instead.
     """
 
     index: int
@@ -91,20 +91,20 @@ class OpenedCohort:
 
 @dataclass(frozen=True)
 class Priced:
-    """ABI-encoded calls that go together, and more than they take of gas."""
+    """ABI-encoded calls that go together, with an upper bound of their gas."""
 
     calls: list[str]
     gas: int
 
 
 class RoundCalls:
-    """Calls of one round, but for what was said before. `encode` takes a function's name and its arguments."""
+    """The calls of one round that are not on chain yet. `encode` takes a function's name and its arguments."""
 
     def __init__(self, encode: Callable[..., str], task: int, round_: int, before: SaidBefore = NOTHING_SAID) -> None:
         self._encode, self._place, self._before = encode, (task, round_), before
 
     def beginning(self, fate: CohortsFate, canaries: Canaries | None, committed: int) -> Priced:
-        """The calls before any sum; `committed` is the bit map of hospitals that have committed."""
+        """The calls before any sum. `committed`: the bit map of hospitals that have committed."""
         calls, gas = [], _GAS_TO_BEGIN + _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
         if fate.survivors is not None:
             calls.append(self._call("fixSurvivors", fate.survivors))
@@ -117,11 +117,11 @@ class RoundCalls:
         return Priced(calls, gas)
 
     def missing(self, cohort: PublishedCohort) -> list[int]:
-        """The cohort's blobs that are not published, by number."""
+        """The numbers of the cohort's blobs that are not published."""
         return [blob for blob in range(len(cohort.blobs)) if (cohort.index, blob) not in self._before.published]
 
     def blob(self, cohort: PublishedCohort, blob: int, place: int, in_canary_round: bool) -> Priced:
-        """Publishes a blob that is the transaction's at this place."""
+        """Publishes the transaction's blob at this place."""
         return self._shown(cohort, blob, in_canary_round, self._call("publish", cohort.index, blob, place, 1))
 
     def digest(self, cohort: PublishedCohort, blob: int, in_canary_round: bool) -> Priced:
@@ -130,7 +130,7 @@ class RoundCalls:
         return self._shown(cohort, blob, in_canary_round, publish)
 
     def _shown(self, cohort: PublishedCohort, blob: int, in_canary_round: bool, publish: str) -> Priced:
-        """In a canary round sums are added up once they are opened."""
+        """In a canary round, sums are added up when they are opened."""
         points = cohort.points[blob]
         if in_canary_round or (cohort.index, blob) in self._before.summed:
             return Priced([publish], _GAS_PER_SHOWN)
@@ -139,7 +139,7 @@ class RoundCalls:
         )
 
     def opening(self, cohort: OpenedCohort, blob: int, seed: bytes, retreat: Sequence[Commitment]) -> Priced:
-        """Opens one sum of a canary round. `retreat`: the commitment to each blob of the round's retreat."""
+        """Opens one sum of a canary round. `retreat`: the commitment to each blob of the round's negated delta."""
         opened = cohort.blobs[blob]
         said = [(*opened.blinders, b"".join(opened.points))]
         call = self._call("openCanaries", cohort.index, blob, seed, b"".join(map(to_eip2537, retreat)), said)

@@ -1,4 +1,4 @@
-"""Reads of the events that a task's parties leave on chain: keys, commitments, accusations, ballots."""
+"""Reads of the events of a task's parties: keys, commitments, accusations, ballots."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ COMMITMENT_BYTES = 48
 
 @dataclass(frozen=True)
 class ShownBlinders:
-    """Words about one blob by somebody who opened a canary round: the round's seed, 32 bytes, and the blinders of the
-    sum behind it. They may be false: a reader checks them (`consilium_zk.canaries.published_commitment`).
+    """An unverified opening of one blob of a canary round: the round's seed (32 bytes) and the sum's blinders. Readers
+    check it (`consilium_zk.canaries.published_commitment`).
     """
 
     cohort: int
@@ -31,27 +31,27 @@ class ShownBlinders:
 
 
 class Record:
-    """By the events that this account's node has. Every method raises ChainUnreachable."""
+    """Reads by the events of this account's node. Every method raises ChainUnreachable."""
 
     def __init__(self, contracts: Contracts, events: ContractEvents, tasks: Tasks) -> None:
         self._connection, self._contract = contracts.connection, contracts.tasks.contract
         self._events, self._tasks = events, tasks
 
     def proposals(self, operator: str, spec_hash: bytes) -> list[int]:
-        """The tasks that an account has proposed by a file of this hash, ascending."""
+        """The tasks that an account has proposed with a file of this hash, ascending."""
         proposed = self._events.of_tasks("TaskProposed", operator=operator)
         return sorted(event.values["taskId"] for event in proposed if bytes(event.values["specHash"]) == spec_hash)
 
     def tasks_of_voter(self, voter: str) -> list[int]:
-        """Every task that it ever joined, ascending."""
+        """All tasks that it has joined, ascending."""
         return sorted(event.values["taskId"] for event in self._events.of_tasks("VoterJoined", voter=voter))
 
     def transport_keys(self, task: int) -> dict[int, bytes]:
-        """Flower node keys by index of hospital, as the hospitals announced them when they joined."""
+        """Flower node keys by index of hospital, as announced on joining."""
         return self._announced("transportKey", task)
 
     def sealing_keys(self, task: int) -> dict[int, bytes]:
-        """Encryption keys by index of hospital, as the hospitals announced them when they joined."""
+        """Encryption keys by index of hospital, as announced on joining."""
         return self._announced("sealingKey", task)
 
     def _announced(self, field: str, task: int) -> dict[int, bytes]:
@@ -69,18 +69,18 @@ class Record:
         return found
 
     def points_of(self, task: int, round_: int, hospital: str) -> bytes | None:
-        """A hospital's commitments in a round, compressed, 48 bytes per blob; None without an event of it."""
+        """A hospital's commitments in a round, compressed, 48 bytes per blob; None without an event."""
         for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_, hospital=hospital):
             return bytes(event.values["points"])
         return None
 
     def rounds_committed(self, hospital: str) -> list[tuple[int, int]]:
-        """Task and round of all that a hospital has ever committed to, in the order of the chain."""
+        """Task and round of all commitments of a hospital, in the chain's order."""
         committed = self._events.of_tasks("UpdateCommitted", hospital=hospital)
         return [(event.values["taskId"], event.values["round"]) for event in committed]
 
     def share_digests(self, task: int, round_: int) -> dict[str, bytes]:
-        """keccak256 of their secret shares by hospital that has committed; without those that sent none."""
+        """keccak256 of the secret shares by hospital that has committed, without hospitals that sent none."""
         found = {
             event.values["hospital"]: bytes(event.values["dealing"])
             for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
@@ -93,7 +93,7 @@ class Record:
         return {keccak(dealing): dealing for dealing in (bytes(event.values["dealing"]) for event in events)}
 
     def canaries_set(self, task: int, round_: int) -> Canaries | None:
-        """None without an event of it."""
+        """None without an event."""
         for event in self._events.of_tasks("CanariesSet", taskId=task, round=round_):
             return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
         return None
@@ -109,10 +109,10 @@ class Record:
         return SaidBefore(summed, published, self.canaries_set(task, round_))
 
     def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
-        """Words about this canary round's sums in the transactions that open it: in the refused ones, too.
+        """The unverified openings in the transactions that open a canary round, also in refused ones.
 
-        No event holds them, so they are read from the calls to the contract between the phase's start and the last
-        cohort's opening. A call by another contract is not found.
+        No event has them. They are read from the calls to the contract between the phase's start and the last cohort's
+        opening, except calls by another contract.
         """
         started = [
             event.block
@@ -139,7 +139,7 @@ class Record:
         }
 
     def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
-        """Testimonies of step 0 and of step 1, by index of hospital: the first that each gave in that step."""
+        """Dispute statements of step 0 and of step 1, by index of hospital: the first of each hospital in that step."""
         indices = {hospital.node: index for index, hospital in enumerate(self._tasks.hospitals(task))}
         found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
         for event in self._events.of_tasks("Testified", taskId=task, round=round_):
@@ -148,18 +148,18 @@ class Record:
         return found
 
     def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:
-        """A voter's commitment to its scores; None if there is none."""
+        """A voter's commitment to its scores, or None."""
         found = self._events.of_tasks("ScoresCommitted", taskId=task, round=round_, voter=voter)
         return next((bytes(event.values["commitment"]) for event in found), None)
 
     def revealed_scores(self, task: int, round_: int, voter: str) -> tuple[int, ...] | None:
-        """None if the voter has not revealed any."""
+        """None if the voter has revealed none."""
         found = self._events.of_tasks("ScoresRevealed", taskId=task, round=round_, voter=voter)
         return next((tuple(event.values["scores"]) for event in found), None)
 
     def held_out_root(self, task: int, voter: str) -> bytes | None:
-        """A voter's last commitment to held-out rows before it joined the task; its last one so far if it has not
-        joined. None if there is none.
+        """A voter's last commitment to held-out rows before it joined the task, or its last one if it has not joined;
+        None if there is none.
         """
         joined = [(e.block, e.index) for e in self._events.of_tasks("VoterJoined", taskId=task, voter=voter)]
         committed = self._events.of_staking("HeldOutCommitted", voter=voter)
@@ -171,4 +171,4 @@ class Record:
         for name in ("RoundSettled", "RoundVoided"):
             for event in self._events.of_tasks(name, taskId=task, round=round_):
                 return self._connection.blocks.hash_of(event.block)
-        raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+        raise RecordIncomplete(f"round {round_} of task {task} has not ended; wait, or choose an earlier round")

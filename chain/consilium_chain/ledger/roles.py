@@ -1,4 +1,4 @@
-"""Transactions of a task's parties: operator, hospitals, voters, and anybody who moves it from phase to phase."""
+"""Transactions of a task's parties: operator, hospitals and voters; and those by which anybody ends a phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.transport_keys import TransportKey
 
 NO_KEY = bytes(32)  # of a hospital in a task that is not masked
-# Above what the contract takes, as in `publishing`.
+# Upper bounds, as in `publishing`.
 _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
 _GAS_PER_DEALT_BYTE = 50
@@ -31,8 +31,8 @@ _OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 
 @dataclass(frozen=True)
 class CommittedUpdate:
-    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the KZG proof that answers their challenge, and in a
-    masked task the hospital's secret shares (`secure_aggregation`).
+    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the KZG proof for their challenge, and in a masked task
+    the hospital's secret shares (`secure_aggregation`).
     """
 
     points: bytes
@@ -47,19 +47,23 @@ class OperatorCalls:
         self._contracts, self._tasks = contracts, contracts.tasks
 
     def propose(self, params: TaskParams) -> int:
-        """Proposes a task and pays its pool; returns its id. Raises BlobsUnavailable before it spends anything."""
+        """Proposes a task and pays its pool; returns its id. Raises BlobsUnavailable before it pays anything."""
         deployment = self._contracts.deployment
         if not deployment.blobs and not params.digests:
             raise NotPossible("BlobsUnavailable", chain_id=deployment.chain_id)
         self._contracts.token.send("approve", deployment.tasks, params.pool)
         receipt = self._tasks.send("propose", params.to_chain())
-        for event in self._contracts.connection.logs.events(self._tasks.contract, receipt.block, receipt.block):
-            if event.name == "TaskProposed" and event.transaction == receipt.transaction:
+        for event in self._contracts.connection.logs.events(
+            self._tasks.contract, receipt.block, receipt.block, "TaskProposed"
+        ):
+            if event.transaction == receipt.transaction:
                 return int(event.values["taskId"])
-        raise DeploymentInvalid(f"{deployment.tasks} accepted a proposal and emitted no TaskProposed event")
+        raise DeploymentInvalid(
+            f"the contract {deployment.tasks} took a proposal without a TaskProposed event; check the address book"
+        )
 
     def try_fund(self, task: int, amount: int) -> None:
-        """Raises Refused where `fund` would, before an allowance is paid for: all but the token's own refusals."""
+        """Raises Refused as `fund` would, except for the token's own errors, before an allowance is paid."""
         try:
             self._tasks.read("fund", task, amount)
         except Refused as error:
@@ -72,7 +76,7 @@ class OperatorCalls:
         return self._tasks.send("fund", task, amount)
 
     def stop(self, task: int) -> Receipt:
-        """Ends the task after this round; only its operator may. The rest of the pool is refundable when it ends."""
+        """Ends the task after this round; only its operator may. The rest of the pool is refundable at the end."""
         return self._tasks.send("stop", task)
 
     def claim_refund(self) -> None:
@@ -90,21 +94,21 @@ class HospitalCalls:
     def join(
         self, task: int, rows: int, key: TransportKey, sealing_key: bytes = NO_KEY, stake: int | None = None
     ) -> Receipt:
-        """Joins by a node key, with free stake brought up to `stake` before: both or neither if a sponsor pays."""
+        """Joins by a node key; `stake`: first brings the free stake up to this. Both or neither if a sponsor pays."""
         calls = [] if stake is None else self._staking.calls_to_stake(Role.HOSPITAL, stake)
         proof = key.sign(self._messages.transport(task, key.public))
         calls.append(self._tasks.function("joinAsHospital", task, rows, key.public, proof, sealing_key))
         return self._contracts.connection.transactions.send_all(calls)[-1]
 
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
-        """`force`: sent although the contract may refuse it."""
+        """`force`: sends it although the contract may refuse it."""
         encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.dealing)
         blobs = len(update.points) // BYTES_PER_EIP2537_G1
         gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_DEALT_BYTE * len(update.dealing)
         return self._tasks.send("commitUpdate", task, round_, encoded, gas=gas, force=force)
 
     def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
-        """Lets anybody commit this account's update: it needs no ether. One update per round."""
+        """Lets anybody commit this account's update, without ether of its own. One update per round."""
         connection, contract = self._contracts.connection, self._contracts.deployment.tasks
         dealing = keccak(update.dealing) if update.dealing else NO_DEALING
         opening, chain_id = update.opening, connection.chain_id
@@ -114,11 +118,11 @@ class HospitalCalls:
         return self._messages.statements(task, round_).sign(self._contracts.connection.signer, statement)
 
     def testify(self, task: int, round_: int, step: int, testimony: bytes) -> Receipt:
-        """In a step (`rounds.disputes`): the contract refuses what comes late."""
+        """In a step (`rounds.disputes`): the contract refuses late statements."""
         return self._tasks.send("testify", task, round_, step, testimony)
 
     def resume(self, task: int) -> Receipt:
-        """Takes part again from the next round on, after it was absent."""
+        """Takes part again from the next round on, after an absence."""
         return self._tasks.send("resume", task)
 
 
@@ -132,7 +136,7 @@ class VoterCalls:
         return self._staking.send("registerVoterKey", public_key(key), self._messages.possession(key))
 
     def commit_held_out(self, root: bytes) -> Receipt:
-        """Commits to the rows by which this voter judges in the tasks that it joins from now on."""
+        """Commits to the rows by which this voter judges in tasks that it joins from now on."""
         return self._staking.send("commitHeldOut", root)
 
     def join(self, task: int) -> Receipt:
@@ -149,20 +153,20 @@ class VoterCalls:
 
 
 class PhaseCalls:
-    """Transactions that anybody may send, to move a task on. `request` is the round's to the beacon; 0 is none."""
+    """Transactions that anybody may send to end a phase. `request`: the round's request to the beacon, or 0."""
 
     def __init__(self, contracts: Contracts, beacon: Beacon) -> None:
         self._tasks, self._beacon = contracts.tasks, beacon
 
     def beacon_ready(self, request: int) -> bool:
-        """True if the chain would take the beacon's proof now, and without a request."""
+        """True if the chain would take the beacon's proof now; also without a request."""
         return request == 0 or self._beacon.ready(request)
 
     def beacon_expired(self, request: int) -> bool:
         return request != 0 and self._beacon.expired(request)
 
     def form_cohorts(self, task: int, request: int) -> Receipt:
-        """Without a request the value that drew the last seats assigns the cohorts."""
+        """Without a request, the value that drew the last seats assigns the cohorts."""
         return self._tasks.send("formCohorts", task, self._beacon.proof(request) if request else b"")
 
     def draw_seats(self, task: int, request: int) -> Receipt:
@@ -172,5 +176,5 @@ class PhaseCalls:
         return self._tasks.send("settle", task, round_)
 
     def tick(self, task: int) -> Receipt:
-        """Ends a phase whose time is over."""
+        """Ends a phase after its deadline."""
         return self._tasks.send("tick", task)

@@ -21,9 +21,6 @@ class Token:
     def balance(self, account: str, block: int | None = None) -> int:
         return int(self._token.read("balanceOf", account, block=block))
 
-    def total_supply(self) -> int:
-        return int(self._token.read("totalSupply"))
-
     def transfer(self, recipient: str, amount: int) -> Receipt:
         return self._token.send("transfer", recipient, amount)
 
@@ -41,17 +38,17 @@ class Staking:
         return Stake.from_chain(self._staking.read("stakeOf", account, role, block=block))
 
     def pool(self, node: str, role: Role, block: int | None = None) -> dict[str, int]:
-        """A node's pool of stake and rewards, by the names in the ABI."""
+        """A node's pool of stake and rewards, by the ABI's names."""
         function = self._staking.function("poolOf", node, role)
         names = [component["name"] for component in function.abi["outputs"][0]["components"]]
         return dict(zip(names, self._contracts.connection.call(function, block), strict=True))
 
     def unvested(self, node: str, role: Role, block: int | None = None) -> int:
-        """A node's rewards that have not vested, rounded down."""
+        """A node's unvested rewards, rounded down."""
         return self.pool(node, role, block)["unvestedX48"] >> 48
 
     def claimable(self, delegator: str, node: str, role: Role, block: int | None = None) -> int:
-        """A delegator's vested rewards from a node; the owner's, with the commission."""
+        """A delegator's vested rewards from a node; for its owner with the commission."""
         _, _, claimable = self._staking.read("positionOf", delegator, node, role, block=block)
         return int(claimable)
 
@@ -59,7 +56,7 @@ class Staking:
         return self.pool(node, role)["vestedAt"] != 0
 
     def commission(self, node: str, role: Role) -> int:
-        """In basis points; after a raise was announced, the raised one."""
+        """In basis points; an announced raise counts already."""
         pool = self.pool(node, role)
         return pool["nextCommissionBps" if pool["nextCommissionAt"] else "commissionBps"]
 
@@ -68,13 +65,13 @@ class Staking:
         return bytes(self._staking.read("voterKeyHash", voter))
 
     def stake(self, role: Role, amount: int) -> None:
-        """Makes this account a node of the role, unless it is one, and brings its free stake up to `amount`."""
+        """Makes this account a node of the role if it is not one, and brings its free stake up to `amount`."""
         self._contracts.connection.transactions.send_all(self.calls_to_stake(role, amount))
 
     def register(self, role: Role, more: int, commission_bps: int) -> None:
-        """Makes this account a node of the role that keeps so much of its delegators' rewards, and stakes `more`.
+        """Makes this account a node of the role with this commission on its delegators' rewards, and stakes `more`.
 
-        A node's commission is changed: at once if it is lowered, after the unbonding period else.
+        An existing node's commission changes: a lower one at once, a higher one after the unbonding period.
         """
         account = self._contracts.address
         calls = self._calls_for(role, more, commission_bps)
@@ -98,14 +95,14 @@ class Staking:
         return calls
 
     def claim(self, role: Role) -> None:
-        """Claims this node's vested rewards, if there are any."""
+        """Claims this node's vested rewards, if any."""
         account = self._contracts.address
         if self.claimable(account, account, role):
             self._staking.send("claim", account, role)
 
     def unstake(self, role: Role, amount: int) -> int:
-        """Starts to unbond so much of this node's own stake, all of it if `amount` is more; returns its worth, rounded
-        down to whole shares. From now on that part earns nothing and backs no new bond.
+        """Starts to unbond this much of the node's own stake (all of it if `amount` is more); returns its worth,
+        rounded down to whole shares. That part earns nothing and backs no new bond from now on.
         """
         node = self._contracts.address
         shares, worth, _ = self._staking.read("positionOf", node, node, role)
@@ -129,7 +126,7 @@ class Staking:
         self._contracts.connection.transactions.send_all([self._staking.function("withdraw", one) for one in requests])
 
     def release_bond(self, task: int, account: str) -> bool:
-        """Unlocks an account's bonds of an ended task; False if nothing of them is left."""
+        """Unlocks an account's bonds of an ended task; False if nothing is left of them."""
         try:
             self._contracts.tasks.send("releaseBond", task, account)
         except Refused as error:

@@ -85,14 +85,16 @@ class Role(IntEnum):
 
 
 STATISTICS_ROUND = 0
-INVALID_SCORE = -(2**63)  # a voter's word that a published sum is no valid model
-DOES_NOT_MATCH = INVALID_SCORE + 1  # ... that what is published, or who is named, does not match; fills the ballot
+INVALID_SCORE = -(2**63)  # a voter's score for a published sum that is not a valid model
+DOES_NOT_MATCH = (
+    INVALID_SCORE + 1
+)  # the whole ballot of a voter, if the publication or the named hospitals do not match
 
 
 def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
-    """Scores of a ballot: one for each of the round's cohorts, and with canaries as many again of their twins.
+    """Scores of a ballot: one for each of the round's cohorts, and with canaries another one for each cohort's twin.
 
-    In a task with canaries or digests, and in a round with accused cohorts, a ballot of DOES_NOT_MATCH alone is valid,
+    In a task with canaries or digests, and in a round with accused cohorts, a ballot of DOES_NOT_MATCH only is valid
     too.
     """
     return cohorts * (2 if params.has_canaries(round_) else 1)
@@ -116,7 +118,7 @@ _ENUMS: dict[str, Callable[[Any], Any]] = {
 
 
 class _FromChain:
-    """A struct of the ABI: fields in the order of the Solidity declaration, by the names of its components."""
+    """A struct of the ABI, with its fields in the order of the Solidity declaration."""
 
     @classmethod
     def from_chain(cls, raw: Any) -> Self:
@@ -253,7 +255,7 @@ class Payout(_FromChain):
 
 @dataclass(frozen=True)
 class Stake(_FromChain):
-    """A node's stake: `active` and `unbonding` are all of it, `free` is what new bonds can lock."""
+    """A node's stake: `active` and `unbonding` are all of it; new bonds can lock `free`."""
 
     active: int
     free: int
@@ -263,9 +265,8 @@ class Stake(_FromChain):
 
 @dataclass(frozen=True)
 class Unbonding:
-    """Stake on its way home: a request of `withdraw`, which is taken from `matures_at` on, in the chain's seconds.
-
-    `amount`: what it is worth now; a slash takes from it, too.
+    """A request of `withdraw`, valid from `matures_at` on, in the chain's seconds. `amount`: its present worth; a slash
+    takes from it too.
     """
 
     request: int

@@ -9,7 +9,7 @@ from consilium_chain.ledger.structs import Hospital, Payout, RoundState, TaskPar
 
 
 class Tasks:
-    """Every method raises ChainUnreachable, DeploymentInvalid, and Refused if there is no such task or round.
+    """Every method raises ChainUnreachable, DeploymentInvalid, and Refused for an unknown task or round.
 
     `block`: as of that block, by default the latest.
     """
@@ -56,7 +56,7 @@ class Tasks:
         return bytes(self._tasks.read("scoreCommitment", task, round_, account, list(scores), salt))
 
     def refundable(self, account: str, block: int | None = None) -> int:
-        """The tokens that tasks owe an operator back."""
+        """The tokens that tasks owe to an operator."""
         return int(self._tasks.read("claimable", account, block=block))
 
     def total_refundable(self, block: int | None = None) -> int:

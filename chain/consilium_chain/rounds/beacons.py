@@ -1,4 +1,4 @@
-"""Proofs of the beacon values that contracts ask for: one prover for each implementation of IBeacon."""
+"""Proofs of the beacon values for the contracts: one prover for each implementation of IBeacon."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from consilium_chain.rpc.connection import Connection
 
 
 class Beacon(Protocol):
-    """A source of randomness, seen by who proves its values. A request is what IBeacon.request gave."""
+    """A source of randomness. A request is the number that IBeacon.request gave."""
 
     def ready(self, request: int) -> bool:
         """True if the chain takes a proof now."""
 
     def expired(self, request: int) -> bool:
-        """True if the chain never takes a proof again."""
+        """True if the chain never takes a proof any more."""
 
     def proof(self, request: int) -> bytes:
         """The proof that IBeacon.seed takes, once `ready`. Raises ChainUnreachable, RandomnessUnavailable."""
 
     def wait(self, block_seconds: float) -> float:
-        """Seconds from a request to `ready`, about, with so many from block to block. Raises ChainUnreachable."""
+        """About the seconds from a request to `ready`, by the block time. Raises ChainUnreachable."""
 
 
 class PrevrandaoProver:
-    """A request is a block's number, its proof that block's header."""
+    """A request is a block's number; its proof is that block's header."""
 
     def __init__(self, connection: Connection, address: str) -> None:
         self._connection = connection
@@ -52,7 +52,7 @@ class PrevrandaoProver:
 
 
 class DrandProver:
-    """A request is a drand round, its proof that round's signature, which any of the relays may give."""
+    """A request is a drand round; its proof is that round's signature, from any of the relays."""
 
     def __init__(self, connection: Connection, address: str, relays: Sequence[str]) -> None:
         self._connection = connection
@@ -61,7 +61,7 @@ class DrandProver:
 
     @cached_property
     def chain(self) -> DrandChain:
-        """The drand chain that the contract believes: what it would refuse is not sent."""
+        """The drand chain of the contract, which decides about proofs."""
         functions = self._contract.functions
         return DrandChain(
             genesis=int(self._connection.call(functions.genesis())),
@@ -70,11 +70,11 @@ class DrandProver:
         )
 
     def ready(self, request: int) -> bool:
-        """By the chain's clock, as the contract sees it; relays may still lag behind."""
+        """By the chain's clock, as the contract decides; relays may still lag behind."""
         return self._connection.blocks.now() >= self.chain.start(request)
 
     def expired(self, request: int) -> bool:
-        """Never: a round's signature proves it forever."""
+        """Never: a round's signature stays a proof."""
         return False
 
     def proof(self, request: int) -> bytes:
@@ -85,7 +85,7 @@ class DrandProver:
 
 
 def open_beacon(connection: Connection, deployment: Deployment, relays: Sequence[str]) -> Beacon:
-    """The prover for the beacon that the address book names; `relays` are asked where it is a drand chain's."""
+    """The prover for the address book's beacon. `relays`: used for a drand chain."""
     if deployment.beacon_kind == "DrandBeacon":
         return DrandProver(connection, deployment.beacon, relays)
     return PrevrandaoProver(connection, deployment.beacon)

@@ -1,7 +1,7 @@
-"""Missed deadlines of a task, with party and delay, from the chain's events alone.
+"""A task's missed deadlines, with party and delay, from the chain's events alone.
 
-Pure: events and their blocks' times are arguments. A phase that starts after the deadline of the one before tells that
-the deadline ended that one.
+Pure: events and their blocks' times are arguments. If a phase starts after the deadline of the phase before, that
+deadline was missed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ DONE: Mapping[Phase, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Missed:
-    """A phase that its deadline ended. Times are in seconds of the chain's clock.
+    """A phase that ended by its deadline. Times are in seconds of the chain's clock.
 
     window: from the phase's start to the deadline. ended_after: from the deadline to the block that ended the phase,
-    the least by which `missing` were late. missing: accounts; in Joining also how many more of whom were needed.
-    acted: how many did their part in time, the last of them `spare` seconds before the deadline.
+    the least delay of `missing`. missing: accounts; in Joining also the missing numbers of parties. acted: the number
+    of parties in time, the last of them `spare` seconds before the deadline.
     """
 
     round: int
@@ -50,7 +50,7 @@ class _Open:
 
 
 class Deadlines:
-    """Follows one task from its proposal on: every event once and in order."""
+    """Follows one task from its proposal on: takes every event once and in order."""
 
     def __init__(self, params: TaskParams) -> None:
         self._params = params
@@ -61,7 +61,7 @@ class Deadlines:
         self._slashed: dict[str, int] = {}
 
     def take(self, event: Event, time: int) -> Missed | None:
-        """The deadline that this event, in a block of this time, shows to be missed; None where it shows none."""
+        """The missed deadline that this event, in a block of this time, shows; otherwise None."""
         values = event.values
         if event.name == "PhaseStarted":
             missed = self._missed(time, Phase(values["phase"]))
@@ -112,7 +112,7 @@ class Deadlines:
         return tuple(sorted(self._seated - self._open.acted.keys())) if phase is Phase.REVEALING else ()
 
     def _too_few(self) -> tuple[str, ...]:
-        """The parties of which a task needs more to begin."""
+        """The parties that are missing for a task to begin."""
         least = {"hospitals": self._params.min_hospitals, "voters": self._params.min_voters}
         found = {"hospitals": len(self._joined["HospitalJoined"]), "voters": len(self._joined["VoterJoined"])}
         aggregator = () if self._joined["AggregatorJoined"] else (self._params.aggregator,)
@@ -122,7 +122,7 @@ class Deadlines:
 
 
 def fields_of(missed: Missed) -> dict[str, object]:
-    """For a journal."""
+    """The fields of a log event."""
     return {
         "round": missed.round, "phase": missed.phase.name, "window_s": missed.window,
         "ended_after_s": missed.ended_after, "missing": list(missed.missing), "acted": missed.acted,
@@ -131,7 +131,7 @@ def fields_of(missed: Missed) -> dict[str, object]:
 
 
 def in_words(fields: Mapping[str, object]) -> str:
-    """`fields` as `fields_of` gives them, with names in the place of accounts where one likes."""
+    """`fields`: as `fields_of` gives them, with names instead of accounts if wanted."""
     missing = fields["missing"]
     names = ", ".join(map(str, missing)) if isinstance(missing, (list, tuple)) else str(missing)
     phase, spare, late = str(fields["phase"]).lower(), fields["spare_s"], fields["ended_after_s"]

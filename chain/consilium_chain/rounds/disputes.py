@@ -1,7 +1,7 @@
-"""Why a masked cohort has no sum: what its accuser shows, and whose doing it is, for anybody with chain and store.
+"""The accuser's evidence in a dispute over a masked sum, and the cheaters by chain and store.
 
-The chain has the accusation, what hospitals testified and by when. The accuser adds one file, and the uploads blob by
-blob as files of the store, each under its keccak256.
+The chain has the accusation, and the hospitals' dispute statements with their times. The accuser adds one file, and the
+uploads blob by blob as files of the store, each under its keccak256.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _BYTES_PER_DIGEST = 32
 
 @dataclass(frozen=True)
 class Shown:
-    """The evidence of an accuser about a cohort, by hospital index.
+    """An accuser's evidence about a cohort, by hospital index.
 
-    answers: where roots are missing though a threshold have answered; then it shows nothing else. Of a sum that does
-    not hold, statements: of the survivors, with signatures; uploads: the survivors' blobs, by the keccak256 of each;
-    roots: of all in the masking, own roots of survivors and key roots of the rest.
+    answers: if roots are missing after a threshold of answers; nothing else is given then. Otherwise the sum is wrong.
+    statements: of the survivors, signed. uploads: the survivors' blobs, each by its keccak256. roots: of all in the
+    masking, own roots of survivors and key roots of the rest.
     """
 
     statements: Mapping[int, SignedStatement] = field(default_factory=dict)
@@ -64,13 +64,12 @@ def parse_shown(raw: bytes) -> Shown:
             {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
         )
     except (StatementMalformed, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise EvidenceMalformed(f"its file is not as it must be ({type(error).__name__})") from error
+        raise EvidenceMalformed(f"the evidence file is malformed ({type(error).__name__})") from error
 
 
 def _digest(text: str) -> bytes:
-    """Takes no other length: it becomes a file's name, and a name that no system takes is the accuser's fault alone.
-
-    Raises ValueError.
+    """Takes 32 bytes only: a digest becomes a file name, and the accuser is responsible for a bad one. Raises
+    ValueError.
     """
     digest = bytes.fromhex(text)
     if len(digest) != _BYTES_PER_DIGEST:
@@ -86,7 +85,7 @@ def read_case(
     dealings = read_dealings(ledger, store, task, round_, masked)
     survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
     if unmasked := set(survivors) - dealings.keys():
-        raise EvidenceMalformed(f"survivors {sorted(unmasked)} were in nobody's masking")
+        raise EvidenceMalformed(f"survivors {sorted(unmasked)} have no sound secret shares")
     hospitals, points = ledger.tasks.hospitals(task), ledger.record.committed_points(task, round_)
     weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
     return Case(masked, dealings, {index: points[hospitals[index].node] for index in survivors}, weights)
@@ -95,10 +94,10 @@ def read_case(
 def find_culprits(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, round_state: RoundState
 ) -> dict[int, Reason]:
-    """The cheaters in all accused cohorts of a round, once no hospital can testify any more.
+    """The cheaters in all accused cohorts of a round, after the last dispute statement is possible.
 
-    The same to everybody who reads the chain and the store. Raises EvidenceMalformed where an accuser shows something
-    else than it must, ArtifactMissing and ArtifactCorrupt where what it shows is not there.
+    The result is the same for every reader of chain and store. Raises EvidenceMalformed for malformed evidence,
+    ArtifactMissing and ArtifactCorrupt for missing artifacts.
     """
     found: dict[int, Reason] = {}
     testimonies = ledger.record.testimonies(task, round_)
@@ -125,10 +124,10 @@ def _evidence(
     hospitals, statements = ledger.tasks.hospitals(place[0]), ledger.messages.statements(*place)
     for index, signed in shown.statements.items():
         if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
-            raise EvidenceMalformed(f"the statement of hospital {index} is not what it signed")
-    # Before any is read: what is not of so many blobs is no survivor's upload, and may be of any number.
+            raise EvidenceMalformed(f"hospital {index} did not sign its statement")
+    # Checked before any blob is read: an upload with another number of blobs may be of any size.
     if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
-        raise EvidenceMalformed(f"the uploads of hospitals {odd} are not of {case.blobs} blobs")
+        raise EvidenceMalformed(f"the uploads of hospitals {odd} do not have {case.blobs} blobs")
     survivors = set(case.survivors)
     points, agreements = testimonies
     return Evidence(
@@ -148,7 +147,7 @@ def _evidence(
 
 
 def _sound_agreements(raw: bytes) -> dict[int, bytes]:
-    """Bytes that are no list of agreements show none: they are a hospital's, and must not stop the case."""
+    """Malformed bytes count as no agreements: they come from a hospital, and must not stop the case."""
     try:
         return parse_agreements(raw)
     except ShapeWrong:
@@ -156,7 +155,7 @@ def _sound_agreements(raw: bytes) -> dict[int, bytes]:
 
 
 class _Stored(Collection[bytes]):
-    """Files of the store, one of them in memory at a time. Reading raises ArtifactMissing, ArtifactCorrupt."""
+    """Files of the store, one in memory at a time. Reading raises ArtifactMissing, ArtifactCorrupt."""
 
     def __init__(self, store: ArtifactStore, digests: Sequence[bytes]) -> None:
         self._store, self._digests = store, digests

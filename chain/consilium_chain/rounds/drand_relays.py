@@ -1,8 +1,7 @@
-"""Fetches drand rounds from HTTP relays. None is trusted: what they give is verified before anybody pays for it.
+"""Fetches drand rounds from HTTP relays. No relay is trusted: each signature is verified.
 
-A relay is a URL with `{round}` in place of the round, so that both versions of drand's HTTP API, and any mirror of
-them, are named alike (https://docs.drand.love/developer/http-api): they answer with a JSON object that holds `round`
-and, in hexadecimal, `signature`.
+A relay is a URL with `{round}` in place of the round. This covers both versions of drand's HTTP API and any mirror
+(https://docs.drand.love/developer/http-api). The answer is a JSON object with `round` and, in hexadecimal, `signature`.
 """
 
 from __future__ import annotations
@@ -16,16 +15,13 @@ from consilium_zk.drand import QUICKNET_HASH, DrandChain, RoundSignature
 from consilium_zk.errors import Malformed
 from pydantic import AfterValidator, AnyHttpUrl, BaseModel, Field, TypeAdapter, ValidationError
 
-from consilium_chain.errors import (
-    RandomnessUnavailable,
-    RelayFailed,
-)
+from consilium_chain.errors import RandomnessUnavailable, RelayFailed
 
 ROUND_FIELD = "{round}"
-RELAY_TIMEOUT = 5.0  # seconds for the whole exchange: a relay that drips bytes is a relay that hangs
+RELAY_TIMEOUT = 5.0  # seconds for the whole exchange, so that a relay cannot drip bytes
 LARGEST_ANSWER = 4096  # bytes; a round with its previous signature takes some 500
 
-# The League of Entropy's public relays, of several operators so that no one of them can withhold a round.
+# The League of Entropy's public relays, of several operators: no single one can withhold a round.
 QUICKNET_RELAYS = (
     f"https://api.drand.sh/v2/beacons/quicknet/rounds/{ROUND_FIELD}",
     f"https://drand.cloudflare.com/{QUICKNET_HASH}/public/{ROUND_FIELD}",
@@ -37,7 +33,7 @@ QUICKNET_RELAYS = (
 
 def _has_round(url: str) -> str:
     if ROUND_FIELD not in url:
-        raise ValueError(f"a relay has {ROUND_FIELD} where the round goes")
+        raise ValueError(f"the URL of a relay must have {ROUND_FIELD} in place of the round")
     TypeAdapter(AnyHttpUrl).validate_python(url.replace(ROUND_FIELD, "1"))
     return url
 
@@ -46,7 +42,7 @@ RelayUrl = Annotated[str, AfterValidator(_has_round)]
 
 
 class _Answer(BaseModel):
-    """The fields of a relay's answer that count: the rest is derived from the signature."""
+    """The used fields of a relay's answer."""
 
     round: Annotated[int, Field(strict=True)]
     signature: Annotated[str, Field(pattern="^[0-9a-fA-F]{96}$")]
@@ -55,7 +51,7 @@ class _Answer(BaseModel):
 def fetch_signature(
     relays: Sequence[str], chain: DrandChain, round: int, timeout: float = RELAY_TIMEOUT
 ) -> RoundSignature:
-    """The round's signature, of the first relay that gives it; each has `timeout` seconds.
+    """The round's signature from the first relay that gives it; each relay has `timeout` seconds.
 
     Raises RandomnessUnavailable with every relay's failure.
     """
@@ -64,7 +60,7 @@ def fetch_signature(
 
 async def _fetch_in_order(relays: Sequence[str], chain: DrandChain, round: int, timeout: float) -> RoundSignature:
     failures: list[RelayFailed] = []
-    # Timeouts are this module's: httpx's are for each read, and a relay that drips would never run into one.
+    # httpx's timeouts are for each read, and a relay that drips bytes would never exceed one.
     async with httpx.AsyncClient(timeout=None, headers={"Accept-Encoding": "identity"}) as client:
         for relay in relays:
             url = relay.replace(ROUND_FIELD, str(round))
@@ -76,7 +72,7 @@ async def _fetch_in_order(relays: Sequence[str], chain: DrandChain, round: int, 
 
 
 async def _download(client: httpx.AsyncClient, url: str, timeout: float) -> bytes:
-    """The answer's bytes as they came, for a few compressed ones can become gigabytes.
+    """The answer's bytes without decompression: a few compressed bytes can become gigabytes.
 
     Raises RelayFailed (RelayUnreachable, RelayAnswerMalformed).
     """
@@ -88,12 +84,10 @@ async def _download(client: httpx.AsyncClient, url: str, timeout: float) -> byte
                 raw += chunk
                 if len(raw) > LARGEST_ANSWER:
                     raise RelayFailed(
-                        "RelayAnswerMalformed", url=url, why=f"its answer is longer than {LARGEST_ANSWER} bytes"
+                        "RelayAnswerMalformed", url=url, why=f"the answer is longer than {LARGEST_ANSWER} bytes"
                     )
     except httpx.HTTPStatusError as error:
-        raise RelayFailed(
-            "RelayUnreachable", url=url, why=f"it answers with status {error.response.status_code}"
-        ) from error
+        raise RelayFailed("RelayUnreachable", url=url, why=f"status {error.response.status_code}") from error
     except TimeoutError as error:
         raise RelayFailed("RelayUnreachable", url=url, why=f"no answer within {timeout:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -106,7 +100,7 @@ def _parse(raw: bytes, url: str, chain: DrandChain, round: int) -> RoundSignatur
     try:
         answer = _Answer.model_validate_json(raw)
     except ValidationError as error:
-        raise RelayFailed("RelayAnswerMalformed", url=url, why="its answer is no round of drand") from error
+        raise RelayFailed("RelayAnswerMalformed", url=url, why="the answer is not a drand round") from error
     if answer.round != round:
         raise RelayFailed("RelayRoundWrong", url=url, found=answer.round)
     try:

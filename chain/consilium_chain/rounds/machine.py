@@ -1,7 +1,7 @@
-"""The round as one pure state machine, which every party steps: the chain's state and its own say what it does next.
+"""The round as one pure state machine that every party steps: from the chain's state and its own, the next steps.
 
-No I/O and no clock of its own: hospitals, voters, the aggregator, a worker and tests step a copy before anyone pays for
-a transaction. The contract is the authority; these are its rules seen from outside. A phase is one row of `PHASES`.
+No I/O and no clock of its own: hospitals, voters, the aggregator, a worker and tests step a copy before a transaction
+is paid for. The contract decides; these are its rules seen from outside. A phase is one row of `PHASES`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class View:
-    """The chain's state at one moment; `now` is the chain's clock in seconds, which voters do not go by."""
+    """The chain's state at one moment. `now`: the chain's clock in seconds, which voters do not use."""
 
     state: TaskState
     round: RoundState
@@ -71,13 +71,13 @@ class View:
 
 @dataclass(frozen=True)
 class AsAnybody:
-    """An account without a part in the task: it takes the steps that the contract takes from anybody."""
+    """An account without a part in the task: it takes the steps that are open to anybody."""
 
 
 @dataclass(frozen=True)
 class AsAggregator:
-    """`awaited` and `arrived`: bit maps of uploads. `refused`: the contract refused what this phase is for, the
-    round's publication, naming or opening, which only the deadline can end then. `unmasked`: it needs no more answers.
+    """`awaited`, `arrived`: bit maps of uploads. `refused`: the contract refused this phase's publication, naming or
+    opening, so only the deadline can end it. `unmasked`: no more answers are needed.
     """
 
     awaited: int = 0
@@ -88,10 +88,10 @@ class AsAggregator:
 
 @dataclass(frozen=True)
 class AsHospital:
-    """A hospital by its index, with what it has and has done in the view's round.
+    """A hospital by its index, with its own state in the view's round.
 
-    `is_reached`: any request of the aggregator's came; `is_asked`: one for this round. `send_at`: from then on, by the
-    chain's clock, it commits by a transaction of its own. `disputed`: rounds and steps of its dispute statements.
+    `is_reached`: some request of the aggregator arrived. `is_asked`: one for this round arrived. `send_at`: from this
+    time on the chain's clock it commits by its own transaction. `disputed`: rounds and steps of its dispute statements.
     """
 
     index: int
@@ -133,7 +133,7 @@ class Rules:
 
 
 def next_steps(view: View, party: Party) -> tuple[Step, ...]:
-    """The steps that this party takes now, in order; none: it waits."""
+    """The steps that this party takes now, in order. Without any, it waits."""
     rules = PHASES[view.state.phase]
     match party:
         case AsAnybody():
@@ -153,7 +153,7 @@ def _due(guards: Guards[P], party: P, view: View) -> tuple[Step, ...]:
 
 
 def may_come(state: TaskState, round_: int, step: Step) -> bool:
-    """True if the phase of this hospital's step in this round is there or to come. Requests are sent a round ahead."""
+    """True if the phase of this hospital's step in this round is now or later. Requests are sent a round ahead."""
     if state.round + 1 == round_:
         return not has_ended(state)
     ahead = (rules for phase, rules in PHASES.items() if phase >= state.phase)
@@ -169,21 +169,21 @@ def has_ended(state: TaskState) -> bool:
 
 
 def last_round(state: TaskState, rounds: int) -> int:
-    """The last of a task's `rounds`; the current one if its operator stopped it. Statistics alone are no end."""
+    """The last of a task's `rounds`; the current one if its operator stopped it, but not the statistics round."""
     return min(max(state.round, 1), rounds) if state.stopping else rounds
 
 
 def margin(window: int) -> int:
-    """Seconds before the deadline of the aggregator's phase from which it waits for no hospital any more.
+    """Seconds before the deadline of the aggregator's phase at which it stops waiting for hospitals.
 
-    A quarter of the window, before the grace period that costs it the fee: hospitals have the other three, and the
-    aggregator has time to fix survivors, or to publish.
+    A quarter of the window, before the grace period that costs it the fee. Hospitals have the rest, and the aggregator
+    has time to fix survivors or to publish.
     """
     return window // 4 + grace(window)
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:
-    """Settling has no deadline (0), and a Forming that waits for nothing has none."""
+    """Settling has no deadline (0), and neither has a Forming without a request."""
     return state.deadline != 0 and now > state.deadline
 
 
@@ -194,7 +194,7 @@ def dispute_step(state: TaskState, publish_window: int, now: int) -> int:
 
 
 def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
-    """Bit map of the hospitals whose upload is awaited: committed, and in a cohort that is still viable."""
+    """Bit map of the hospitals with an awaited upload: committed, and in a viable cohort."""
     viable = 0
     for cohort in members(round_state.viable_cohorts):
         viable |= cohorts[cohort]
@@ -202,7 +202,7 @@ def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:
 
 
 def is_judged(round_state: RoundState, min_reveals: int) -> bool:
-    """True if enough voters revealed scores, and most do not say that the published sums do not match."""
+    """True if enough voters revealed scores, and no majority says that the published sums do not match."""
     revealed, mismatched = round_state.revealed.bit_count(), round_state.mismatched.bit_count()
     return revealed - mismatched >= min_reveals and 2 * mismatched <= revealed
 
@@ -216,7 +216,7 @@ def _is_over(party: object, view: View) -> bool:
 
 
 def _is_beacon_dead(party: object, view: View) -> bool:
-    """An expired value looks ready, too: its block is past."""
+    """An expired value looks ready too: its block is past."""
     return _is_over(party, view) or view.beacon_expired
 
 
@@ -242,7 +242,7 @@ def _are_reveals_over(party: object, view: View) -> bool:
 
 
 def _opens(party: AsAggregator, view: View) -> bool:
-    """A round that is void whatever is opened is not worth the opening's gas."""
+    """A round that is void anyway is not worth the gas of an opening."""
     closed = view.has_canaries and view.round.viable_cohorts != 0 and not party.refused
     return closed and _are_reveals_over(party, view) and is_judged(view.round, view.min_reveals)
 
@@ -262,8 +262,8 @@ def _waits_for_request(party: AsHospital, view: View) -> bool:
 
 
 def _trains(party: AsHospital, view: View) -> bool:
-    """In the first round only once the aggregator's request has come through: Flower takes seconds to start, and a
-    hospital that cannot be reached yet would commit to what it cannot upload in time.
+    """In the first round only after the aggregator's request arrived. Flower takes seconds to start, and a hospital
+    that cannot be reached yet would commit to an update that it cannot upload in time.
     """
     return not party.has_begun and (party.is_reached or view.state.round != STATISTICS_ROUND)
 
@@ -274,7 +274,7 @@ def _commits(party: AsHospital, view: View) -> bool:
 
 
 def _may_score(party: AsVoter, view: View) -> bool:
-    """A voter whose bond is slashed to nothing takes no seat any more; what it committed to, it still reveals."""
+    """A voter with no bond left takes no seat, but still reveals committed scores."""
     has_acted = _has(party, view.round.seated | view.round.stood_down)
     return _has(party, view.state.active_voters) and not has_acted
 
@@ -306,7 +306,7 @@ _UPLOADING: Guards[AsHospital] = {
     **_IN_TASK,
     Step.CHECK_LINK: _waits_for_request,
     Step.RESUME: _resumes,
-    Step.SIGN: _always,  # also to a late request: only then the upload is asked for
+    Step.SIGN: _always,  # also a late request: the request for the upload follows it
     Step.UPLOAD: _always,
 }
 

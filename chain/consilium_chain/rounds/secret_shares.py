@@ -1,7 +1,7 @@
-"""Secret shares of a masked round's hospitals, as everybody reads them from chain and artifact store.
+"""Secret shares of a masked round's hospitals, from chain and artifact store.
 
-The chain names each dealing by its keccak256. Its bytes are in the store, where the aggregator that relayed the
-commitment puts them, or on chain, where the hospital sent its own transaction.
+The chain has the keccak256 of each hospital's secret shares. The bytes are in the store if the aggregator sent the
+commitment, and on chain if the hospital sent its own transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from consilium_chain.ledger.structs import members
 
 
 def masked_cohort(ledger: Ledger, task: int, round_: int, cohort: int) -> MaskedCohort:
-    """A cohort, by its members' bit map."""
+    """A cohort by its members' bit map."""
     keys = ledger.record.sealing_keys(task)
     return MaskedCohort(
         {index: keys[index] for index in members(cohort)}, ledger.messages.masking_context(task, round_)
@@ -26,10 +26,10 @@ def masked_cohort(ledger: Ledger, task: int, round_: int, cohort: int) -> Masked
 def read_dealings(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: MaskedCohort, recipient: int | None = None
 ) -> dict[int, Dealing]:
-    """By index, of the cohort's hospitals that are in the masking: who has committed with a sound dealing. With a
-    `recipient`, of each dealing what is for that one.
+    """The secret shares of the cohort's hospitals in the masking, by index: those that committed with sound ones.
+    `recipient`: only the parts for this one.
 
-    Once commitments are closed it is the same for everybody. Raises ArtifactMissing, ArtifactCorrupt.
+    The result is the same for everybody after commitments are closed. Raises ArtifactMissing, ArtifactCorrupt.
     """
     hospitals = ledger.tasks.hospitals(task)
     digests = ledger.record.share_digests(task, round_)
@@ -42,7 +42,7 @@ def read_dealings(
         raw = on_chain.get(digest) or store.get_file(digest)
         try:
             dealing = cohort.parse(index, raw)
-        except SharesInvalid:  # whoever reads these bytes leaves it out
+        except SharesInvalid:  # every reader leaves it out
             continue
         found[index] = dealing if recipient is None else dealing.to(recipient)
     return found

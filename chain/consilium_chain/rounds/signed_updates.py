@@ -1,12 +1,12 @@
-"""Updates that a hospital signs and another commits: the hospital needs no ether.
+"""Updates that a hospital signs and another account commits: the hospital needs no ether.
 
-What is signed is EIP-712 typed data that names chain, contract, task, round, points and dealing. It carries no nonce,
-for a hospital commits once a round; the opening is not signed, for points and challenge leave no other one.
+The signature is on EIP-712 typed data with chain, contract, task, round, points and digest of secret shares. It has no
+nonce, for a hospital commits once a round. The opening is not signed, for points and challenge determine it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,15 @@ from eth_account.signers.local import LocalAccount
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import signed_update_bytes
 from consilium_chain.rpc.batching import batches
+from consilium_chain.typed_data import typed_data
 
+DOMAIN = "Consilium"  # of all that hospitals sign for a task
 _WORD = 32
 _PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
 _DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
 NO_DEALING = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
-# Above what an update adds to a batch's gas (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
+# Upper bounds of an update's gas in a batch (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
 _GAS_TO_RELAY = 200_000
 _GAS_PER_UPDATE = 40_000
 _GAS_PER_BLOB = 36_000
@@ -34,8 +36,8 @@ _GAS_PER_BATCH = 16_000_000
 
 @dataclass(frozen=True)
 class SignedUpdate:
-    """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its dealing (32 bytes,
-    `NO_DEALING` in a task that is not masked), and its signature (EIP-2098).
+    """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its secret shares (32
+    bytes, `NO_DEALING` in an unmasked task), and its signature (EIP-2098).
     """
 
     hospital: str
@@ -47,18 +49,19 @@ class SignedUpdate:
 
     @property
     def compressed(self) -> bytes:
-        """The points as events have them, 48 bytes per blob. Raises PointMalformed."""
+        """The points as in events, 48 bytes per blob. Raises PointMalformed."""
         return b"".join(_compressed(self.points))
 
     def to_chain(self) -> tuple[str, bytes, bytes, tuple[int, ...], bytes, bytes, bytes]:
-        """As `commitUpdates` takes it, with the proof as the four words of its point. Raises PointMalformed."""
+        """The argument of `commitUpdates`, with the proof as the four words of its point. Raises PointMalformed."""
         proof = to_eip2537(Commitment(self.opening.proof))
         words = tuple(int.from_bytes(proof[i : i + _WORD], "big") for i in range(0, len(proof), _WORD))
         value = self.opening.value.to_bytes(_WORD, "big")
         return (self.hospital, self.points, value, words, self.dealing, self.r, self.vs)
 
     def to_wire(self) -> bytes:
-        """r, vs, value, proof, dealing, compressed points: as it travels, without the hospital, whom the channel names.
+        """r, vs, value, proof, digest of secret shares, compressed points; without the hospital, which the channel
+        names.
 
         Raises PointMalformed.
         """
@@ -67,10 +70,9 @@ class SignedUpdate:
 
 
 def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
-    """A signed update of `blobs` blobs from its wire form, with points and opening checked, the signature not.
+    """A signed update of `blobs` blobs from its wire form. Points and opening are checked, the signature is not.
 
-    `hospital` is who is known to have sent it: another's signature under it is no signature. Raises
-    SignedUpdateMalformed.
+    `hospital`: the known sender. Raises SignedUpdateMalformed.
     """
     if len(raw) != signed_update_bytes(blobs):
         raise SignedUpdateMalformed(f"{len(raw)} bytes instead of {signed_update_bytes(blobs)} for {blobs} blobs")
@@ -94,9 +96,8 @@ def sign_update(
     opening: Opening,
     dealing: bytes = NO_DEALING,
 ) -> SignedUpdate:
-    """Signs with the hospital's own account. Raises PointMalformed.
-
-    One update per round and no more: whoever holds two may choose.
+    """Signs with the hospital's own account, at most one update per round: a holder of two could choose. Raises
+    PointMalformed.
     """
     message = commitment_message(chain_id, contract, task, round_, points, dealing)
     signed = account.sign_typed_data(full_message=message)
@@ -109,27 +110,14 @@ def sign_update(
 def commitment_message(
     chain_id: int, contract: str, task: int, round_: int, points: bytes, dealing: bytes = NO_DEALING
 ) -> dict[str, Any]:
-    """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and dealing's digest.
+    """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and the digest of secret
+    shares.
 
     Raises PointMalformed.
     """
     fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
     values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
-    return typed_data(chain_id, contract, "UpdateCommitment", fields, values)
-
-
-def typed_data(
-    chain_id: int, contract: str, name: str, fields: Mapping[str, str], values: Mapping[str, object]
-) -> dict[str, Any]:
-    """An EIP-712 message in this platform's domain; `fields` are types by name, in order."""
-    domain = {"name": "string", "version": "string", "chainId": "uint256", "verifyingContract": "address"}
-    types = {"EIP712Domain": domain, name: fields}
-    return {
-        "types": {of: [{"name": n, "type": t} for n, t in members.items()] for of, members in types.items()},
-        "primaryType": name,
-        "domain": {"name": "Consilium", "version": "1", "chainId": chain_id, "verifyingContract": contract},
-        "message": dict(values),
-    }
+    return typed_data(DOMAIN, chain_id, contract, {"UpdateCommitment": fields}, values)
 
 
 def _compressed(points: bytes) -> list[Commitment]:
@@ -139,11 +127,11 @@ def _compressed(points: bytes) -> list[Commitment]:
 
 
 def update_batches(updates: Sequence[SignedUpdate]) -> Iterator[list[SignedUpdate]]:
-    """Updates in order, cut so that each batch fits into one transaction."""
+    """Updates in order, in batches that each fit into one transaction."""
     return batches([(update, relayed_gas([update]) - _GAS_TO_RELAY) for update in updates], _GAS_PER_BATCH)
 
 
 def relayed_gas(updates: Sequence[SignedUpdate]) -> int:
-    """More than committing them in one transaction takes, but for the end of the phase."""
+    """An upper bound of the gas of committing them in one transaction, without the end of the phase."""
     blobs = sum(len(update.points) // BYTES_PER_EIP2537_G1 for update in updates)
     return _GAS_TO_RELAY + _GAS_PER_UPDATE * len(updates) + _GAS_PER_BLOB * blobs

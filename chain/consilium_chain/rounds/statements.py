@@ -1,7 +1,7 @@
-"""The statement that a hospital signs with its masked upload: it answers for these bytes (`blame.Statement` in zk).
+"""The statement that a hospital signs with its masked upload (`consilium_zk.disputes.Statement`).
 
-EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement). No contract reads it; it
-is evidence, for whoever judges why a cohort has no sum.
+EIP-712, as the update itself: UploadStatement(uint256 taskId,uint256 round,bytes statement). No contract reads it:
+it is evidence in a dispute.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from eth_account.signers.local import LocalAccount
 from eth_keys.exceptions import BadSignature
 
 from consilium_chain.errors import StatementMalformed
-from consilium_chain.rounds.signed_updates import typed_data
+from consilium_chain.rounds.signed_updates import DOMAIN
+from consilium_chain.typed_data import typed_data
 
 BYTES_PER_SIGNATURE = 65  # r, s, v
 
@@ -31,15 +32,15 @@ class SignedStatement:
 
 
 def parse_signed_statement(raw: bytes) -> SignedStatement:
-    """From its wire form, unchecked. Raises StatementMalformed where there is no room for a signature."""
+    """From its wire form, unchecked. Raises StatementMalformed if the bytes are too short."""
     if len(raw) < BYTES_PER_SIGNATURE:
-        raise StatementMalformed(f"{len(raw)} bytes hold no signature")
+        raise StatementMalformed(f"{len(raw)} bytes are too short for a signature")
     return SignedStatement(raw[BYTES_PER_SIGNATURE:], raw[:BYTES_PER_SIGNATURE])
 
 
 @dataclass(frozen=True)
 class StatementSigning:
-    """The round that statements belong to: of a task on one chain."""
+    """Signs and checks statements of one round."""
 
     chain_id: int
     contract: str
@@ -51,7 +52,7 @@ class StatementSigning:
         return SignedStatement(statement, bytes(signed.signature))
 
     def is_by(self, hospital: str, signed: SignedStatement) -> bool:
-        """True if the account behind this address signed it."""
+        """True if the account of this address signed it."""
         message = encode_typed_data(full_message=self._message(signed.statement))
         try:
             return bool(Account.recover_message(message, signature=signed.signature) == hospital)
@@ -61,4 +62,4 @@ class StatementSigning:
     def _message(self, statement: bytes) -> dict[str, object]:
         fields = {"taskId": "uint256", "round": "uint256", "statement": "bytes"}
         values = {"taskId": self.task, "round": self.round, "statement": statement}
-        return typed_data(self.chain_id, self.contract, "UploadStatement", fields, values)
+        return typed_data(DOMAIN, self.chain_id, self.contract, {"UploadStatement": fields}, values)

@@ -1,8 +1,8 @@
-"""A task's published sums, as anybody reads them from chain and artifact store, and what its canaries take back.
+"""A task's published sums, from chain and artifact store, and the negated delta of its canaries.
 
-In a canary round a sum has two readings, of which one is the sum and one a canary (`consilium_zk.canaries`); which is
-which, the chain says once the round is settled. All lanes of a training round's blobs are read, and what lies beyond
-the model's parameters is then left out.
+In a canary round a sum has two readings, one genuine and one a canary (`consilium_zk.canaries`); the chain discloses
+which after the round is settled. All lanes of a training round's blobs are read, and lanes beyond the model's
+parameters are dropped then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CohortSum:
 
 @dataclass(frozen=True, eq=False)
 class Retreat:
-    """The negated delta of a round's canaries: lanes, uint64 (spec.lanes,), and the values that follow from them."""
+    """The negated delta of a round's canaries: lanes, uint64 (spec.lanes,), and values derived from them."""
 
     lanes: NDArray[np.uint64]
     layout: LaneLayout
@@ -46,7 +46,7 @@ class Retreat:
 
     @cached_property
     def points(self) -> list[Commitment]:
-        """The commitment to each blob; up to 30 ms a blob, of which the first training round has one."""
+        """The commitment to each blob; up to 30 ms a blob that differs."""
         return retreat_points(self.blobs, self.layout)
 
     @cached_property
@@ -55,7 +55,7 @@ class Retreat:
 
 
 class PublishedSums:
-    """Reads sums and keeps those of the latest rounds, which are asked for again when the next base is derived."""
+    """Reads sums, and keeps those of the latest rounds for deriving the next base."""
 
     def __init__(self, ledger: Ledger, store: ArtifactStore, task: int, spec: TaskSpec) -> None:
         self._ledger, self._store, self._task, self._spec = ledger, store, task, spec
@@ -64,8 +64,8 @@ class PublishedSums:
         self._retreats: dict[int, Retreat] = {}
 
     def readings(self, round_: int, cohort: int, state: RoundState) -> list[CohortSum | None]:
-        """The readings of a published sum: as it is, and in a canary round sign-flipped. None for an invalid sum:
-        a lane is out of range, which commitments cannot rule out.
+        """The readings of a published sum: as it is, and in a canary round sign-flipped. None for an invalid sum, which
+        has a lane out of range: commitments cannot exclude that.
 
         Raises ArtifactMissing, ArtifactCorrupt, RecordIncomplete.
         """
@@ -75,18 +75,22 @@ class PublishedSums:
         return [self._read(round_, published, turned) for turned in (False, True)]
 
     def cohort_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
-        """A cohort's sum; None for one that is not valid. Raises as `readings` does, RecordIncomplete also in a canary
-        round that is not settled.
+        """A cohort's sum; None for an invalid one. Raises as `readings`; RecordIncomplete also for a canary round that
+        is not settled.
         """
         if self._has_canaries(round_) and state.outcome is not Outcome.SETTLED:
-            raise RecordIncomplete(f"which sums of round {round_} of task {self._task} are canaries is not known yet")
+            raise RecordIncomplete(
+                f"round {round_} of task {self._task} is not settled, so its canaries are still secret; wait"
+            )
         return self.readings(round_, cohort, state)[state.turned_cohorts >> cohort & 1]
 
     def accepted(self, round_: int) -> CohortSum | None:
-        """All accepted cohorts of a training round together; None for none. Raises as `cohort_sum` does."""
+        """The sum of all accepted cohorts of a training round; None without any. Raises as `cohort_sum`."""
         state = self._ledger.tasks.round_state(self._task, round_)
         if state.outcome is Outcome.PENDING:
-            raise RecordIncomplete(f"round {round_} of task {self._task} is not settled")
+            raise RecordIncomplete(
+                f"round {round_} of task {self._task} is not settled yet; wait, or choose an earlier round"
+            )
         sums = [self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts)]
         valid = [found for found in sums if found is not None]
         if not valid:
@@ -95,7 +99,7 @@ class PublishedSums:
         return CohortSum(lanes, sum(found.weight for found in valid))
 
     def read_ahead(self, round_: int, state: RoundState) -> None:
-        """Reads what a round has published while it is judged, so that `accepted` has it at hand.
+        """Reads a round's publication while it is judged, so that `accepted` is quick later.
 
         Raises ArtifactMissing, ArtifactCorrupt.
         """
@@ -111,7 +115,7 @@ class PublishedSums:
         return self._retreats[round_]
 
     def prepare(self, round_: int) -> None:
-        """Derives ahead, once, what takes up to 30 ms a blob in a canary round: its retreat. Raises as `accepted`."""
+        """Derives the negated delta of a canary round ahead, which takes up to 30 ms a blob. Raises as `accepted`."""
         if self._has_canaries(round_):
             _ = self.retreat(round_).points
 
@@ -140,7 +144,7 @@ class PublishedSums:
         return CohortSum(lanes[: self._spec.parameters], published.weight)
 
     def _published_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
-        """As published: all lanes in a canary round, else those in use."""
+        """As published: all lanes in a canary round, otherwise the used ones."""
         key_of = (round_, cohort)
         if key_of in self._published:
             return self._published[key_of]

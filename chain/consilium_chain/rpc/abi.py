@@ -25,8 +25,9 @@ CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)
 
 @dataclass(frozen=True)
 class ContractArtifact:
-    """A compiled contract; code as 0x-prefixed hex. `immutables` are the (start, length) in bytes of what the runtime
-    code leaves zero for the constructor; `source` is "file:contract"; `compiler` solc's version with its commit."""
+    """A compiled contract; code as 0x-prefixed hex. `immutables`: (start, length) in bytes of the runtime code's parts
+    that the constructor sets. `source`: "file:contract". `compiler`: solc's version with its commit.
+    """
 
     abi: list[dict[str, Any]]
     bytecode: str
@@ -38,15 +39,15 @@ class ContractArtifact:
 
 @cache
 def contract_artifact(name: ContractName) -> ContractArtifact:
-    """Raises ContractsNotBuilt if this checkout has not compiled the contracts, or an older version of it has."""
+    """Raises ContractsNotBuilt if the contracts are not compiled, or by an older version."""
     raw = json.loads(_exported(f"{name}.json"))
     if raw.keys() != {field.name for field in fields(ContractArtifact)}:
-        raise NotPossible("ContractsNotBuilt", path=f"{name}.json, which is of another version")
+        raise NotPossible("ContractsNotBuilt", path=f"{name}.json of this version")
     return ContractArtifact(**raw | {"immutables": tuple((start, length) for start, length in raw["immutables"])})
 
 
 def compiler_input(name: ContractName) -> dict[str, Any]:
-    """solc's standard JSON input that compiles to the contract, sources included. Raises ContractsNotBuilt."""
+    """solc's standard JSON input of the contract, with sources. Raises ContractsNotBuilt."""
     parsed: dict[str, Any] = json.loads(_exported(f"{name}.input.json"))
     return parsed
 

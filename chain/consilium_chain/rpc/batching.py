@@ -1,4 +1,4 @@
-"""Many calls, cut so that each part fits a transaction (EIP-7825)."""
+"""Batches of calls that each fit into a transaction (EIP-7825)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def batches(items: Iterable[tuple[T, int]], limit: int) -> Iterator[list[T]]:
-    """The items in order, in parts whose gas together is at most `limit`; one that takes more stands alone."""
+    """The items in order, in batches of at most `limit` gas; an item above the limit is a batch of its own."""
     batch: list[T] = []
     used = 0
     for item, gas in items:

@@ -19,11 +19,11 @@ from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.calls import NamedCall, named_call
 from consilium_chain.rpc.endpoint import Endpoint
 
-BLOCK_POLL = 0.1  # at first, then slower: a block every 12 seconds is not asked for ten times a second
+BLOCK_POLL = 0.1  # at first, then slower, for a chain may have a block every 12 seconds
 SLOWEST_BLOCK_POLL = 1.0
 BLOCKS_TIMED = 10
 TIP = 10**9  # wei per gas
-LEAST_TIP = TIP // 10  # that must be left of an offer, once the base fee is paid, for anybody to take it
+LEAST_TIP = TIP // 10  # the part of an offer above the base fee that block builders want
 BLOB_FEE = 10**10  # wei per blob gas: the least that is offered
 MULTICALL = "multicall"  # of Tasks
 
@@ -56,13 +56,10 @@ class Blocks:
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
-        return self._time("latest")
+        return self.time_of("latest")
 
-    def time_of(self, block: int) -> int:
+    def time_of(self, which: Any) -> int:
         """A block's timestamp, in seconds."""
-        return self._time(block)
-
-    def _time(self, which: Any) -> int:
         block = self.get(which)
         with self._endpoint.reading():
             return int(block["timestamp"])
@@ -74,10 +71,7 @@ class Blocks:
         return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
 
     def wait_after(self, seen: int, longest: float = 2.0) -> int:
-        """Waits for a block after `seen`: nothing on chain changes without one. Returns the latest block's number.
-
-        Returns after `longest` seconds without one all the same, so that the caller can do other things.
-        """
+        """Waits for a block after `seen`, at most `longest` seconds. Returns the latest block's number."""
         end, pause = time.monotonic() + longest, BLOCK_POLL
         while True:
             number = self.number()
@@ -87,19 +81,19 @@ class Blocks:
             pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
 
     def get(self, which: Any, full: bool = False) -> BlockData:
-        """A block as web3 gives it. `full`: with its transactions, not only their hashes."""
+        """A block in web3's form. `full`: with its transactions instead of their hashes."""
         try:
             with self._endpoint.reading():
                 return self._endpoint.web3.eth.get_block(which, full_transactions=full)
         except BlockNotFound as error:
-            raise ChainUnreachable(self._endpoint.shown_url, f"the node there has no block {which}") from error
+            raise ChainUnreachable(self._endpoint.shown_url, f"the node has no block {which}") from error
 
     def hash_of(self, number: int) -> bytes:
         """32 bytes."""
         return bytes(self.get(number)["hash"])
 
     def head(self, number: int | None = None) -> Head | None:
-        """A block, by default the latest; None if the chain has none of that number."""
+        """A block, by default the latest; None for an unknown number."""
         try:
             with self._endpoint.reading():
                 block = self._endpoint.web3.eth.get_block("latest" if number is None else number)
@@ -108,15 +102,15 @@ class Blocks:
             return None
 
     def header(self, number: int) -> bytes:
-        """RLP of a block's header, of which the block's hash is the keccak256 (yellow paper, 4.4)."""
+        """RLP of a block's header, whose keccak256 is the block's hash (yellow paper, 4.4)."""
         block = self.get(number)
         with self._endpoint.reading():
             header: bytes = rlp.encode([_header_field(block[name]) for name in _HEADER_FIELDS if name in block])  # type: ignore[literal-required]
         return header
 
     def calls_of(self, contract: Contract, first_block: int, last_block: int) -> Iterator[NamedCall]:
-        """Calls of a contract by transactions in the blocks [first, last], and those in its `multicall`; failed ones,
-        too. Not the calls by another contract: no transaction shows them.
+        """Calls of a contract by transactions in the blocks [first, last], with those in its `multicall` and failed
+        ones. Calls by another contract are missing: transactions do not show them.
         """
         for number in range(first_block, last_block + 1):
             for sent in self.get(number, full=True)["transactions"]:
@@ -136,14 +130,17 @@ class Fees:
         self._endpoint, self._blocks = endpoint, blocks
 
     def _base(self) -> int:
-        return int(self._blocks.get("latest")["baseFeePerGas"])
+        base = self._blocks.get("latest").get("baseFeePerGas")
+        if base is None:
+            raise ChainUnreachable(self._endpoint.shown_url, "its blocks have no base fee (EIP-1559)")
+        return int(base)
 
     def present(self) -> int:
-        """The price of gas that a transaction in the next block would about pay."""
+        """About the price of gas for a transaction in the next block."""
         return self._base() + TIP
 
     def highest(self) -> int:
-        """The price of gas that a transaction sent now offers: most often it pays half."""
+        """The price of gas that a transaction sent now offers: usually it pays half."""
         return 2 * self._base() + TIP
 
     def blob(self) -> int:
@@ -156,7 +153,7 @@ class Fees:
         return max(2 * self.blob(), BLOB_FEE)
 
     def suffice(self, fields: Mapping[str, Any]) -> bool:
-        """True if a transaction of these fields could be taken into a block now."""
+        """True if a block could take a transaction with these fields now."""
         by_gas = fields["maxFeePerGas"] >= self._base() + LEAST_TIP
         return by_gas and ("maxFeePerBlobGas" not in fields or fields["maxFeePerBlobGas"] >= self.blob())
 

@@ -1,4 +1,4 @@
-"""Calls of contracts by the names in their ABI: as transactions and batches hold them."""
+"""Calls of contracts by their ABI's names, as in transactions and batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NamedCall:
 
 
 def named_call(name: str, contract: Contract, data: bytes) -> NamedCall | None:
-    """A call of `contract`, which the answer calls `name`; None if the contract has no such function."""
+    """A call of `contract` with the contract name `name`; None for an unknown function."""
     try:
         function, arguments = contract.decode_function_input(HexBytes(data))
     except (ValueError, Web3Exception, DecodingError):

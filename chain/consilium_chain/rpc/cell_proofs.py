@@ -1,7 +1,7 @@
-"""Cell proofs of blobs (EIP-7594), which every blob transaction carries: 128 a blob, a fifth of a second of work.
+"""Cell proofs of blobs (EIP-7594), which every blob transaction has: 128 a blob, a fifth of a second of work.
 
-ckzg holds the interpreter's lock meanwhile, so many blobs want processes. Run as a program this is such a process: it
-reads blobs from standard input and writes their proofs to standard output, until the input ends.
+ckzg holds the interpreter's lock meanwhile, so many blobs want processes. As a program, this module is such a process:
+it reads blobs from standard input and writes their proofs to standard output, until the input ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO
 
 import ckzg
@@ -31,7 +30,7 @@ CellProofs = list[bytes]
 
 @dataclass(frozen=True)
 class Sidecar:
-    """The part beside a blob transaction (EIP-7594): a blob, its commitment, and its cells' proofs when ready."""
+    """The part beside a blob transaction (EIP-7594): a blob, its commitment, and the future proofs of its cells."""
 
     blob: Blob
     commitment: Commitment
@@ -39,9 +38,9 @@ class Sidecar:
 
 
 class CellProver:
-    """Proves blobs in the background: in `processes` processes, or in a thread of this one where that is 0.
+    """Proves blobs in the background: in `processes` processes, or with 0 in a thread of this one.
 
-    Processes take two seconds to start, and end with the process that started them.
+    Processes take two seconds to start, and end with their parent.
     """
 
     def __init__(self, processes: int) -> None:
@@ -53,12 +52,12 @@ class CellProver:
             self._idle.put(child)
 
     def prove(self, blob: Blob, commitment: Commitment) -> None:
-        """Begins with a blob that will be published; the caller has computed its commitment."""
+        """Starts with a blob for later publication; the caller has computed its commitment."""
         proofs = self._threads.submit(self._prove_in_child if self._children else cell_proofs, blob)
         self._begun[blob] = Sidecar(blob, commitment, proofs)
 
     def sidecar(self, blob: Blob) -> Sidecar:
-        """The blob's sidecar, once. Its future raises CellProverEnded if a process ended before its time."""
+        """The blob's sidecar, once. Its future raises CellProverEnded if a process ended too early."""
         if blob not in self._begun:
             self.prove(blob, commit(blob))
         return self._begun.pop(blob)
@@ -78,35 +77,26 @@ class CellProver:
             self._idle.put(child)
         if len(proofs) != _PROOFS_BYTES:
             raise NotPossible("CellProverEnded", pid=child.pid)
-        return _split(proofs)
+        starts = range(0, len(proofs), BYTES_PER_COMPRESSED_G1)
+        return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in starts]
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
         for child in self._children:
-            if child.stdin is not None:
-                child.stdin.close()
-            if child.stdout is not None:
-                child.stdout.close()
-            child.terminate()
-            child.wait()
+            with child:  # closes its pipes, and waits
+                child.terminate()
 
     def __enter__(self) -> CellProver:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def cell_proofs(blob: Blob) -> CellProofs:
-    """The proofs, made here."""
+    """The proofs, computed in this process."""
     _, proofs = ckzg.compute_cells_and_kzg_proofs(blob, setup())
     return [bytes(proof) for proof in proofs]
-
-
-def _split(proofs: bytes) -> CellProofs:
-    return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in range(0, len(proofs), BYTES_PER_COMPRESSED_G1)]
 
 
 def _start() -> subprocess.Popen[bytes]:

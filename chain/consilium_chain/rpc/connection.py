@@ -22,9 +22,9 @@ from consilium_chain.rpc.transactions import Transactions
 
 
 class Connection:
-    """Reads of contracts and balances, and by its parts blocks, fees, events and transactions.
+    """Reads contracts and balances; its parts read blocks, fees and events, and send transactions.
 
-    Without an account it can read only.
+    Without an account it can only read.
     """
 
     def __init__(self, url: str, account: LocalAccount | None = None) -> None:
@@ -69,15 +69,15 @@ class Connection:
         """
         try:
             sender: TxParams = {"from": self.account.address} if self.account else {}
-            function._encode_transaction_data()  # arguments that do not fit are no fault of the node's
+            function._encode_transaction_data()  # raises for wrong arguments, which are not the node's fault
             with self.endpoint.reading():
                 return function.call(sender, block_identifier="latest" if block is None else block)
         except (ContractCustomError, ContractLogicError) as error:
             raise refused(error, function.fn_name) from error
         except BadFunctionCallOutput as error:
             raise DeploymentInvalid(
-                f"no contract at {function.address} answers {function.fn_name}: the address book is of another chain"
-                f" than {self.shown_url}, or of one that was started anew; deploy again or pass the one that fits"
+                f"no contract at {function.address} answers {function.fn_name}: the address book is not of the chain at"
+                f" {self.shown_url}, or that chain was started anew; deploy again, or pass the right address book"
             ) from error
 
     def ether(self) -> int:

@@ -1,4 +1,4 @@
-"""The only door to web3: a chain node behind a URL, which is asked by JSON-RPC."""
+"""The only use of web3's provider: a chain node behind a URL, asked by JSON-RPC."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
-from urllib.parse import urlsplit
 
 import requests
+from consilium_core.visible_text import without_secrets
 from web3 import HTTPProvider, Web3
 from web3.exceptions import (
     BadFunctionCallOutput,
@@ -25,7 +25,7 @@ from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.event_logs import NO_LOG
 from consilium_chain.rpc.reverts import refusal_of
 
-# Bytes of a node's answer, unpacked: logs of some ten thousand events, or a block with all transactions several times.
+# Bytes of a node's uncompressed answer: logs of some ten thousand events, or several whole blocks.
 LARGEST_ANSWER = 1 << 26
 
 # web3 hashes every function of a contract at each call, to find two of the same selector: a quarter of a read's time.
@@ -34,7 +34,7 @@ abi_lookup.validate_abi = lambda abi: None  # type: ignore[attr-defined]
 
 
 class _Provider(HTTPProvider):
-    """Takes only JSON-RPC 2.0 answers to one request; web3 fails on all others in ways of its own."""
+    """Refuses answers that are not JSON-RPC 2.0: web3 raises many kinds of errors on them."""
 
     @staticmethod
     def decode_rpc_response(raw_response: bytes) -> RPCResponse:
@@ -43,12 +43,12 @@ class _Provider(HTTPProvider):
         except (ValueError, RecursionError) as error:
             raise requests.exceptions.InvalidJSONError("the answer is not JSON") from error
         if not isinstance(answer, dict) or not {"result", "error"} & answer.keys():
-            raise requests.exceptions.InvalidJSONError("the answer is no JSON-RPC answer")
+            raise requests.exceptions.InvalidJSONError("the answer is not JSON-RPC")
         return cast(RPCResponse, answer)
 
 
 def _within_bounds(answer: requests.Response, **_: object) -> None:
-    """Reads an answer before requests does, which has no bound: a few compressed bytes can become gigabytes."""
+    """Reads an answer up to a bound, which requests lacks: a few compressed bytes can become gigabytes."""
     content = bytearray()
     for part in answer.iter_content(1 << 16):
         content += part
@@ -56,19 +56,6 @@ def _within_bounds(answer: requests.Response, **_: object) -> None:
             answer.close()
             raise requests.exceptions.ContentDecodingError(f"the answer has more than {LARGEST_ANSWER} bytes")
     answer._content = bytes(content)
-
-
-def without_secrets(url: str) -> str:
-    """Scheme, host and port of a URL: path, query and user hold the keys of RPC providers."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host:
-        return "a URL without a host"
-    shown = f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}"
-    return shown if shown == url.rstrip("/") else f"{shown}/…"
 
 
 class Endpoint:
@@ -85,7 +72,7 @@ class Endpoint:
         except (requests.exceptions.RequestException, ValueError, Web3Exception) as error:
             raise ChainUnreachable(self.shown_url, type(error).__name__) from error
         if type(self.chain_id) is not int:
-            raise ChainUnreachable(self.shown_url, "the server there gives no chain id")
+            raise ChainUnreachable(self.shown_url, "the server gives no chain id")
 
     @property
     def shown_url(self) -> str:
@@ -94,7 +81,7 @@ class Endpoint:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Raises ChainUnreachable if the node gives no answer, refuses one (a rate limit), or answers in no form."""
+        """Raises ChainUnreachable if the node does not answer, refuses (a rate limit), or sends malformed data."""
         try:
             yield
         except requests.exceptions.RequestException as error:
@@ -104,4 +91,4 @@ class Endpoint:
         except Web3RPCError as error:
             raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
         except (Web3Exception, *NO_LOG) as error:
-            raise ChainUnreachable(self.shown_url, "the server there does not answer as a chain node does") from error
+            raise ChainUnreachable(self.shown_url, "the server is not a chain node") from error

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import httpx
@@ -18,7 +17,7 @@ import httpx
 from consilium_chain.errors import LocalNodeError
 
 CHAIN_ID = 31_337
-# Development accounts of anvil's public mnemonic: worth nothing anywhere.
+# A development account of anvil's public mnemonic, without value on any chain.
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 60.0  # seconds; a busy machine takes some to load it
 ANSWER_TIMEOUT = 30.0
@@ -34,8 +33,8 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` consecutive ones. They are below those that systems hand out by themselves (Linux from 32768
-    on, others from 49152, RFC 6335), so that no program which asks for any port comes to have one meanwhile.
+    """The first of `count` consecutive free ports. They are below the ephemeral ports (Linux from 32768 on, others from
+    49152, RFC 6335), so that no other program gets one of them meanwhile.
     """
     while True:
         first = random.randrange(10_000, 32_768 - count)
@@ -55,7 +54,7 @@ def require_free_port(port: int, what: str) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise LocalNodeError(
-                f"port {port}, wanted for {what}, is in use; stop what listens there or choose another port"
+                f"port {port} for {what} is in use; stop the program that listens there, or choose another port"
             ) from error
 
 
@@ -70,7 +69,7 @@ def find_anvil() -> str:
 
 
 class LocalNode:
-    """anvil on loopback. Mines each transaction at once, and four blocks a second besides: chain time flows."""
+    """anvil on loopback. Mines each transaction at once, and four blocks a second, so that chain time passes."""
 
     def __init__(self, port: int | None = None, log: IO[bytes] | None = None, genesis: int | None = None) -> None:
         """`genesis` is the Unix time at which the chain's clock starts, by default now."""
@@ -97,33 +96,37 @@ class LocalNode:
 
     def _wait_until_up(self) -> None:
         end = time.monotonic() + START_TIMEOUT
-        request = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
         while time.monotonic() < end:
             if self.process.poll() is not None:
-                raise LocalNodeError(f"anvil ended with exit code {self.process.returncode} while starting")
+                raise LocalNodeError(f"anvil ended with exit code {self.process.returncode} at its start; see its log")
             try:
-                httpx.post(self.url, json=request, timeout=1).raise_for_status()
+                self._request("eth_chainId", timeout=1)
                 return
             except httpx.HTTPError:
                 time.sleep(0.05)
-        raise LocalNodeError(f"anvil did not answer within {START_TIMEOUT:.0f} s")
+        raise LocalNodeError(
+            f"anvil did not answer within {START_TIMEOUT:.0f} s; try again when this machine is less busy"
+        )
+
+    def _request(self, method: str, *parameters: int, timeout: float) -> None:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+        httpx.post(self.url, json=request, timeout=timeout).raise_for_status()
 
     def put_forward(self, seconds: int) -> None:
-        """Moves the chain's clock on: blocks from the next one on are so much later. Raises LocalNodeError."""
-        request = {"jsonrpc": "2.0", "id": 1, "method": "evm_increaseTime", "params": [seconds]}
+        """Moves the chain's clock forward, from the next block on. Raises LocalNodeError."""
         try:
-            httpx.post(self.url, json=request, timeout=ANSWER_TIMEOUT).raise_for_status()
+            self._request("evm_increaseTime", seconds, timeout=ANSWER_TIMEOUT)
         except httpx.HTTPError as error:
             raise LocalNodeError(
-                f"the local chain (anvil) did not put its clock forward: {type(error).__name__}; start anew"
+                f"the local chain (anvil) did not move its clock forward ({type(error).__name__}); start it anew"
             ) from error
 
     def require_running(self) -> None:
         """Raises LocalNodeError once it has ended."""
         if self.process.poll() is not None:
             raise LocalNodeError(
-                f"the local chain (anvil) ended with exit code {self.process.returncode}, and with it all that was on"
-                " it: start anew"
+                f"the local chain (anvil) ended with exit code {self.process.returncode}, and its contents are lost;"
+                " start it anew"
             )
 
     def stop(self) -> None:
@@ -139,15 +142,13 @@ class LocalNode:
     def __enter__(self) -> LocalNode:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
 def child_environment() -> dict[str, str]:
-    """The part of the environment that a child process needs: nothing that could hold a secret. Children also need the
-    paths of a machine's libraries, as a GPU's may be.
+    """The environment of a child process, without variables that could hold a secret. The paths of libraries are needed
+    too, for example a GPU's.
     """
     passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
     return {name: os.environ[name] for name in passed_on if name in os.environ}

@@ -1,4 +1,4 @@
-"""Transactions on their way to a node: their parts, and their receipts."""
+"""Outgoing transactions: their parts and receipts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Sent:
-    """A transaction as the chain has it: its payer, the account it calls, and its data. `to` is empty if it deploys."""
+    """A transaction on the chain: its payer, the called account, and its data. `to` is empty for a deployment."""
 
     sender: str
     to: str
@@ -38,11 +38,11 @@ class Sent:
 
 @dataclass(frozen=True)
 class Sending:
-    """The terms on which a call is sent.
+    """The terms of sending a call.
 
-    gas: what the call takes at most; without it the node estimates, which takes it many runs of the call. sidecars
-    travel with it (EIP-4844): no node runs such a call before it is sent, so it needs a bound. With `force`, which
-    needs one too, it is sent although it may be refused. name: what errors call it, by default the function's.
+    gas: an upper bound; without it the node estimates, which runs the call many times. sidecars: travel with it
+    (EIP-4844); no node runs such a call before it is sent, so it needs `gas`. force: also needs `gas`; the call is sent
+    although it may be refused. name: for errors, by default the function's.
     """
 
     gas: int | None = None
@@ -52,7 +52,7 @@ class Sending:
 
     def __post_init__(self) -> None:
         if self.gas is None and self.untried:
-            raise ValueError("a call that no node runs before it is sent needs a bound of its gas")
+            raise ValueError("a call that is sent without a trial run needs a gas bound")
 
     @property
     def untried(self) -> bool:
@@ -64,7 +64,7 @@ BY_ESTIMATE = Sending()
 
 @dataclass(frozen=True)
 class Unsent:
-    """A transaction to be. `gas` is its limit, by default by an estimate, also if it is `tried` and does not do."""
+    """A transaction before signing. `gas`: its limit, by default by an estimate, also if it is `tried` and fails."""
 
     data: HexStr
     to: ChecksumAddress | None
@@ -78,7 +78,7 @@ class Unsent:
 
 @dataclass(frozen=True)
 class Own:
-    """A transaction that this account signed: its parts, its fields with number and fees, and its bytes."""
+    """A transaction that this account signed: its parts, its fields with nonce and fees, and its bytes."""
 
     unsent: Unsent
     fields: Mapping[str, Any]
@@ -87,7 +87,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Pending:
-    """A transaction that was sent and has no receipt yet. `own`: None if another account sent it."""
+    """A sent transaction without a receipt. `own`: None if another account sent it."""
 
     digest: HexBytes
     call: str
@@ -95,10 +95,10 @@ class Pending:
 
 
 class Witness(Protocol):
-    """Records what of this account's is about to leave the process."""
+    """Records the data of this account that leaves the process."""
 
     def leaving(self, kind: str, to: str, content: bytes, **what: str | int) -> None:
-        """`content` is what leaves for `to`, byte by byte. If this raises, it does not leave."""
+        """`content`: the exact bytes for `to`. If this raises, they are not sent."""
 
 
 def gas_limit(estimate: int) -> int:

@@ -1,4 +1,4 @@
-"""The retry policy for faults that end without this process: a silent chain node, an account that lacks ether."""
+"""The retry policy for faults that may pass: a chain node that does not answer, an account that lacks ether."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def retry_policy(
 
 
 def _log(tried: RetryCallState) -> None:
-    """Without the chain node's own words."""
+    """Without the chain node's text."""
     error = tried.outcome.exception() if tried.outcome is not None else None
     tries, wait_s = tried.attempt_number, round(tried.upcoming_sleep, 1)
     match error:

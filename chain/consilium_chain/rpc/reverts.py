@@ -1,4 +1,4 @@
-"""Refusals of contracts and nodes by name: a revert's data is an error of one of the contracts (Solidity ABI)."""
+"""Refusals of contracts and nodes by name: a revert's data is one of the contracts' errors (Solidity ABI)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
 
 
 def refusal_of(error: Web3RPCError) -> str:
-    """The node's words."""
+    """The node's error text."""
     return message_of(error.rpc_response or {})
 
 
@@ -72,7 +72,7 @@ def refusal_from(data: bytes, call: str) -> Refused:
 
 
 def refused(error: ContractLogicError, call: str) -> Refused:
-    """The named error of a refusal that web3 raised."""
+    """The named error of web3's exception."""
     try:
         data = bytes(HexBytes(error.data)) if isinstance(error.data, str) else b""
     except ValueError:  # words of the node's, or web3's "no data"
@@ -81,7 +81,7 @@ def refused(error: ContractLogicError, call: str) -> Refused:
 
 
 def refusal_on_chain(web3: Web3, digest: HexBytes, call: str) -> Refused:
-    """The named error of a transaction that the chain carried and the contract refused."""
+    """The named error of a transaction that is on the chain and failed."""
     trace = web3.provider.make_request(RPCEndpoint("debug_traceTransaction"), [digest.to_0x_hex(), _RETURNED_DATA])
     if "result" not in trace:  # providers that many share trace nothing
         return _refused_again(web3, digest, call)
@@ -90,7 +90,7 @@ def refusal_on_chain(web3: Web3, digest: HexBytes, call: str) -> Refused:
 
 
 def _refused_again(web3: Web3, digest: HexBytes, call: str) -> Refused:
-    """The contract's answer to the same call after the transaction's block, which most often is the same."""
+    """The contract's answer to the same call after the transaction's block, which usually is the same."""
     sent = cast(Mapping[str, Any], web3.eth.get_transaction(digest))
     same = {name: sent[name] for name in ("from", "to", "value", "gas") if sent.get(name) is not None}
     try:

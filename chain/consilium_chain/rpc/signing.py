@@ -1,4 +1,4 @@
-"""Transactions that an account signs: their numbers, their fees, and blobs beside them."""
+"""Transactions that an account signs: nonces, fees and blob sidecars."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from consilium_chain.rpc.cell_proofs import Sidecar
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.outgoing import BLOB_GAS, Own, Unsent, gas_limit
 
-# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup anew, two seconds, for
-# each: it is handed those of the sidecars instead.
+# eth-account computes commitments and cell proofs while it signs, and loads the ceremony setup each time (two seconds).
+# It gets those of the sidecars instead.
 _signing: ContextVar[Mapping[bytes, Sidecar]] = ContextVar("sidecars of the transaction that is being signed")
 blob_transactions.load_trusted_setup = lambda *_: None  # type: ignore[attr-defined]
 blob_transactions.blob_to_kzg_commitment = lambda blob, _: _signing.get()[blob].commitment  # type: ignore[attr-defined]
@@ -27,7 +27,7 @@ blob_transactions.compute_cells_and_kzg_proofs = lambda blob, _: ([], _signing.g
 
 
 class Signing:
-    """Signs an account's transactions. Raises what web3 raises, and ValueError if there is no account."""
+    """Signs an account's transactions. Raises web3's errors, and ValueError without an account."""
 
     def __init__(self, endpoint: Endpoint, account: LocalAccount | None, fees: Fees) -> None:
         self._endpoint, self._account, self._fees = endpoint, account, fees
@@ -35,7 +35,7 @@ class Signing:
     @property
     def signer(self) -> LocalAccount:
         if self._account is None:
-            raise ValueError("this connection has no account: it can read only")
+            raise ValueError("this connection has no account, so it can only read")
         return self._account
 
     @property
@@ -43,19 +43,19 @@ class Signing:
         return self.signer.address
 
     def estimate(self, call: Mapping[str, Any]) -> int:
-        """The gas that a call from this account takes, by the node's estimate."""
+        """The node's estimate of the gas of a call from this account."""
         request = {"from": self.address} | {name: value for name, value in call.items() if value}
         return int(self._endpoint.web3.eth.estimate_gas(cast(TxParams, request)))
 
     def most(self, unsent: Unsent) -> int:
-        """The most that a transaction sent now may cost, in wei."""
-        # Estimated without a price: nodes let nobody estimate what it could not pay.
+        """The most wei that a transaction sent now may cost."""
+        # Without a price, since nodes refuse to estimate a call that the account cannot pay.
         gas = unsent.gas or gas_limit(self.estimate({"to": unsent.to, "data": unsent.data}))
         blobs = len(unsent.sidecars) * BLOB_GAS * self._fees.highest_blob() if unsent.sidecars else 0
         return gas * self._fees.highest() + unsent.value + blobs
 
     def fields(self, unsent: Unsent, gas: int | None) -> dict[str, Any]:
-        """A transaction's fields with the account's next number. `gas`: its limit, by default by an estimate."""
+        """A transaction's fields with the account's next nonce. `gas`: its limit, by default by an estimate."""
         fields: dict[str, Any] = {
             "chainId": self._endpoint.chain_id,
             "nonce": self._endpoint.web3.eth.get_transaction_count(self.address, "pending"),
@@ -85,7 +85,7 @@ class Signing:
             _signing.reset(token)
 
     def raised(self, own: Own) -> Own:
-        """The same with twice the offer: pools take no less for what carries blobs, and a tenth more for all else."""
+        """The same with twice the offer: pools want twice as much for blob transactions, a tenth more for others."""
         fields = dict(own.fields)
         fields["maxPriorityFeePerGas"] *= 2
         fields["maxFeePerGas"] = max(2 * fields["maxFeePerGas"], self._fees.highest())

@@ -1,4 +1,4 @@
-"""Transactions of one account: sent, waited for, and sent again if they are lost."""
+"""Transactions of one account: sent, awaited, and sent again if they are lost."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ from consilium_chain.rpc.signing import Signing
 
 RECEIPT_POLL = 0.03  # at first, then slower, as for blocks
 RECEIPT_TIMEOUT = 120.0
-LOOK_AGAIN = 5.0  # seconds between two checks that a node still has what it was sent, and that its offer is enough
-ETHER_GAS = 50_000  # more than 21,000: an account that points to code has it run
-# What geth, reth and anvil say if another process of the same account sent one of this number meanwhile: another
-# transaction, or the very same.
+LOOK_AGAIN = (
+    5.0  # seconds between two checks that the node still has the transaction, and that its offer is high enough
+)
+ETHER_GAS = 50_000  # more than 21,000, for an account may point to code, which runs
+# Error texts of geth, reth and anvil if another process of the account has used this nonce meanwhile, for another
+# transaction or the same one.
 _NONCE_SPENT, _ALREADY_THERE = "nonce too low", ("already known", "already imported")
 _NONCE_TAKEN = (_NONCE_SPENT, "replacement transaction underpriced", *_ALREADY_THERE)
 NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
 
 
 class Transactions:
-    """Sends an account's transactions: those of several threads one after another, and those of several processes each
-    with a number that no other has.
+    """Sends an account's transactions: those of several threads one after another, those of several processes with
+    distinct nonces.
 
-    A `witness`, if one is set, is told of every transaction before it leaves, and of its calldata before the node is
-    asked to try it. Other reads name contracts, tasks, rounds and accounts: it is not told of these.
+    A `witness` sees every transaction before it leaves, and calldata before a trial run. It does not see reads, which
+    name only contracts, tasks, rounds and accounts.
     """
 
     witness: Witness | None = None
@@ -67,7 +69,7 @@ class Transactions:
         return self.receipt(self.submit(function, sending))
 
     def submit(self, function: ContractFunction, sending: Sending = BY_ESTIMATE) -> Pending:
-        """Sends a transaction as `send` does, without waiting for it: one sent later is carried out later."""
+        """Sends a transaction as `send`, without waiting. A later one is carried out later."""
         data, call = function._encode_transaction_data(), sending.name or function.fn_name
         if sending.gas is None:
             return self.submit_raw(Unsent(data, function.address, call))
@@ -75,7 +77,7 @@ class Transactions:
         return self.submit_raw(Unsent(data, function.address, call, limit, not sending.untried, sending.sidecars))
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
-        """Sends one after the other, each once the one before it is carried out. Raises as `send`."""
+        """Sends one after the other, each after the one before is carried out. Raises as `send`."""
         return [self.send(function) for function in functions]
 
     def deploy(self, name: ContractName, *arguments: Any) -> str:
@@ -92,12 +94,12 @@ class Transactions:
         self.receipt(self.submit_raw(Unsent(HexStr("0x"), to, "transfer", ETHER_GAS, value=amount)))
 
     def sent(self, transaction: str) -> Sent:
-        """A transaction on the chain. Raises ChainUnreachable, also if there is none."""
+        """A transaction on the chain. Raises ChainUnreachable, also for an unknown one."""
         try:
             with self.endpoint.reading():
                 found = cast(Mapping[str, Any], self._eth.get_transaction(HexStr(transaction)))
         except TransactionNotFound as error:
-            why = f"the node there has no transaction {transaction}"
+            why = f"the node has no transaction {transaction}"
             raise ChainUnreachable(self.endpoint.shown_url, why) from error
         return Sent(str(found["from"]), str(found.get("to") or ""), bytes(HexBytes(found["input"])))
 
@@ -105,9 +107,9 @@ class Transactions:
         return int(self._eth.get_transaction_receipt(HexStr(transaction))["gasUsed"])
 
     def receipt(self, pending: Pending) -> Receipt:
-        """Waits for a transaction. If the node forgets it, as after a reorganisation, it is sent again; if it offers
-        less than fees have come to, the same at a higher offer replaces it. Raises Refused, TransactionRejected,
-        ChainUnreachable, also if it cannot come onto the chain any more: its sender decides what to do then.
+        """Waits for a transaction. Sends it again if the node forgets it, as after a reorganisation, and replaces it by
+        a higher offer if fees rise above its own. Raises Refused, TransactionRejected, ChainUnreachable, also if it can
+        no longer come onto the chain: then its sender decides.
         """
         call, tries = pending.call, [pending]
         with self.named_errors(call):
@@ -130,7 +132,7 @@ class Transactions:
             return Receipt(digest, receipt["gasUsed"], receipt["blockNumber"], call)
 
     def _receipt_of(self, tries: Sequence[Pending]) -> TxReceipt | None:
-        """The receipt of the one of these, which have one number, that is on the chain."""
+        """The receipt of the one of these, all with one nonce, that is on the chain."""
         for one in tries:
             try:
                 return self._eth.get_transaction_receipt(one.digest)
@@ -139,8 +141,8 @@ class Transactions:
         return None
 
     def _insist(self, tries: list[Pending]) -> str:
-        """Sees to it that the last of these is, or can be, taken into a block; adds what replaces it. Says in words
-        what keeps all of them, which have one number, from the chain.
+        """Makes sure that the last of these, all with one nonce, can get into a block; appends its replacement. Returns
+        the reason why none of them can, or "".
         """
         latest = tries[-1]
         if latest.own is None:
@@ -148,8 +150,8 @@ class Transactions:
         enough = self._fees.suffice(latest.own.fields)
         if enough and self.knows(latest.digest):
             next_number = self._eth.get_transaction_count(self.signing.address, "pending")
-            # Who had waited for the one before it has its receipt, and does not look after it any more.
-            return "waits for a transaction that is gone" if next_number < latest.own.fields["nonce"] else ""
+            # The transaction before it had its receipt, and nobody watches it now.
+            return "waits for a transaction that no longer exists" if next_number < latest.own.fields["nonce"] else ""
         again = latest.own if enough else self.signing.raised(latest.own)
         self._witness_transaction(again)
         try:
@@ -157,10 +159,10 @@ class Transactions:
         except Web3RPCError as error:
             said = refusal_of(error)
             if _NONCE_SPENT in said:
-                return "is gone, and another transaction has its number"
+                return "was replaced by another transaction with its number"
             if enough and not any(words in said for words in _ALREADY_THERE):
                 raise
-            return ""  # there meanwhile, or more than this account can offer: what is there may be taken yet
+            return ""  # it arrived meanwhile, or the account cannot offer more: the earlier one may still be taken
         if not enough:
             tries.append(Pending(digest, latest.call, again))
         return ""
@@ -207,8 +209,8 @@ class Transactions:
             raise AssertionError("the last try ends it")
 
     def _suffices(self, unsent: Unsent, gas: int) -> bool:
-        """True if the call goes through with so much gas. If not, an estimate says why: to find out whose of many
-        updates is wrong takes the contract more than to find none wrong.
+        """True if the call succeeds with this much gas. Otherwise an estimate gives the reason: the contract needs more
+        gas to name a wrong update than to find none.
         """
         call = {"from": self.signing.address, "to": unsent.to, "data": unsent.data, "gas": gas}
         try:
@@ -229,7 +231,7 @@ class Transactions:
 
     @contextmanager
     def named_errors(self, call: str) -> Iterator[None]:
-        """Raises web3's errors by this room's names."""
+        """Raises web3's errors as this room's."""
         url = self.endpoint.shown_url
         try:
             yield

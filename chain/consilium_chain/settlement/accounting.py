@@ -1,4 +1,4 @@
-"""All tokens, by the contracts' own accounts: the check that no unit is lost, and none paid twice."""
+"""All tokens by the contracts' own accounts: the check that no unit is lost or paid twice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from consilium_chain.ledger.structs import Role
 
 @dataclass(frozen=True)
 class Books:
-    """Amounts at one block. `rounding` is what Staking holds beyond all that it owes: less than two units for each
-    node and delegation, which are paid out later."""
+    """Amounts at one block. `rounding`: Staking's surplus over its debts, less than two units for each node and
+    delegation, which is paid out later.
+    """
 
     minted: int
     wallets: int
@@ -30,12 +31,12 @@ class Books:
 
     @property
     def difference(self) -> int:
-        """Tokens that are nowhere, or more than were minted if negative. Always 0."""
+        """Missing tokens, or surplus ones if negative. Always 0."""
         return self.minted - self.held
 
 
 def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
-    """The books as of the block that is the latest now. `accounts` are all that may have tokens in their wallets."""
+    """The books as of the latest block. `accounts`: all that may have tokens in their wallets."""
     block = _block_to_read(ledger)
     positions = set()
     burnt = 0
@@ -65,8 +66,9 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
 
 
 def worth(ledger: Ledger, account: str) -> int:
-    """All that an account owns: wallet, own stake in every role, rewards vested or not, and refunds. Its delegations to
-    others do not count, and of a node with delegators what is not vested yet counts whole."""
+    """All tokens of an account: wallet, own stake in every role, vested and unvested rewards, and refunds. Its
+    delegations to others do not count; a node's unvested rewards count whole, with its delegators' share.
+    """
     block = _block_to_read(ledger)
     total = ledger.token.balance(account, block) + ledger.tasks.refundable(account, block)
     for role in Role:
@@ -77,8 +79,8 @@ def worth(ledger: Ledger, account: str) -> int:
 
 
 def _block_to_read(ledger: Ledger) -> int:
-    """The latest block's number, once it has a successor: anvil (1.7.1) answers some reads of the latest block with the
-    time of the block that it mines meanwhile, by which what vests between the two would count twice or not at all.
+    """The latest block's number, after it has a successor: anvil (1.7.1) answers some reads of the latest block with
+    the time of the next one, so rewards that vest between the two would count twice or not at all.
     """
     block = ledger.connection.blocks.number()
     ledger.connection.blocks.wait_after(block)

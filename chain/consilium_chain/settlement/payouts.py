@@ -1,4 +1,4 @@
-"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, held to the same vectors.
+"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, with the same vectors.
 
 Amounts in the token's smallest unit, scores in millionths, shares and slashes in basis points. Every division rounds
 down, so that parts never exceed the whole.
@@ -16,27 +16,27 @@ def portion(amount: int, basis_points: int) -> int:
 
 
 def penalty(bond: int, basis_points: int, left: int) -> int:
-    """A slash of `basis_points` of `bond`, as far as what is `left` of it reaches."""
+    """A slash of `basis_points` of `bond`, at most `left`."""
     return min(portion(bond, basis_points), left)
 
 
 def round_part(pool: int, rounds: int, left: int) -> int:
-    """The most that a played round pays: an even part of the pool, as far as the rest that is `left` reaches."""
+    """The most that a round pays: an even part of the pool, at most `left`."""
     return min(pool // rounds, left)
 
 
 def gain(weight: int, median: int) -> int:
-    """A hospital's claim on the hospitals' part: weight times improvement, nothing for none."""
+    """A hospital's claim on the hospitals' part: weight times improvement, or 0 without one."""
     return weight * median if median > 0 else 0
 
 
 def share(amount: int, part: int, whole: int) -> int:
-    """`amount` times `part` of `whole`; nothing of nothing."""
+    """`amount` times `part` of `whole`; 0 if `whole` is 0."""
     return amount * part // whole if whole else 0
 
 
 def reach(median: int, tolerance_abs: int, tolerance_bps: int) -> int:
-    """The largest distance from the median of a score that is paid."""
+    """The largest distance from the median of a paid score."""
     return tolerance_abs + portion(abs(median), tolerance_bps)
 
 
@@ -45,10 +45,10 @@ def is_near(score: int, median: int, tolerance_abs: int, tolerance_bps: int) -> 
 
 
 def counts(genuine: int, canary: int, accept_floor: int, margin: int) -> bool:
-    """True if a cohort's two medians tell its sum from its canary, so that voters are held to it."""
+    """True if a cohort's two medians distinguish its sum from its canary, so that voters are tested by it."""
     return genuine >= accept_floor and genuine - canary >= margin
 
 
 def lower_median(values: Sequence[int]) -> int:
-    """The element at place (n - 1) // 2 of the n >= 1 values in ascending order: one of them, never an average."""
+    """The element at index (n - 1) // 2 of n >= 1 sorted values: one of them, never an average."""
     return sorted(values)[(len(values) - 1) // 2]

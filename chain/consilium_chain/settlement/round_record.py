@@ -1,4 +1,4 @@
-"""The input of settlement: the terms of a task that concern it, and a round with its scores."""
+"""The input of settlement: a task's terms, and a round with its scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from consilium_chain.settlement.payouts import portion
 
 @dataclass(frozen=True)
 class Terms:
-    """The part of a task's parameters that settling reads. Shares and slashes in basis points."""
+    """The task's parameters that settlement reads. Shares and slashes in basis points."""
 
     pool: int
     rounds: int
@@ -42,10 +42,10 @@ class Terms:
 
     @property
     def withheld_slash(self) -> int:
-        """The slash of a hospital whose committed upload is in no sum, if its bond holds as much.
+        """The slash of a hospital whose committed upload is in no sum, if its bond is large enough.
 
-        Nobody can tell on chain whether it or the aggregator kept the upload, so it never exceeds an even part of the
-        aggregator's fee.
+        The chain cannot tell if the hospital or the aggregator withheld the upload, so the slash is at most an even
+        part of the aggregator's fee.
         """
         fee = portion(self.pool // self.rounds, self.aggregator_share_bps)
         return min(portion(self.hospital_bond, self.withheld_slash_bps), fee // self.max_hospitals)
@@ -53,10 +53,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """A training round that has been scored. Sets of hospitals, voters and cohorts are bit maps over their indices.
+    """A training round after scoring. Sets of hospitals, voters and cohorts are bit maps over their indices.
 
-    Money is what was left before the round. `forfeited` is the part of `pool_left` that earlier rounds could have paid
-    and did not: it is burnt in the end.
+    Money is the amount before the round. `forfeited`: the part of `pool_left` that earlier rounds could have paid and
+    did not; it is burnt in the end.
     """
 
     pool_left: int
@@ -68,28 +68,28 @@ class RoundRecord:
     viable: int  # cohorts that have a published sum
     committed: int
     survivors: int
-    turned: int | None  # cohorts whose sum was published turned; None without canaries, or if this was not opened
+    turned: int | None  # cohorts with a sign-flipped sum; None without canaries, or if they were not disclosed
     seated: int
     # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
     # not reveal.
     scores: tuple[tuple[int, ...] | None, ...]
     dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
-    named: int = 0  # hospitals whose doing it is, as the aggregator says, that a cohort was dropped
+    named: int = 0  # hospitals that the aggregator names as the reason for dropped cohorts
     forfeited: int = 0
     late: bool = False  # the aggregator acted in a grace period
 
     def __post_init__(self) -> None:
-        """Raises SettlementInvalid where no round on chain could look like this."""
+        """Raises SettlementInvalid if no round on a chain can be like this."""
         if len(self.weights) != len(self.hospital_bonds):
-            raise SettlementInvalid(f"{len(self.weights)} weights for {len(self.hospital_bonds)} hospitals' bonds")
+            raise SettlementInvalid(f"{len(self.weights)} weights of hospitals, but {len(self.hospital_bonds)} bonds")
         if len(self.scores) != len(self.voter_bonds):
-            raise SettlementInvalid(f"scores of {len(self.scores)} voters, but bonds of {len(self.voter_bonds)}")
+            raise SettlementInvalid(f"ballots of {len(self.scores)} voters, but {len(self.voter_bonds)} bonds")
         if self.revealed & ~self.seated:
             raise SettlementInvalid(f"voters {list(members(self.revealed & ~self.seated))} revealed without a seat")
         if self.forfeited > self.pool_left:
-            raise SettlementInvalid(f"{self.forfeited} are forfeited of a pool of which {self.pool_left} are left")
+            raise SettlementInvalid(f"{self.forfeited} is forfeited, more than the {self.pool_left} left in the pool")
         if not self.viable and not self.named:
-            raise SettlementInvalid("no cohort has a sum: the round was void before it was scored")
+            raise SettlementInvalid("no cohort has a sum, so the round was void before scoring")
         dealt = 0
         for cohort in self.cohorts:
             if dealt & cohort:
@@ -107,20 +107,20 @@ class RoundRecord:
         }
         for name, (part, whole) in known.items():
             if part & ~whole:
-                raise SettlementInvalid(f"{name} names {list(members(part & ~whole))}, whom the round does not have")
+                raise SettlementInvalid(f"{name} has {list(members(part & ~whole))}, which are not in the round")
 
     def require_fits(self, terms: Terms) -> None:
-        """Raises SettlementInvalid where no round of a task with these terms could look like this."""
+        """Raises SettlementInvalid if no round of a task with these terms can be like this."""
         if self.turned is not None and not terms.canaries:
-            raise SettlementInvalid("sums were turned in a task without canaries")
+            raise SettlementInvalid("the task has no canaries, but sums are turned")
         if len(self.weights) > terms.max_hospitals:
-            raise SettlementInvalid(f"{len(self.weights)} hospitals in a task of at most {terms.max_hospitals}")
+            raise SettlementInvalid(f"{len(self.weights)} hospitals, but the task allows {terms.max_hospitals}")
         expected = len(self.cohorts) * (2 if terms.canaries else 1)
         for voter in members(self.revealed):
             if len(self.scores_of(voter)) != expected:
                 raise SettlementInvalid(
-                    f"voter {voter} gave {len(self.scores_of(voter))} scores, where {len(self.cohorts)} cohorts"
-                    f" {'with' if terms.canaries else 'without'} canaries take {expected}"
+                    f"voter {voter} gave {len(self.scores_of(voter))} scores instead of {expected} for"
+                    f" {len(self.cohorts)} cohorts {'with' if terms.canaries else 'without'} canaries"
                 )
 
     def _members_of(self, cohorts: int) -> int:
@@ -128,12 +128,12 @@ class RoundRecord:
 
     @property
     def summed(self) -> int:
-        """Whose updates are in a published sum."""
+        """Hospitals with an update in a published sum."""
         return self._members_of(self.viable) & self.survivors
 
     @property
     def withheld(self) -> int:
-        """Hospitals that committed, and were left out when the survivors of their cohort were fixed."""
+        """Hospitals that committed and were left out of their cohort's survivors."""
         return self._members_of(self.viable | self.dropped) & self.committed & ~self.survivors
 
     @property
@@ -153,16 +153,16 @@ class RoundRecord:
         return scores
 
     def genuine_of(self, voter: int, cohort: int) -> int:
-        """The score that a voter revealed for a cohort's sum."""
+        """A voter's score for a cohort's sum."""
         return self.scores_of(voter)[cohort + self._turn(cohort)]
 
     def canary_of(self, voter: int, cohort: int) -> int:
-        """The score that it revealed for the sum's canary."""
+        """Its score for the sum's canary."""
         return self.scores_of(voter)[cohort + len(self.cohorts) - self._turn(cohort)]
 
     def cohort_of(self, hospital: int) -> int | None:
         return next((k for k, cohort in enumerate(self.cohorts) if cohort >> hospital & 1), None)
 
     def _turn(self, cohort: int) -> int:
-        """The distance in a ballot from here to the sum's score, since a sign-flipped sum is read the other way."""
+        """The distance in a ballot to the sum's score: a sign-flipped sum is read the other way."""
         return len(self.cohorts) if (self.turned or 0) >> cohort & 1 else 0

@@ -1,8 +1,8 @@
-"""Rewards and slashes of a round: the contract's arithmetic in plain integers, with words for every account.
+"""Rewards and slashes of a round: the contract's arithmetic in plain integers, with a reason for every account.
 
-Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, held to the
-same vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets
-of hospitals, voters and cohorts as bit maps over their indices. What a round does not pay is burnt in the end.
+Pure: no I/O, no clock, no randomness. A reference for `phases/Settling.sol` and `libraries/Verdicts.sol`, with the same
+vectors (`tests/vectors/settlement_rounds.jsonl`). Amounts in the token's smallest unit, scores in millionths, sets of
+hospitals, voters and cohorts as bit maps over their indices. The unpaid part of a round is burnt in the end.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from consilium_chain.tasks.task_spec import MICRO, TOKEN
 
 
 class Reason(StrEnum):
-    """Why an account got what it got. Every account of the task has one."""
+    """The reason for an account's result. Every account of the task has one."""
 
     PAID = "paid"
-    VOID = "the round is void, nobody is paid"
-    NOT_OPENED = "did not open which of the published sums were turned"
-    MISMATCHED = "most ballots say that what it published or said of hospitals is not what it must be"
-    SAT_OUT = "was not dealt into a cohort"
+    VOID = "the round is void, so nobody is paid"
+    NOT_OPENED = "did not disclose the canaries"
+    MISMATCHED = "most voters say that its publication or its named hospitals do not match"
+    SAT_OUT = "was not assigned to a cohort"
     NOT_COMMITTED = "committed no update"
     NOT_IN_SUM = "its cohort has no published sum"
     WITHHELD = "its committed update is not in its cohort's sum"
-    FALSE_UPLOAD = "its cohort has no sum because of what it uploaded, said or kept to itself"
+    FALSE_UPLOAD = "its upload, its statement or its silence broke its cohort's sum"
     HARMFUL = "its cohort's median is below the harmful threshold"
     REJECTED = "its cohort's median is below the acceptance floor"
     NO_IMPROVEMENT = "its cohort was accepted but improved nothing"
     NO_SEAT = "had no seat"
     NOT_REVEALED = "held a seat and did not reveal"
-    UNTESTED = "no cohort's medians tell its sum from the canary, so no voter is paid"
+    UNTESTED = "no cohort's medians distinguish its sum from its canary, so no voter is paid"
     FAILED_CANARY = "rated a canary no worse than the sum"
     FAR = "a score is too far from the median"
     LATE = "fixed survivors, published or opened in a grace period"
 
     @property
     def code(self) -> PayoutReason:
-        """The answer of `explain` on chain for it."""
+        """The same in the answer of `explain` on chain."""
         return PayoutReason[self.name]
 
 
@@ -63,19 +63,20 @@ class Account:
 
     role: Role
     index: int  # 0 for the aggregator
-    base: int  # what its role shares in this round
-    part: int  # its claim: weight times improvement, one seat, or weight in the sums
-    whole: int  # all claims: of hospitals, seats taken, or weight committed
-    reward: int
-    slash: int
+    base: int  # its role's share of this round
     reason: Reason
     detail: str = ""
+    part: int = 0  # its claim: weight times improvement, one seat, or weight in the sums
+    whole: int = 0  # all claims: of hospitals, taken seats, or committed weight
+    reward: int = 0
+    slash: int = 0
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """The round's end. Conserved: `pool_left` after plus `paid` is what was in the pool; `burnt` leaves bonds. Of
-    `pool_left`, `forfeited` is what this round and earlier ones could have paid."""
+    """A round's result. Conserved: `pool_left` plus `paid` is the earlier pool; `burnt` leaves bonds. `forfeited`: the
+    part of `pool_left` that this round and earlier ones could have paid.
+    """
 
     void: VoidReason
     medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
@@ -83,7 +84,7 @@ class Settlement:
     counted: int  # bit map of the cohorts whose two medians hold voters to them
     accepted: int  # bit map of cohorts
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
-    guilty: int  # bit map of hospitals because of which a cohort has no sum, as the committee agreed
+    guilty: int  # bit map of hospitals that broke a cohort's sum, as the committee agreed
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
     pool_left: int
     forfeited: int
@@ -105,9 +106,9 @@ class Settlement:
 
 
 def settle(terms: Terms, record: RoundRecord) -> Settlement:
-    """Judges, pays and slashes as `Settling.sol` does; O((hospitals + voters) × cohorts).
+    """Judges, pays and slashes as `Settling.sol`; O((hospitals + voters) × cohorts).
 
-    Raises SettlementInvalid where no round with these terms could have left this record.
+    Raises SettlementInvalid if no round with these terms can have this record.
     """
     record.require_fits(terms)
     payable = round_part(terms.pool, terms.rounds, record.pool_left - record.forfeited)
@@ -146,25 +147,27 @@ def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
         return VoidReason.MISMATCHED
     if revealed - mismatched < terms.min_reveals:
         return VoidReason.TOO_FEW_SCORES
-    is_closed = terms.canaries and record.turned is None and record.viable != 0  # without a sum nothing is opened
+    is_closed = (
+        terms.canaries and record.turned is None and record.viable != 0
+    )  # without a sum, there are no canaries to disclose
     return VoidReason.NOT_OPENED if is_closed else VoidReason.NONE
 
 
 def _accusers(terms: Terms, record: RoundRecord) -> int:
-    """Bit map of voters who say that what is published, or who is named, does not match, where anybody is asked."""
+    """Bit map of voters who say that the publication or the named hospitals do not match, if that is a valid ballot."""
     return record.mismatched if terms.canaries or terms.digests or record.named else 0
 
 
 def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
     for i in range(len(record.weights)):
-        yield _withheld(terms, record, i, 0) or _unpaid(Role.HOSPITAL, i, 0, Reason.VOID)
+        yield _withheld(terms, record, i, 0) or Account(Role.HOSPITAL, i, 0, Reason.VOID)
     for i, scores in enumerate(record.scores):
-        yield _silent(terms, record, i, 0) if scores is None else _unpaid(Role.VOTER, i, 0, Reason.VOID)
+        yield _silent(terms, record, i, 0) if scores is None else Account(Role.VOTER, i, 0, Reason.VOID)
     if void is VoidReason.TOO_FEW_SCORES:
-        yield _unpaid(Role.AGGREGATOR, 0, 0, Reason.VOID)
+        yield Account(Role.AGGREGATOR, 0, 0, Reason.VOID)
     else:
         slash = penalty(terms.aggregator_bond, terms.not_published_slash_bps, record.aggregator_bond)
-        yield Account(Role.AGGREGATOR, 0, 0, 0, 0, 0, slash, Reason[void.name])
+        yield Account(Role.AGGREGATOR, 0, 0, Reason[void.name], slash=slash)
 
 
 # --- judged rounds -------------------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Itera
 
 @dataclass(frozen=True)
 class _Judged:
-    """The verdict of the committee's medians. Cohorts and hospitals as bit maps."""
+    """The committee's verdict by medians. Cohorts and hospitals as bit maps."""
 
     terms: Terms
     record: RoundRecord
@@ -220,7 +223,7 @@ def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
             gains[i] = gain(record.weights[i], judged.medians[cohort])
     whole = sum(gains)
     for i, part in enumerate(gains):
-        is_named = record.named >> i & 1  # which costs more than to withhold an upload, and nobody is slashed twice
+        is_named = record.named >> i & 1  # costs more than withholding an upload, and nobody is slashed twice
         withheld = None if is_named else _withheld(judged.terms, record, i, base)
         yield withheld or _hospital(judged, i, base, part, whole)
 
@@ -229,31 +232,31 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
     terms, record = judged.terms, judged.record
     cohort = record.cohort_of(index)
     if cohort is None:
-        return _unpaid(Role.HOSPITAL, index, base, Reason.SAT_OUT)
+        return Account(Role.HOSPITAL, index, base, Reason.SAT_OUT)
     if not record.committed >> index & 1:
-        return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
+        return Account(Role.HOSPITAL, index, base, Reason.NOT_COMMITTED)
     if record.named >> index & 1:
         slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
-        return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.FALSE_UPLOAD, f"cohort {cohort}")
+        return Account(Role.HOSPITAL, index, base, Reason.FALSE_UPLOAD, f"cohort {cohort}", slash=slash)
     if not record.summed >> index & 1:
-        return _unpaid(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
+        return Account(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
     detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
     if judged.harmful >> index & 1:
         slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
-        return Account(Role.HOSPITAL, index, base, 0, whole, 0, slash, Reason.HARMFUL, detail)
+        return Account(Role.HOSPITAL, index, base, Reason.HARMFUL, detail, whole=whole, slash=slash)
     if not judged.accepted >> cohort & 1:
-        return Account(Role.HOSPITAL, index, base, 0, whole, 0, 0, Reason.REJECTED, detail)
+        return Account(Role.HOSPITAL, index, base, Reason.REJECTED, detail, whole=whole)
     if part == 0:
-        return Account(Role.HOSPITAL, index, base, 0, whole, 0, 0, Reason.NO_IMPROVEMENT, detail)
-    return Account(Role.HOSPITAL, index, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
+        return Account(Role.HOSPITAL, index, base, Reason.NO_IMPROVEMENT, detail, whole=whole)
+    return Account(Role.HOSPITAL, index, base, Reason.PAID, detail, part, whole, share(base, part, whole))
 
 
 def _withheld(terms: Terms, record: RoundRecord, index: int, base: int) -> Account | None:
-    """A hospital that was left out when the survivors were fixed, however the round ended."""
+    """A hospital that was left out of the survivors, in any round."""
     if not record.withheld >> index & 1:
         return None
     slash = min(terms.withheld_slash, record.hospital_bonds[index])
-    return Account(Role.HOSPITAL, index, base, 0, 0, 0, slash, Reason.WITHHELD)
+    return Account(Role.HOSPITAL, index, base, Reason.WITHHELD, slash=slash)
 
 
 def _voters(judged: _Judged, base: int) -> Iterator[Account]:
@@ -262,31 +265,31 @@ def _voters(judged: _Judged, base: int) -> Iterator[Account]:
 
 
 def _voter(judged: _Judged, index: int, base: int) -> Account:
-    """One that revealed."""
+    """A voter that revealed."""
     terms, record = judged.terms, judged.record
     seats = record.seated.bit_count()
-    if terms.canaries and record.viable and not judged.counted:  # without a sum there is nothing to test by
-        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.UNTESTED)
+    if terms.canaries and record.viable and not judged.counted:  # without a sum, no canary tests voters
+        return Account(Role.VOTER, index, base, Reason.UNTESTED, whole=seats)
     if _accusers(terms, record) >> index & 1:
-        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, "it says that nothing matches")
+        return Account(Role.VOTER, index, base, Reason.FAR, "it says that nothing matches", whole=seats)
     if failed := _failed(judged, index):
         slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])
-        return Account(Role.VOTER, index, base, 0, seats, 0, slash, Reason.FAILED_CANARY, failed)
+        return Account(Role.VOTER, index, base, Reason.FAILED_CANARY, failed, whole=seats, slash=slash)
     if far := _far(judged, index):
-        return Account(Role.VOTER, index, base, 0, seats, 0, 0, Reason.FAR, far)
-    return Account(Role.VOTER, index, base, 1, seats, share(base, 1, seats), 0, Reason.PAID)
+        return Account(Role.VOTER, index, base, Reason.FAR, far, whole=seats)
+    return Account(Role.VOTER, index, base, Reason.PAID, "", 1, seats, share(base, 1, seats))
 
 
 def _silent(terms: Terms, record: RoundRecord, index: int, base: int) -> Account:
     """A voter without scores: slashed if it held a seat."""
     if not record.seated >> index & 1:
-        return _unpaid(Role.VOTER, index, base, Reason.NO_SEAT)
+        return Account(Role.VOTER, index, base, Reason.NO_SEAT)
     slash = penalty(terms.voter_bond, terms.not_revealed_slash_bps, record.voter_bonds[index])
-    return Account(Role.VOTER, index, base, 0, record.seated.bit_count(), 0, slash, Reason.NOT_REVEALED)
+    return Account(Role.VOTER, index, base, Reason.NOT_REVEALED, whole=record.seated.bit_count(), slash=slash)
 
 
 def _failed(judged: _Judged, voter: int) -> str:
-    """The first cohort that counts whose canary the voter rates no worse than the sum, in words; empty if none."""
+    """The first counted cohort whose canary the voter rates no worse than the sum, in words; empty without one."""
     for cohort in members(judged.counted):
         genuine, canary = judged.record.genuine_of(voter, cohort), judged.record.canary_of(voter, cohort)
         if genuine <= canary:
@@ -295,7 +298,7 @@ def _failed(judged: _Judged, voter: int) -> str:
 
 
 def _far(judged: _Judged, voter: int) -> str:
-    """The first cohort whose median is out of a voter's reach, in words; empty if there is none."""
+    """The first cohort whose median is out of the voter's reach, in words; empty without one."""
     terms = judged.terms
     for cohort in members(judged.record.viable):
         score, median = judged.record.genuine_of(voter, cohort), judged.medians[cohort]
@@ -306,25 +309,21 @@ def _far(judged: _Judged, voter: int) -> str:
 
 
 def _aggregator(record: RoundRecord, base: int) -> Account:
-    """Paid by how much of the committed weight made it into the sums, if each step came in its time."""
+    """Paid by the share of the committed weight in the sums, if each step was in time."""
     part, whole = (sum(record.weights[i] for i in members(of)) for of in (record.summed, record.committed))
     detail = f"brought weight {part} of {whole} into the sums"
     if record.late:
-        return Account(Role.AGGREGATOR, 0, base, part, whole, 0, 0, Reason.LATE, detail)
-    return Account(Role.AGGREGATOR, 0, base, part, whole, share(base, part, whole), 0, Reason.PAID, detail)
-
-
-def _unpaid(role: Role, index: int, base: int, reason: Reason) -> Account:
-    return Account(role, index, base, 0, 0, 0, 0, reason)
+        return Account(Role.AGGREGATOR, 0, base, Reason.LATE, detail, part, whole)
+    return Account(Role.AGGREGATOR, 0, base, Reason.PAID, detail, part, whole, share(base, part, whole))
 
 
 # --- in words ------------------------------------------------------------------------------------------------------
 
 
 def explain(settlement: Settlement, role: Role, index: int = 0) -> str:
-    """One account's round in a sentence or two: the amount, what it is a part of, and why it is reduced or nothing.
+    """One account's round in a sentence or two: the amount, its base, and the reason if it is reduced or zero.
 
-    Raises SettlementInvalid for an index that the task does not have.
+    Raises SettlementInvalid for an unknown index.
     """
     account = settlement.account(role, index)
     who = "aggregator" if role is Role.AGGREGATOR else f"{role.name.lower()} {index}"
@@ -339,13 +338,13 @@ def explain(settlement: Settlement, role: Role, index: int = 0) -> str:
 
 
 def tokens(amount: int) -> str:
-    """An amount in whole tokens, exactly, with its unit."""
+    """An exact amount in whole tokens, with its unit."""
     whole, rest = divmod(amount, TOKEN)
     fraction = f".{rest:018d}".rstrip("0") if rest else ""
     return f"{whole}{fraction} token{'' if amount == TOKEN else 's'}"
 
 
 def _score(millionths: int) -> str:
-    """A score in the metric's own unit, exactly."""
+    """An exact score in the metric's unit."""
     whole, rest = divmod(abs(millionths), MICRO)
     return f"{'-' if millionths < 0 else ''}{whole}.{rest:06d}"

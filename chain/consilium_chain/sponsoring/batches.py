@@ -1,8 +1,8 @@
-"""Batches of calls that an account signs and a sponsor carries out and pays for: the account needs no ether.
+"""Batches of calls that an account signs and a sponsor sends and pays for: the account needs no ether.
 
 The account points to the code of `SponsoredAccount` by an authorization (EIP-7702) and signs each batch as typed data
-(EIP-712), which names chain, account, nonce and deadline. The calls are then the account's own. The sponsor can refuse
-or wait, and nothing else: what it sends is either this batch, once, or refused by the account's code.
+(EIP-712) with chain, account, nonce and deadline. The calls are then the account's own. The sponsor can only refuse or
+wait: the account's code takes nothing but this batch, once.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import httpx
 import rlp
+from consilium_core.errors import ConfigInvalid
 from eth_account.signers.local import LocalAccount
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
@@ -22,22 +23,23 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError as EthValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from consilium_chain.errors import ConfigInvalid, SponsorFailed
+from consilium_chain.errors import SponsorFailed
+from consilium_chain.typed_data import typed_data
 
 BATCHES_PATH = "/batches"
 MAX_CALLS = 8
 MAX_DATA = 1 << 16  # bytes of a call: a commitment to 128 blobs takes some 17,000
-AUTHORIZATION_MAGIC = b"\x05"  # before what an authorization signs (EIP-7702)
+AUTHORIZATION_MAGIC = b"\x05"  # the prefix of an authorization's signed message (EIP-7702)
 SECP256K1_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 DELEGATION_PREFIX = bytes.fromhex("ef0100")  # of the code of an account that points to another's (EIP-7702)
-# Where an account counts its batches: ERC-7201 of the name that the contract gives it.
+# The storage slot of an account's batch count: ERC-7201 of its name in the contract.
 NONCE_SLOT = (
     int.from_bytes(
         keccak((int.from_bytes(keccak(text="consilium.SponsoredAccount.nonce"), "big") - 1).to_bytes(32, "big")), "big"
     )
     & ~0xFF
 )
-# Seconds: a sponsor answers once the batch is on chain.
+# Seconds: a sponsor answers when the batch is on chain.
 ANSWER_TIMEOUT = 150.0
 # A sponsor may start at the same time: connecting is tried again after 0, 0.5, 1, 2, 4, 8 and 16 s.
 CONNECT_RETRIES = 7
@@ -46,16 +48,16 @@ LARGEST_ANSWER = 1 << 17  # bytes; a revert with the longest message has some th
 
 def _address(value: str) -> str:
     if not is_hex_address(value):
-        raise ValueError("is no address: 0x and 40 hexadecimal digits")
+        raise ValueError("is not an address: write 0x and 40 hexadecimal digits")
     return to_checksum_address(value)
 
 
 def _from_hex(value: object) -> object:
-    """Bytes pass, for these types are also made from within."""
+    """Bytes pass: this code makes these types too."""
     if not isinstance(value, str):
         return value
     if not value.startswith("0x"):
-        raise ValueError("is no 0x-prefixed hexadecimal string")
+        raise ValueError("is not a hexadecimal string that begins with 0x")
     return bytes.fromhex(value[2:])
 
 
@@ -75,7 +77,7 @@ class Call(_Wire):
 
 
 class Authorization(_Wire):
-    """Signed by an account, to point to the code at `address`, for as long as its nonce is `nonce` (EIP-7702)."""
+    """An account's signed pointer to the code at `address`, valid while its nonce is `nonce` (EIP-7702)."""
 
     chain_id: Annotated[int, Field(ge=1, lt=1 << 64)]
     address: Address
@@ -85,7 +87,7 @@ class Authorization(_Wire):
     s: Scalar
 
     def to_chain(self) -> dict[str, Any]:
-        """As a transaction of type 4 takes it."""
+        """The entry of a transaction of type 4."""
         return {
             "chainId": self.chain_id, "address": self.address, "nonce": self.nonce, "yParity": self.y_parity,
             "r": int.from_bytes(self.r, "big"), "s": int.from_bytes(self.s, "big"),
@@ -93,7 +95,7 @@ class Authorization(_Wire):
 
 
 class SignedBatch(_Wire):
-    """Calls in an account's name. `deadline` in Unix seconds; `authorization` where the account has no code yet."""
+    """Calls of an account. `deadline`: Unix seconds. `authorization`: if the account has no code yet."""
 
     account: Address
     calls: Annotated[tuple[Call, ...], Field(min_length=1, max_length=MAX_CALLS)]
@@ -103,11 +105,11 @@ class SignedBatch(_Wire):
     authorization: Authorization | None = None
 
     def arguments(self) -> tuple[list[tuple[str, bytes]], int, int, bytes]:
-        """As `SponsoredAccount.execute` takes it."""
+        """The arguments of `SponsoredAccount.execute`."""
         return ([(call.to, call.data) for call in self.calls], self.nonce, self.deadline, self.signature)
 
     def to_wire(self) -> bytes:
-        """As it is posted to a sponsor: JSON."""
+        """The JSON that is posted to a sponsor."""
         return self.model_dump_json().encode()
 
 
@@ -118,7 +120,7 @@ class Carried(_Wire):
 
 
 class RefusedBatch(_Wire):
-    """A sponsor's answer where a contract refuses the batch: the revert's data."""
+    """A sponsor's answer if a contract refuses the batch: the revert's data."""
 
     data: Bytes
 
@@ -140,30 +142,17 @@ def sign_batch(
 
 def batch_message(account: str, chain_id: int, calls: Sequence[Call], nonce: int, deadline: int) -> dict[str, Any]:
     """The EIP-712 message whose digest is `SponsoredAccount.batchDigest`."""
-    return {
-        "types": {
-            "EIP712Domain": [
-                {"name": "name", "type": "string"},
-                {"name": "version", "type": "string"},
-                {"name": "chainId", "type": "uint256"},
-                {"name": "verifyingContract", "type": "address"},
-            ],
-            "Call": [{"name": "to", "type": "address"}, {"name": "data", "type": "bytes"}],
-            "Batch": [
-                {"name": "calls", "type": "Call[]"},
-                {"name": "nonce", "type": "uint256"},
-                {"name": "deadline", "type": "uint256"},
-            ],
-        },
-        "primaryType": "Batch",
-        "domain": {"name": "ConsiliumAccount", "version": "1", "chainId": chain_id, "verifyingContract": account},
-        "message": {"calls": [call.model_dump() for call in calls], "nonce": nonce, "deadline": deadline},
+    types = {
+        "Call": {"to": "address", "data": "bytes"},
+        "Batch": {"calls": "Call[]", "nonce": "uint256", "deadline": "uint256"},
     }
+    values = {"calls": [call.model_dump() for call in calls], "nonce": nonce, "deadline": deadline}
+    return typed_data("ConsiliumAccount", chain_id, account, types, values)
 
 
 def authorize(account: LocalAccount, chain_id: int, code: str, nonce: int) -> Authorization:
-    """Signs that the account is to point to `code`; `nonce` is what the account's will be then."""
-    # eth-account's stubs name another type than it returns.
+    """Signs a pointer of the account to `code`. `nonce`: the account's at that time."""
+    # eth-account's stubs have another type than it returns.
     signed: Any = account.sign_authorization({"chainId": chain_id, "address": code, "nonce": nonce})
     return Authorization(
         chain_id=chain_id, address=code, nonce=nonce, y_parity=signed.y_parity,
@@ -191,22 +180,22 @@ def pointer_to(code: str) -> bytes:
 
 
 class Sponsor:
-    """A sponsor behind a URL. It is not trusted: `SponsoredTransactions` checks its work on chain."""
+    """A sponsor behind a URL. It is not trusted: `SponsoredTransactions` checks the result on chain."""
 
     def __init__(self, url: str, ca_certificate: Path | None = None) -> None:
-        """`ca_certificate` is the authority of the sponsor's, by default the system's. Raises ConfigInvalid."""
+        """`ca_certificate`: of the sponsor's authority, by default the system's. Raises ConfigInvalid."""
         self.url = url.rstrip("/")
         try:
             self._trusted = ssl.create_default_context(cafile=ca_certificate)
         except OSError as error:
-            why = "no certificate is in it" if isinstance(error, ssl.SSLError) else error.strerror
+            why = "it has no certificate" if isinstance(error, ssl.SSLError) else error.strerror
             raise ConfigInvalid(
-                f"the authority of the sponsor's certificate, {ca_certificate}, cannot be read: {why}; whoever runs the"
-                " sponsor has it as tls/ca.crt in its home"
+                f"the CA certificate {ca_certificate} of the sponsor cannot be read: {why}; ask the sponsor's operator"
+                " for tls/ca.crt in its home folder"
             ) from error
 
     def carry_out(self, batch: SignedBatch) -> Carried | RefusedBatch:
-        """Raises SponsorFailed, with the sponsor's own words where it has some."""
+        """Raises SponsorFailed, with the sponsor's text if it sent one."""
         try:
             status, content = self._post(batch.to_wire())
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -217,11 +206,11 @@ class Sponsor:
             if status == httpx.codes.CONFLICT:
                 return RefusedBatch.model_validate_json(content)
         except ValidationError as error:
-            raise SponsorFailed(self.url, batch.account, "its answer is no sponsor's") from error
-        raise SponsorFailed(self.url, batch.account, f"{status}: {_said(content)}")
+            raise SponsorFailed(self.url, batch.account, "its answer is malformed") from error
+        raise SponsorFailed(self.url, batch.account, f"{status}: {_beginning(content)}")
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
-        """Status and the answer's beginning as it came, for a few compressed bytes can become gigabytes."""
+        """Status and the answer's beginning, without decompression: a few bytes can become gigabytes."""
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         transport = httpx.HTTPTransport(verify=self._trusted, retries=CONNECT_RETRIES)
         with (
@@ -236,6 +225,6 @@ class Sponsor:
             return answer.status_code, content[:LARGEST_ANSWER]
 
 
-def _said(content: bytes) -> str:
-    """Words of a stranger, on one line and not many."""
+def _beginning(content: bytes) -> str:
+    """The beginning of an untrusted text, on one line."""
     return " ".join(content[:300].decode("utf-8", "replace").split())

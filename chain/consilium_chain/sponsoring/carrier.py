@@ -1,4 +1,4 @@
-"""Carries out batches that another account signed, and pays for them."""
+"""Sends batches that another account signed, and pays for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Carrier:
         self._connection = connection
 
     def gas_of(self, batch: SignedBatch) -> int:
-        """An estimate. Raises Refused if a contract would refuse the batch now, ChainUnreachable."""
+        """An estimate. Raises Refused if a contract would refuse the batch now; ChainUnreachable."""
         to, data, authorizations = self.call_of(batch)
         with self._connection.transactions.named_errors(EXECUTE):
             return self._connection.signing.estimate({"to": to, "data": data, "authorizationList": authorizations})
@@ -32,7 +32,7 @@ class Carrier:
     def would_point_to(self, batch: SignedBatch, code: str) -> bool:
         """True if the batch's account will have this code when its calls are made.
 
-        Else to carry it out would do something else, or, for an account without code, cost gas and do nothing.
+        Otherwise its transaction would have another effect, or cost gas without any.
         """
         eth, account = self._connection.web3.eth, Web3.to_checksum_address(batch.account)
         signed = batch.authorization
@@ -42,7 +42,7 @@ class Carrier:
         return (signed.chain_id, signed.address, signed.nonce, authority_of(signed)) == wanted
 
     def call_of(self, batch: SignedBatch) -> tuple[ChecksumAddress, HexStr, list[dict[str, Any]]]:
-        """The account, the data and the authorizations of the transaction that carries a batch out."""
+        """The account, the data and the authorizations of a batch's transaction."""
         account = self._connection.contract("SponsoredAccount", batch.account)
         data = account.functions.execute(*batch.arguments())._encode_transaction_data()
         return account.address, data, [batch.authorization.to_chain()] if batch.authorization else []

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from consilium_core.visible_text import without_secrets
 from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress, HexStr
 from hexbytes import HexBytes
@@ -14,7 +15,6 @@ from web3.exceptions import TransactionNotFound
 
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.endpoint import without_secrets
 from consilium_chain.rpc.outgoing import Pending, Receipt, Unsent
 from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.rpc.transactions import Transactions
@@ -31,13 +31,13 @@ from consilium_chain.sponsoring.batches import (
 )
 from consilium_chain.sponsoring.carrier import EXECUTE, Carrier
 
-LIFETIME = 600  # seconds of the chain's clock for which a sponsor may carry out what was signed
+LIFETIME = 600  # seconds of the chain's clock in which a sponsor may send a batch
 
 
 class SponsoredTransactions(Transactions):
-    """Signs what it would send, and has it carried out; without the sponsor by itself, if the account has ether.
+    """Signs batches for the sponsor; if that fails and the account has ether, it sends them itself.
 
-    Whoever carries a batch out, it is done once. Blobs are never sponsored: their sender pays for itself.
+    A batch is carried out at most once. Blobs are never sponsored: their sender pays.
     """
 
     def __init__(self, connection: Connection, code: str, sponsor: Sponsor) -> None:
@@ -46,7 +46,7 @@ class SponsoredTransactions(Transactions):
         self._carrier = Carrier(connection)
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:
-        """Sends them as one batch, all or none, whose receipt is each one's."""
+        """Sends them as one batch, all or none. Its receipt counts for each."""
         calls = [(HexStr(function._encode_transaction_data()), function.address) for function in functions]
         receipt = self.receipt(self._have_carried_out(calls, " and ".join(f.fn_name for f in functions)))
         return [receipt] * len(functions)
@@ -57,7 +57,7 @@ class SponsoredTransactions(Transactions):
         return self._have_carried_out([(unsent.data, unsent.to)], unsent.call)
 
     def _have_carried_out(self, calls: Sequence[tuple[HexStr, ChecksumAddress]], call: str) -> Pending:
-        """Returns once it is on chain, for the next batch's nonce is read from there. Raises SponsorFailed, Refused."""
+        """Returns when it is on chain, where the next batch's nonce comes from. Raises SponsorFailed, Refused."""
         connection = self._connection
         batch = sign_batch(
             self.signing.signer, connection.chain_id, [Call(to=to, data=HexBytes(data)) for data, to in calls],
@@ -74,7 +74,7 @@ class SponsoredTransactions(Transactions):
         return pending
 
     def _ask(self, batch: SignedBatch, call: str) -> Pending:
-        """Raises SponsorFailed; Refused with the contract's refusal that the sponsor reports."""
+        """Raises SponsorFailed; Refused with the contract's error that the sponsor reports."""
         to, data, _ = self._carrier.call_of(batch)
         if self.witness is not None:
             calldata = hashlib.sha256(HexBytes(data)).hexdigest()
@@ -87,16 +87,18 @@ class SponsoredTransactions(Transactions):
         try:
             sent = self._connection.web3.eth.get_transaction(pending.digest)
         except TransactionNotFound as error:
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction that is not there") from error
+            raise SponsorFailed(
+                self._sponsor.url, batch.account, "it names a transaction that the chain lacks"
+            ) from error
         if (sent.get("to"), bytes(sent["input"])) != (to, bytes(HexBytes(data))):
-            raise SponsorFailed(self._sponsor.url, batch.account, "it names a transaction of something else")
+            raise SponsorFailed(self._sponsor.url, batch.account, "it names another transaction")
         self.receipt(pending)
-        if self._done() == batch.nonce:  # without the authorization, an account without code takes any call
+        if self._done() == batch.nonce:  # an account without code accepts any call
             raise SponsorFailed(self._sponsor.url, batch.account, "it left out this account's authorization")
         return pending
 
     def _done(self) -> int:
-        """The number of this account's batches that were carried out."""
+        """The number of this account's carried out batches."""
         return int.from_bytes(self._connection.web3.eth.get_storage_at(self.signing.address, NONCE_SLOT), "big")
 
     def _authorization(self, own_transaction: bool) -> Authorization | None:
@@ -110,6 +112,6 @@ class SponsoredTransactions(Transactions):
 
 class SponsoredConnection(Connection):
     def __init__(self, url: str, account: LocalAccount, code: str, sponsor: Sponsor) -> None:
-        """`code` is the address of the deployed `SponsoredAccount`."""
+        """`code`: the address of the deployed `SponsoredAccount`."""
         super().__init__(url, account)
         self.transactions = SponsoredTransactions(self, code, sponsor)

@@ -21,14 +21,14 @@ LEAST_DEVIATION = 0.001  # of a feature's range
 TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 
-# A class is a folder's name, too, where examples are files; cells come without the blanks around them.
+# A class is also a folder's name if examples are files. Cells have no surrounding spaces.
 ClassName = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
 ]
 
 
 class EncodedColumn(NamedTuple):
-    """One column that a model is given, in u from 0 to 1. `mean` and `square`: of u and u², by the schema alone."""
+    """One input column of a model, as u from 0 to 1. `mean`, `square`: the schema's means of u and u²."""
 
     name: str
     mean: float
@@ -76,7 +76,7 @@ class NumericFeature(Section):
 
 
 class CategoryFeature(Section):
-    """A column of codes, one-hot encoded; the first value is the reference and gets no column of its own."""
+    """A column of codes, one-hot encoded; the first value is the reference and has no column of its own."""
 
     kind: Literal["category"]
     name: str
@@ -85,12 +85,12 @@ class CategoryFeature(Section):
     @model_validator(mode="after")
     def _distinct(self) -> CategoryFeature:
         if len(set(self.values)) < len(self.values):
-            raise ValueError(f"feature {self.name}: a value stands twice")
+            raise ValueError(f"feature {self.name}: a value appears twice")
         return self
 
     @property
     def encoded(self) -> Iterator[EncodedColumn]:
-        """A column is 0 or 1, which is its own square, and all codes are as likely."""
+        """A column is 0 or 1, equal to its square, and all codes are equally likely."""
         share = 1 / len(self.values)
         return (EncodedColumn(f"{self.name} = {value:g}", share, share) for value in self.values[1:])
 
@@ -99,7 +99,7 @@ class CategoryFeature(Section):
 
 
 def _numeric_unless_said(feature: object) -> object:
-    """A discriminator knows no default: it wants the tag in the file."""
+    """A discriminator has no default: the tag must be present."""
     return {"kind": "numeric", **feature} if isinstance(feature, dict) else feature
 
 
@@ -109,7 +109,7 @@ Feature = Annotated[
 
 
 class Labelled(Section, ABC):
-    """The part that all kinds of examples share. `things`: the examples, in a word; `summed`: in round 0's sums."""
+    """The common part of all kinds of examples. `things`: the examples in a word. `summed`: round 0's sums in words."""
 
     things: ClassVar[str]
     summed: ClassVar[str]
@@ -122,12 +122,12 @@ class Labelled(Section, ABC):
     @model_validator(mode="after")
     def _classes_distinct(self) -> Labelled:
         if len(set(self.classes)) < len(self.classes):
-            raise ValueError("a class stands twice")
+            raise ValueError("a class appears twice")
         return self
 
     @property
     def outputs(self) -> int:
-        """A model's number of logits: of two classes one, of class 1; else one for each class."""
+        """A model's number of logits: one for two classes (of class 1), otherwise one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
@@ -137,18 +137,18 @@ class Labelled(Section, ABC):
 
     @property
     def encoded(self) -> list[EncodedColumn]:
-        """Columns, or an image's channels, that round 0 sums, in their order; none of examples that are not scaled."""
+        """Columns, or an image's channels, that round 0 sums, in order; empty for examples without scaling."""
         return []
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector: count, sum and sum of squares per encoded column; without one, the rows."""
+        """Length of round 0's vector: count, sum and sum of squares per encoded column; else the number of rows."""
         return 3 * len(self.encoded) or 1
 
     @property
     @abstractmethod
     def row_encoding(self) -> bytes:
-        """The part of the schema that decides which numbers a row becomes."""
+        """The part of the schema that determines a row's numbers."""
 
     @property
     @abstractmethod
@@ -166,7 +166,7 @@ class Labelled(Section, ABC):
 
 
 class TableSchema(Labelled):
-    """Rows of a table. A label cell holds a class's number, from 0."""
+    """Rows of a table. A label cell has a class's number, from 0."""
 
     things = "rows"
     summed = "counts, sums and sums of squares of each column"
@@ -207,7 +207,7 @@ class TableSchema(Labelled):
 
 
 class TextSchema(Labelled):
-    """Texts. In a table a label cell holds a class's name."""
+    """Texts. In a table a label cell has a class's name."""
 
     things = "texts"
     summed = "the number of texts"
@@ -218,7 +218,7 @@ class TextSchema(Labelled):
     @model_validator(mode="after")
     def _distinct(self) -> TextSchema:
         if self.text == self.label:
-            raise ValueError(f"the texts' column and the label's are both {self.text}")
+            raise ValueError(f"the texts and the label have the same column {self.text}: rename one")
         return self
 
     @property
@@ -239,7 +239,7 @@ class TextSchema(Labelled):
 
 
 class ImageSchema(Labelled):
-    """Images, brought to one size and to one or three channels (grey; red, green, blue)."""
+    """Images, scaled to one size and to one or three channels (grey; red, green, blue)."""
 
     things = "images"
     summed = "the number of images, and sums of their mean shades and mean squared shades for each channel"
@@ -256,7 +256,7 @@ class ImageSchema(Labelled):
 
     @property
     def encoded(self) -> list[EncodedColumn]:
-        """A channel has an image's mean shade, and mean squared shade: all shades are as likely."""
+        """A channel's value is an image's mean shade; all shades are equally likely."""
         return [EncodedColumn(name, 1 / 2, 1 / 3) for name in CHANNELS[self.channels]]
 
     @property

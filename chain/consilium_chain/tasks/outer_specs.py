@@ -1,4 +1,4 @@
-"""From a round's mean update to the next base model: the outer optimisers that a task may name, with arguments.
+"""The outer optimisers of tasks, from a round's mean update to the next base model, with their arguments.
 
 A new one is a class here, in `OuterSpec`, and one in `consilium_client.models.outer`.
 """
@@ -21,7 +21,7 @@ class MeanSpec(Section):
 
 
 class MomentumSpec(Section):
-    """FedAvgM: earlier rounds' means go on to move the base."""
+    """FedAvgM: earlier rounds' means still move the base."""
 
     name: Literal["momentum"]
     learning_rate: Rate = 1.0
@@ -29,7 +29,7 @@ class MomentumSpec(Section):
 
 
 class AdamSpec(Section):
-    """FedAdam: each coordinate's step is scaled by how much it has varied."""
+    """FedAdam: each coordinate's step is scaled by its past variation."""
 
     name: Literal["adam"]
     learning_rate: Rate = 0.03

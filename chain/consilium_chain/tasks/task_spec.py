@@ -1,8 +1,8 @@
-"""The task file: everything an operator asks for, as a typed tree.
+"""The task file: all of an operator's settings, as a typed tree.
 
-Hospitals and voters read it by its hash, so its bytes are the task; the contract repeats the part that it
-enforces (`TaskParams`), and a node refuses a task whose two halves differ. The file carries no code: models
-are named, and a node runs only the models it has installed.
+Hospitals and voters read it by its hash, so its bytes are the task. The contract has the part that it enforces
+(`TaskParams`), and a node refuses a task whose two halves differ. The file has no code: it names models, and a node
+runs only its installed ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
 SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
 TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
 GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phase, without its fee
-# Settling goes by pages, which end by what their steps cost at most (`Settling.sol`).
+# Settling goes in pages, bounded by the highest cost of their steps (`Settling.sol`).
 PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
@@ -46,8 +46,8 @@ LEAST_HARM = 0.01  # how far below zero `harmful_below` lies at least
 
 
 def settle_gas(nodes: int, scores: int) -> int:
-    """The most that settling a round costs for its hospitals and voters, and for the scores on their ballots, which are
-    read to judge cohorts and again to pay voters.
+    """The most gas for settling a round, by its hospitals and voters and by the scores on their ballots, which are read
+    twice: to judge cohorts, and to pay voters.
     """
     return nodes * GAS_PER_NODE + 2 * scores * GAS_PER_SCORE
 
@@ -77,8 +77,9 @@ class TrainingSpec(Section):
 
 
 class PrivacySpec(Section):
-    """Differential privacy of each row of a hospital's, over all rounds of the task. With it, `training.batch_size` is
-    how many rows a step is expected to draw: each row with the same chance, by itself."""
+    """Differential privacy of each row of a hospital, over all rounds of the task. `training.batch_size` is then the
+    expected number of rows of a step: each row is drawn independently, with the same chance.
+    """
 
     epsilon: Annotated[float, Field(gt=0, le=MAX_EPSILON)] = Field(
         description="the most that the whole task may cost a row"
@@ -88,7 +89,7 @@ class PrivacySpec(Section):
 
 
 class UpdateSpec(Section):
-    """The encoding of an update in integers: clipped to an L2 norm, then each to [-range, range] in `bits` bits."""
+    """The encoding of an update in integers: clipped to an L2 norm, each value to [-range, range] in `bits` bits."""
 
     bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
     value_range: Annotated[float, Field(gt=0)] = 4.0
@@ -96,7 +97,7 @@ class UpdateSpec(Section):
     publication: Literal["blobs", "digests"] = Field(
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
-    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, and nobody's update")
+    masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, but no single update")
 
 
 class RoundsSpec(Section):
@@ -115,7 +116,7 @@ Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
 class JudgingSpec(Section):
     metric: Metric = Field(
         default="log_loss",
-        description="what a candidate is judged by: scores are what it gains over the base, or with log_loss saves",
+        description="the metric of a candidate: its score is the gain over the base, or with log_loss the reduction",
     )
     min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
     max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
@@ -125,9 +126,9 @@ class JudgingSpec(Section):
     harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
     tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
-    canaries: bool = Field(default=True, description="publish each sum as it is or turned, by a secret bit")
+    canaries: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
     canary_margin: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="how far apart the medians of a sum and its canary must lie for the pair to count"
+        default=0.05, description="the least distance between the medians of a sum and its canary for the pair to count"
     )
 
 
@@ -139,7 +140,7 @@ class MoneySpec(Section):
     voter_bond: Bond = 200
     aggregator_bond: Bond = 1_000
     tick_bounty: Tokens = Field(
-        default=0, description="from the pool, for whoever moves the task on when a deadline has passed"
+        default=0, description="from the pool, for the account that ends a phase after its deadline"
     )
     hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
     voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
@@ -151,7 +152,7 @@ class MoneySpec(Section):
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
 
     def aggregator_fee(self, rounds: int) -> int:
-        """The most that one of `rounds` pays the aggregator. In the smallest unit, as all of these; rounded down."""
+        """The aggregator's largest pay for one of `rounds`, in the smallest unit; rounded down."""
         return self.pool * TOKEN // rounds * self.aggregator_share_bps // 10_000
 
     @property
@@ -159,13 +160,13 @@ class MoneySpec(Section):
         return self.aggregator_bond * TOKEN * self.not_published_slash_bps // 10_000
 
     def least_aggregator_bond(self, rounds: int) -> int:
-        """In whole tokens: with it a slash is twice a round's fee, so that letting rounds go by never pays."""
+        """In whole tokens: the slash is then twice a round's fee, so that a missed round never pays."""
         least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
         return -(-least // max(1, self.not_published_slash_bps * TOKEN))
 
 
 class WindowsSpec(Section):
-    """The longest time of each phase, in seconds; it ends at once when all have done their part."""
+    """The longest time of each phase, in seconds. A phase ends early when all have done their part."""
 
     join: Seconds = 120
     commit: Seconds = 60
@@ -175,11 +176,11 @@ class WindowsSpec(Section):
     reveal: Seconds = 30
 
     def longest(self, rounds: int) -> int:
-        """Seconds that a task of so many training rounds lasts at worst while its beacon lives.
+        """The longest duration of a task with this many training rounds, in seconds, with a live beacon.
 
-        Each round lasts all of its windows: half of an upload or publication again where it comes late, three
-        publications for blame, one and a half for opening canaries. A beacon that dies adds a week, which the
-        contract counts, too (`BEACON_DAYS`).
+        Each round takes all of its windows: half of an upload or publication more if late, three publications for a
+        dispute, one and a half for disclosing canaries. A dead beacon adds a week, which the contract counts too
+        (`BEACON_DAYS`).
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
         return self.join + -(-(rounds + 1) * halves // 2)
@@ -209,7 +210,7 @@ class TaskSpec(Section):
 
     @property
     def update_layout(self) -> LaneLayout:
-        """Lanes wide enough for every hospital at full weight in one cohort; a turned sum may be twice as large."""
+        """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
         bits = self.update.bits + self.judging.canaries
         return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
 
@@ -228,7 +229,7 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector, whether or not it holds anything of anybody's rows."""
+        """Length of round 0's vector, also if it has no statistics of rows."""
         return self.data.statistics_values
 
     @property
@@ -247,8 +248,8 @@ class TaskSpec(Section):
             )
         if self.update.masked and r.min_cohort_size < MIN_MASKED:
             raise ValueError(
-                f"masked updates need cohorts of at least {MIN_MASKED}, for of two each knows the other's update by"
-                f" their sum: raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
+                f"masked updates need cohorts of at least {MIN_MASKED}: in a cohort of two, each hospital learns the"
+                f" other's update from the sum; raise min_cohort_size from {r.min_cohort_size}, or set masked = false"
             )
         if r.cohorts * r.min_cohort_size > r.max_hospitals:
             raise ValueError(
@@ -258,61 +259,63 @@ class TaskSpec(Section):
         if j.min_voters > j.max_voters:
             raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
         if j.seats > j.max_voters:
-            raise ValueError(f"{j.seats} seats are above the {j.max_voters} voters that may join: lower seats")
+            raise ValueError(f"{j.seats} seats are more than the {j.max_voters} voters that may join: lower seats")
         if j.min_reveals > j.seats:
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
         if round(j.harmful_below * MICRO) > -round(LEAST_HARM * MICRO):
             raise ValueError(
-                f"harmful_below {j.harmful_below:g} is so near to zero that chance alone slashes honest hospitals:"
-                f" make it {-LEAST_HARM:g} or less"
+                f"harmful_below {j.harmful_below:g} is too near to zero: chance alone would slash honest hospitals; set"
+                f" it to {-LEAST_HARM:g} or less"
             )
         if self.privacy is not None and self.statistics == "exact":
             raise ValueError(
-                "exact statistics are sums without noise, which the task's epsilon does not bound: set statistics ="
-                ' "schema", or leave [privacy] out'
+                "exact statistics are sums without noise, which epsilon does not bound: set statistics ="
+                ' "schema", or remove [privacy]'
             )
         longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:
             raise ValueError(
-                f"the task lasts {longest / DAY:,.1f} days at worst, above the {MAX_DAYS} for which a task may lock"
-                f" bonds, with {BEACON_DAYS} for a beacon that dies: lower rounds or windows"
+                f"the task may last {longest / DAY:,.1f} days (with {BEACON_DAYS} for a dead beacon), more than the"
+                f" {MAX_DAYS} for which a task may lock bonds: lower rounds or windows"
             )
         if j.canaries and self.update.bits == MAX_BITS:
-            raise ValueError(f"canaries need one bit more than the update's {MAX_BITS}: lower bits to {MAX_BITS - 1}")
-        if j.canaries and round(j.canary_margin * MICRO) < 1:
             raise ValueError(
-                "canaries need a canary_margin of a millionth at least: without one, pairs of equals count"
+                f"canaries need one bit more than the {MAX_BITS} of the update: lower bits to {MAX_BITS - 1}"
             )
+        if j.canaries and round(j.canary_margin * MICRO) < 1:
+            raise ValueError("canaries need a canary_margin of at least a millionth: without it, equal pairs count")
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
-            raise ValueError(f"the three shares sum to {shares} basis points: make them 10000")
+            raise ValueError(f"the three shares add up to {shares} basis points: they must add up to 10000")
         slash, fee = m.aggregator_slash, m.aggregator_fee(r.rounds)
         if slash < SLASH_PER_FEE * fee:
             raise ValueError(
-                f"an aggregator that lets a round go by loses {slash / TOKEN:g} tokens, less than twice the"
-                f" {fee / TOKEN:g} that a round pays it, so that it could afford to: raise aggregator_bond"
-                f" or not_published_slash_bps, or lower aggregator_share_bps"
+                f"an aggregator that does not publish a round loses {slash / TOKEN:g} tokens, less than twice its"
+                f" {fee / TOKEN:g} for a round, so it could afford that: raise aggregator_bond or"
+                f" not_published_slash_bps, or lower aggregator_share_bps"
             )
         bounties, most = m.tick_bounty * TICKS_PER_ROUND * (r.rounds + 1) * 10_000, m.pool * BOUNTIES_BPS
         if bounties > most:
             raise ValueError(
-                f"a tick_bounty of {m.tick_bounty} could come to more than a hundredth of the pool of {m.pool} over"
-                f" {r.rounds} rounds: make it at most {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
+                f"a tick_bounty of {m.tick_bounty} may cost more than a hundredth of the pool of {m.pool} over"
+                f" {r.rounds} rounds: lower it to {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
             )
         # Lanes too wide for a cohort's weight are refused here too, by their own error.
         blobs = max(self.update_blobs, self.statistics_blobs)
         if blobs > MAX_BLOBS:
-            raise ValueError(f"an update takes {blobs} blobs, above the {MAX_BLOBS} of a task: lower bits or the model")
+            raise ValueError(
+                f"an update takes {blobs} blobs, more than the {MAX_BLOBS} of a task: lower bits or shrink the model"
+            )
         return self
 
 
 def parse_task_spec(raw: bytes) -> TaskSpec:
-    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault and where it stands."""
+    """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault."""
     return parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
 
 
 def spec_hash(raw: bytes) -> bytes:
-    """keccak256 of the file's bytes: what the contract stores."""
+    """keccak256 of the file's bytes, as on the chain."""
     return keccak(raw)

@@ -23,7 +23,7 @@ import {Bls12381, G1} from "./libraries/Bls12381.sol";
 contract DrandBeacon is IBeacon {
     /// @notice Period and look-ahead must be at least a second: otherwise requested values could be known already.
     error ScheduleInvalid(uint256 period, uint256 lookahead);
-    /// @notice The key is no point of G2, is outside its subgroup, or is the identity.
+    /// @notice The key is not a point of G2, is outside its subgroup, or is the identity.
     error KeyInvalid();
 
     /// @dev The scheme fixes it (RFC 9380, BLS12381G1_XMD:SHA-256_SSWU_RO_, IETF BLS basic ciphersuite).

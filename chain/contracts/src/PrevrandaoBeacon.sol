@@ -19,12 +19,10 @@ contract PrevrandaoBeacon is IBeacon {
         lookahead = lookahead_;
     }
 
-    /// @inheritdoc IBeacon
     function request() external view returns (uint256) {
         return block.number + lookahead;
     }
 
-    /// @inheritdoc IBeacon
     function seed(uint256 request_, bytes calldata proof) external view returns (bytes32) {
         if (block.number <= request_) revert SeedNotReady(request_);
         bytes32 blockHash = Blockhash.blockHash(request_);
@@ -34,7 +32,6 @@ contract PrevrandaoBeacon is IBeacon {
         return keccak256(abi.encode(BlockHeader.getPrevRandao(proof), request_));
     }
 
-    /// @inheritdoc IBeacon
     function expired(uint256 request_) external view returns (bool) {
         return block.number > request_ && Blockhash.blockHash(request_) == 0;
     }

@@ -27,7 +27,6 @@ contract SponsoredAccount is ISponsoredAccount, IERC1271, EIP712 {
 
     receive() external payable {}
 
-    /// @inheritdoc ISponsoredAccount
     function execute(Call[] calldata calls, uint256 nonce, uint256 deadline, bytes calldata signature) external {
         StorageSlot.Uint256Slot storage done = StorageSlot.getUint256Slot(NONCE_SLOT);
         if (nonce != done.value) revert BatchNonceWrong(done.value, nonce);
@@ -39,7 +38,6 @@ contract SponsoredAccount is ISponsoredAccount, IERC1271, EIP712 {
         }
     }
 
-    /// @inheritdoc ISponsoredAccount
     function batchDigest(Call[] calldata calls, uint256 nonce, uint256 deadline) public view returns (bytes32) {
         bytes32[] memory hashes = new bytes32[](calls.length);
         for (uint256 i = 0; i < calls.length; ++i) {

@@ -63,7 +63,6 @@ contract Staking is VoterKeys {
 
     // Owners.
 
-    /// @inheritdoc IStaking
     function register(Role role, uint256 commissionBps, uint256 amount) external {
         if (commissionBps > Payouts.BASIS_POINTS) revert CommissionTooHigh(commissionBps);
         Pool storage pool = _pools[msg.sender][role];
@@ -77,7 +76,6 @@ contract Staking is VoterKeys {
         if (amount > 0) _delegate(msg.sender, role, amount);
     }
 
-    /// @inheritdoc IStaking
     function setCommission(Role role, uint256 commissionBps) external {
         if (commissionBps > Payouts.BASIS_POINTS) revert CommissionTooHigh(commissionBps);
         Pool memory pool = _accrued(msg.sender, role);
@@ -92,12 +90,10 @@ contract Staking is VoterKeys {
 
     // Delegators.
 
-    /// @inheritdoc IStaking
     function delegate(address node, Role role, uint256 amount) external {
         _delegate(node, role, amount);
     }
 
-    /// @inheritdoc IStaking
     function delegateWithPermit(
         address node,
         Role role,
@@ -112,7 +108,6 @@ contract Staking is VoterKeys {
         _delegate(node, role, amount);
     }
 
-    /// @inheritdoc IStaking
     function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId) {
         if (shares == 0) revert AmountIsZero();
         Pool memory pool = _accrued(node, role);
@@ -129,26 +124,22 @@ contract Staking is VoterKeys {
         emit UnbondingStarted(node, role, msg.sender, requestId, shares, maturesAt, pool.unbondingShares);
     }
 
-    /// @inheritdoc IStaking
     function withdraw(uint256 requestId) external returns (uint256 amount) {
         amount = _unbond(requestId);
         totalStaked -= uint96(amount);
         token.safeTransfer(msg.sender, amount);
     }
 
-    /// @inheritdoc IStaking
     function redelegate(uint256 requestId, address node, Role role) external returns (uint256 amount) {
         amount = _unbond(requestId);
         _join(node, role, amount);
     }
 
-    /// @inheritdoc IStaking
     function claim(address node, Role role) external returns (uint256 amount) {
         amount = _takeRewards(node, role);
         _payRewards(amount);
     }
 
-    /// @inheritdoc IStaking
     function claimMany(NodeId[] calldata nodes) external returns (uint256 amount) {
         for (uint256 i = 0; i < nodes.length; ++i) {
             amount += _takeRewards(nodes[i].node, nodes[i].role);
@@ -158,7 +149,6 @@ contract Staking is VoterKeys {
 
     // Tasks.
 
-    /// @inheritdoc IStaking
     function lock(address node, Role role, uint256 amount) external onlyTasks {
         Pool memory pool = _pools[node][role];
         uint256 free = pool.free();
@@ -168,7 +158,6 @@ contract Staking is VoterKeys {
         emit StakeLocked(node, role, amount, locked);
     }
 
-    /// @inheritdoc IStaking
     function unlock(address node, Role role, uint256 amount) external onlyTasks {
         Pool storage pool = _pools[node][role];
         uint256 locked = pool.locked;
@@ -177,7 +166,6 @@ contract Staking is VoterKeys {
         emit StakeUnlocked(node, role, amount, locked - amount);
     }
 
-    /// @inheritdoc IStaking
     function slash(address node, Role role, uint256 amount) external onlyTasks returns (uint256 burnt) {
         Pool memory pool = _accrued(node, role);
         burnt = amount < pool.locked ? amount : pool.locked;
@@ -194,7 +182,6 @@ contract Staking is VoterKeys {
         token.burn(burnt + forfeited);
     }
 
-    /// @inheritdoc IStaking
     function reward(Reward[] calldata rewards) external onlyTasks {
         uint256 total;
         for (uint256 i = 0; i < rewards.length; ++i) {
@@ -211,20 +198,17 @@ contract Staking is VoterKeys {
 
     // Views.
 
-    /// @inheritdoc IStaking
     function stakeOf(address node, Role role) external view returns (Stake memory) {
         Pool memory pool = _pools[node][role];
         uint128 active = uint128(pool.active());
         return Stake(active, uint128(pool.free()), pool.locked, pool.assets - active);
     }
 
-    /// @inheritdoc IStaking
     function poolOf(address node, Role role) public view returns (Pool memory pool) {
         pool = _pools[node][role];
         pool.accrue(block.timestamp);
     }
 
-    /// @inheritdoc IStaking
     function positionOf(address delegator, address node, Role role)
         external
         view
@@ -236,12 +220,10 @@ contract Staking is VoterKeys {
         return (position.shares, pool.worth(position.shares), claimable);
     }
 
-    /// @inheritdoc IStaking
     function requestCount(address delegator) external view returns (uint256) {
         return _requests[delegator].length;
     }
 
-    /// @inheritdoc IStaking
     function requestOf(address delegator, uint256 requestId)
         external
         view

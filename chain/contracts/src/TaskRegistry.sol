@@ -4,7 +4,6 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
-import {ITaskRegistry} from "./interfaces/ITaskRegistry.sol";
 import {Joining} from "./phases/Joining.sol";
 import {Proposing} from "./phases/Proposing.sol";
 import {TaskBase} from "./phases/TaskBase.sol";
@@ -19,27 +18,22 @@ contract TaskRegistry is Proposing, Joining {
         Proposing(guardian_)
     {}
 
-    /// @inheritdoc ITaskRegistry
     function proposalsStopped() external view returns (bool) {
         return _proposalsStopped;
     }
 
-    /// @inheritdoc ITaskRegistry
     function taskCount() external view returns (uint256) {
         return _taskCount;
     }
 
-    /// @inheritdoc ITaskRegistry
     function params(uint256 taskId) external view returns (TaskParams memory) {
         return _known(taskId).params;
     }
 
-    /// @inheritdoc ITaskRegistry
     function state(uint256 taskId) external view returns (TaskState memory) {
         return _known(taskId).state;
     }
 
-    /// @inheritdoc ITaskRegistry
     function roundState(uint256 taskId, uint256 number) external view returns (RoundState memory) {
         Round storage round = _known(taskId).rounds[number];
         return RoundState({
@@ -72,7 +66,6 @@ contract TaskRegistry is Proposing, Joining {
         });
     }
 
-    /// @inheritdoc ITaskRegistry
     function hospitals(uint256 taskId) external view returns (Hospital[] memory list) {
         HospitalEntry[] storage entries = _known(taskId).hospitals;
         list = new Hospital[](entries.length);
@@ -81,7 +74,6 @@ contract TaskRegistry is Proposing, Joining {
         }
     }
 
-    /// @inheritdoc ITaskRegistry
     function voters(uint256 taskId) external view returns (Voter[] memory list) {
         VoterEntry[] storage entries = _known(taskId).voters;
         list = new Voter[](entries.length);
@@ -90,12 +82,10 @@ contract TaskRegistry is Proposing, Joining {
         }
     }
 
-    /// @inheritdoc ITaskRegistry
     function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256) {
         return _known(taskId).cohorts[Keys.entry(round, cohort)].members;
     }
 
-    /// @inheritdoc ITaskRegistry
     function expectedBlobHash(uint256 taskId, uint256 round, uint256 cohort, uint256 blob)
         external
         view
@@ -104,12 +94,10 @@ contract TaskRegistry is Proposing, Joining {
         return _known(taskId).sums[Keys.entry(round, cohort, blob)];
     }
 
-    /// @inheritdoc ITaskRegistry
     function claimable(address account) external view returns (uint256) {
         return _claimable[account];
     }
 
-    /// @inheritdoc ITaskRegistry
     function totalClaimable() external view returns (uint256) {
         return _totalClaimable;
     }

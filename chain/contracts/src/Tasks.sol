@@ -5,7 +5,6 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {Multicall} from "@openzeppelin/contracts/utils/Multicall.sol";
 import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
-import {ITaskRounds} from "./interfaces/ITaskRounds.sol";
 import {ITaskSettlement} from "./interfaces/ITaskSettlement.sol";
 import {Kzg} from "./libraries/Kzg.sol";
 import {Scores} from "./libraries/Scores.sol";
@@ -58,7 +57,6 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         }
     }
 
-    /// @inheritdoc ITaskRounds
     function tick(uint256 taskId) external {
         Task storage task = _known(taskId);
         Phase phase = task.state.phase;
@@ -77,7 +75,6 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         else _closeScoring(taskId, task);
     }
 
-    /// @inheritdoc ITaskRounds
     function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
         external
         view
@@ -86,7 +83,6 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         return Kzg.challenge(taskId, round, hospital, points);
     }
 
-    /// @inheritdoc ITaskRounds
     function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 dealing)
         external
         view
@@ -95,12 +91,10 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         return Signatures.digest(taskId, round, points, dealing);
     }
 
-    /// @inheritdoc ITaskRounds
     function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory) {
         return Tickets.message(taskId, round, _known(taskId).rounds[round].seatSeed, voter);
     }
 
-    /// @inheritdoc ITaskRounds
     function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)
         external
         view
@@ -110,7 +104,7 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
     }
 
     /// @dev Requests a new beacon value after the old one expired unproven. Nobody can use this to choose a value: the
-    ///      old one stays the only one until nobody can prove it any more.
+    ///      old one counts as long as it can be proven.
     function _askAnew(uint256 taskId, Task storage task, Phase phase) private {
         uint256 request = task.rounds[task.state.round].beaconRequest;
         if (!beacon.expired(request)) revert PhaseNotOver(taskId, task.state.deadline);

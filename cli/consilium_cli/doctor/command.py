@@ -46,8 +46,8 @@ def doctor_command(
     """
     import json
 
-    from consilium_chain.errors import ConfigInvalid
     from consilium_client.errors import HomeError
+    from consilium_core.errors import ConfigInvalid
     from consilium_core.faults import printed_name
     from consilium_server.errors import ServerError
 

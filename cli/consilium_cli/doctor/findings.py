@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from consilium_chain.keystore import exposing
+from consilium_core.private_files import exposing
 
 MIB = 1 << 20
 LOCAL_CHAINS = (31_337, 1_337)  # whose clocks tests and demos move

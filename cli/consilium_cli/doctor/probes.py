@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from consilium_chain.artifacts.backends import Place, show_place
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.verify import Code, codes_at, strangers_of
-from consilium_chain.errors import KeystoreError
-from consilium_chain.keystore import address_of, exposing, read_private_file
+from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_client.hospital.transport_key import transport_public_key
+from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.connectivity import seconds_ahead, why_unreachable
+from consilium_core.errors import KeystoreError
+from consilium_core.private_files import exposing, read_private_file
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization

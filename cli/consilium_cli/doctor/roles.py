@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilium_chain.artifacts.backends import show_place
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import ChainError
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import read_settings
 from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import transport_public_key
+from consilium_core.artifacts.backends import show_place
 from consilium_core.connectivity import host_and_port
+from consilium_core.errors import CoreError
 
 from consilium_cli.doctor import findings as facts
 from consilium_cli.doctor import probes, reach
@@ -339,7 +339,7 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
     flower = home.node_settings(task, home.approval(task).place).flower
     try:
         phase = probes.reader(own.chain_url, Deployment.read(own.deployment)).tasks.state(task).phase
-    except ChainError:
+    except CoreError:
         phase = None  # the chain has a finding of its own
     if phase is Phase.ENDED:
         return []

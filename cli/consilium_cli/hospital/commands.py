@@ -194,9 +194,10 @@ def export_audit(
 ) -> None:
     """Writes this hospital's audit log to a file, signed by its key, for `consilium verify-audit`."""
     from consilium_chain.deploying.address_book import Deployment
-    from consilium_chain.keystore import open_keystore, write_private_file
+    from consilium_chain.keystore import open_keystore
     from consilium_client.home import HospitalHome
     from consilium_client.hospital.audit_log import AUDIT_FILE, export, read_log
+    from consilium_core.private_files import write_private_file
 
     settings = HospitalHome.open(home).settings
     deployment = Deployment.read(settings.deployment)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consilium_chain.tasks.data_schemas import CategoryFeature
-from consilium_client.data.image.profile import ImageProfile
+from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_client.data.image.kind import ImageProfile
 from consilium_client.data.kinds import kind_of
-from consilium_client.data.preview import Finding, Preview, Profile
-from consilium_client.data.table.profile import ColumnProfile, TableProfile
-from consilium_client.data.text.profile import TextProfile
+from consilium_client.data.profile import Finding, Profile
+from consilium_client.data.table.kind import ColumnProfile, TableProfile
+from consilium_client.data.text.kind import TextProfile
 from consilium_client.errors import ConsentError, shortened
 from consilium_client.home import HospitalHome
 from consilium_core.kinds import of_kind
 from consilium_core.visible_text import shown
 from consilium_operators.proposals import read_task
+from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.quantise import Quantiser
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -72,23 +75,24 @@ def screen(profile: Profile) -> RenderableType:
         _heading(profile),
         *_body(profile),
         _findings(profile),
-        *(_round_0(profile) if profile.preview.statistics else []),
+        *(_round_0(profile) if profile.statistics else []),
         Text("\nWhat leaves this hospital", TITLE),
         _leaves(profile),
     )
 
 
 def _heading(profile: Profile) -> Text:
-    text = Text.assemble((str(profile.path), TITLE), f" ({profile.kind}): {profile.rows:,} {profile.things}")
+    source, label = profile.source, profile.spec.data.label
+    text = Text.assemble((str(source.path), TITLE), f" ({source.kind}): {profile.rows:,} {profile.things}")
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.classes)
-    of_column = f"label {shown(profile.label + _called(profile.label, profile.label_source))}"
-    text.append(f"\n{of_column if profile.label_source else 'classes'}: {shares}")
+    of_column = f"label {shown(label + source.called(label))}"
+    text.append(f"\n{of_column if source.names.get(label) else 'classes'}: {shares}")
     if profile.repeated:
         text.append(f"\n{profile.things} that repeat an earlier one: {profile.repeated:,}")
-    if profile.left_aside:
-        of = "files, which its list does not name" if profile.kind == "folder" else "of the file's columns"
-        names = f" ({shown(shortened(profile.left_aside_names))})" if profile.left_aside_names else ""
-        text.append(f"\nleft aside, unread: {profile.left_aside:,} {of}{names}")
+    if source.left_aside:
+        of = "files, which its list does not name" if source.kind == "folder" else "of the file's columns"
+        names = f" ({shown(shortened(source.left_aside_names))})" if source.left_aside_names else ""
+        text.append(f"\nleft aside, unread: {source.left_aside:,} {of}{names}")
     return text
 
 
@@ -137,9 +141,9 @@ def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table = _spread("smallest", "median", "largest")
     table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
     table.add_row("mean shade, 0 (black) to 255", *(f"{shade:.0f}" for shade in profile.shades))
-    height, width = profile.size
-    colours = "in grey" if profile.channels == 1 else "in colour"
-    return [table, Text(f"  The task has them brought to {height:,} × {width:,} pixels, {colours}.\n")]
+    schema = of_kind(ImageSchema, profile.spec.data)
+    colours = "in grey" if schema.channels == 1 else "in colour"
+    return [table, Text(f"  The task has them brought to {schema.height:,} × {schema.width:,} pixels, {colours}.\n")]
 
 
 def _spread(*titles: str) -> Table:
@@ -177,51 +181,48 @@ def _statistics(profile: Profile) -> Table:
     table.add_column(COUNTED[profile.things], overflow="fold")
     for title in ("rows with a value" if profile.things == "rows" else profile.things, "Σu", "Σu²"):
         table.add_column(title, justify="right", no_wrap=True)
-    for one in profile.preview.statistics:
+    for one in profile.statistics:
         table.add_row(Text(shown(one.column)), f"{one.known:,.0f}", f"{one.total:,.4f}", f"{one.squares:,.4f}")
     return table
 
 
 def _leaves(profile: Profile) -> Table:
-    preview, things = profile.preview, profile.things
+    spec, things = profile.spec, profile.things
     seen = (
         "masked: nobody else can read it; the sum over a cohort's hospitals is public"
-        if preview.masked
+        if spec.update.masked
         else "NOT masked: the aggregator reads it; the sum over a cohort's hospitals is public"
     )
     noise = ""
-    if preview.privacy is not None:
-        bound = f"epsilon {preview.privacy.epsilon:g} at delta {preview.privacy.delta:g}"
+    if spec.privacy is not None:
+        bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
         noise = f" with noise, so that all rounds together cost {ONE[things]} {bound} at most;"
     grid = Table.grid(padding=(0, 2))
     count = f"the number of {things}, {profile.rows:,}"
     grid.add_row("", "on joining", f"{count}, in public: it gives this hospital's weight")
-    grid.add_row("", "round 0", _leaves_in_round_0(preview, things, count, seen))
+    grid.add_row("", "round 0", _leaves_in_round_0(profile, count, seen))
     grid.add_row(
         "",
-        f"rounds 1 to {preview.rounds}" if preview.rounds > 1 else "round 1",
-        f"the change of {preview.parameters:,} parameters by training on these {things},{noise} clipped to a norm of"
-        f" {preview.clip_norm:g}, rounded to {preview.bits} bits in ±{preview.value_range:g};"
-        f" {_blobs(preview.update_blobs, preview.update_bytes)} each; {seen}",
+        f"rounds 1 to {spec.rounds.rounds}" if spec.rounds.rounds > 1 else "round 1",
+        f"the change of {spec.parameters:,} parameters by training on these {things},{noise} clipped to a norm of"
+        f" {spec.update.clip_norm:g}, rounded to {spec.update.bits} bits in ±{spec.update.value_range:g};"
+        f" {_blobs(spec.update_blobs)} each; {seen}",
     )
     grid.add_row("", "never", NEVER[things])
     return grid
 
 
-def _leaves_in_round_0(preview: Preview, things: str, count: str, seen: str) -> str:
-    if not preview.exact:
-        return f"nothing of these {things}: {UNSCALED[things]}"
-    if preview.statistics:
-        count = f"the {3 * len(preview.statistics)} sums above, rounded to multiples of {preview.step:.2g}"
-    return f"{count}; {_blobs(preview.statistics_blobs, preview.statistics_bytes)}; {seen}"
+def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
+    if profile.spec.statistics != "exact":
+        return f"nothing of these {profile.things}: {UNSCALED[profile.things]}"
+    if profile.statistics:
+        step = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step
+        count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {step:.2g}"
+    return f"{count}; {_blobs(profile.spec.statistics_blobs)}; {seen}"
 
 
-def _blobs(count: int, size: int) -> str:
-    return f"{count} blob{'s' if count > 1 else ''} of {size // count // 1024} KiB"
-
-
-def _called(name: str, source: str | None) -> str:
-    return f" ({source} in the file)" if source not in (None, name) else ""
+def _blobs(count: int) -> str:
+    return f"{count} blob{'s' if count > 1 else ''} of {BYTES_PER_BLOB // 1024} KiB"
 
 
 def _counted(count: int, of: int) -> str:

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from consilium_chain.artifacts.backends import Place, show_place
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ChainError, MirrorUnsupported
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_client.config import HomeSettings, HospitalHomeSettings, SponsoredSettings
 from consilium_client.home import Home
+from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.connectivity import why_unreachable
+from consilium_core.errors import CoreError, MirrorUnsupported
 from consilium_core.units import ether, tokens
 from rich.console import Console
 from rich.table import Table
@@ -50,7 +50,7 @@ def try_connections(home: Home[Any, Any]) -> list[Answer]:
     found = [_tried("key file", lambda: f"account {address_of(settings.keystore)}")]
     try:
         ledger = settings.reader()
-    except ChainError as error:
+    except CoreError as error:
         return [*found, Answer("chain", Result.NO, str(error)), *_store_and_sponsor(settings)]
     found.append(
         _tried("chain", lambda: f"{ledger.tasks.count()} tasks on chain {ledger.connection.chain_id} at"
@@ -82,7 +82,7 @@ def _tried(what: str, question: Callable[[], str]) -> Answer:
         return Answer(what, Result.OK, question())
     except _ToDo as missing:
         return Answer(what, Result.TO_DO, str(missing))
-    except (ChainError, _Unanswered) as error:
+    except (CoreError, _Unanswered) as error:
         return Answer(what, Result.NO, str(error))
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
-from consilium_chain.artifacts.backends import parse_places
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.errors import ConfigInvalid, KeystoreError
-from consilium_chain.keystore import open_keystore, read_private_file, write_keystore, write_private_file
+from consilium_chain.keystore import open_keystore, write_keystore
 from consilium_client.config import SponsoredSettings
 from consilium_client.consent import ANY, NEW_HOSPITAL, NEW_VOTER, Policy, TaskPolicy, VoterPolicy
 from consilium_client.errors import HomeError, OwnersRefusal
 from consilium_client.home import SETTINGS_FILE, Home, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
+from consilium_core.artifacts.backends import parse_places
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.errors import ConfigInvalid, KeystoreError
+from consilium_core.private_files import read_private_file, write_private_file
 from eth_account import Account
 from pydantic import ValidationError
 

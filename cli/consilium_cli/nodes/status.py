@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, SpecMismatch
+from consilium_chain.errors import SpecInvalid, SpecMismatch
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, TaskState
 from consilium_client.home import Home
 from consilium_client.task import JoinedTask, load_task
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.live import log_to_stderr
 
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch)

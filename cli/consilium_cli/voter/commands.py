@@ -207,10 +207,10 @@ def open_evaluation(
     out: Annotated[Path, typer.Option(help="file for the auditor; as confidential as the rows")],
 ) -> None:
     """Writes the evidence by which an auditor with this voter's rows sees that they were evaluated as drawn."""
-    from consilium_chain.keystore import write_private_file
     from consilium_client.home import VoterHome
     from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
     from consilium_client.voter.disclosure import opened
+    from consilium_core.private_files import write_private_file
 
     visited = VoterHome.open(home)
     ledger = visited.settings.connect()

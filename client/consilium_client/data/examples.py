@@ -1,27 +1,63 @@
-"""A hospital's or voter's labelled examples, of whatever kind a task asks for."""
+"""A hospital's or voter's labelled examples, of any kind that a task asks for, and the source that they came from."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain, compress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
-from consilium_client.errors import DataError
+from consilium_client.errors import CellError, DataError, in_file
 
-REQUEST = Path("the request")  # the path in errors about rows to predict for
+MOST_ROWS = int(STATISTICS_RANGE) - 1  # that round 0 can count
 
 Row = Mapping[str, Any]
 Refusal = Callable[[str], Exception]
+ExamplesType = TypeVar("ExamplesType", bound="Examples")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file or folder with the examples.
+
+    `names`: each of the schema's columns by its name in the file; None where the mapping says that the file lacks it.
+    `left_aside`: the number of columns in a file, or files in a folder, that were not read. `left_aside_names`: the
+    names of these columns, if the file has names.
+    """
+
+    path: Path
+    kind: Literal["CSV", "Parquet", "folder", "NumPy archive", "JSON"]
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    left_aside: int = 0
+    left_aside_names: tuple[str, ...] = ()
+
+    def called(self, column: str) -> str:
+        """The file's name for a column, where the task has another, to follow the task's name."""
+        return in_file(column, self.names.get(column))
+
+    def place(self, row: int, column: str) -> str:
+        """A cell's place, as errors have it. `row`: its line in a CSV file, else its row; from 1."""
+        return f"{'line' if self.kind == 'CSV' else 'row'} {row}, column {column}{self.called(column)}"
+
+    def cell_error(self, fault: str, row: int, column: str) -> CellError:
+        return CellError(fault, path=self.path, at=self.place(row, column), row=row, column=column)
+
+
+REQUEST = Source(Path("the request"), "JSON")  # of rows to predict for
 
 
 class Examples(ABC):
-    """`labels`: int64 (n,), a class's number each, from 0."""
+    """A frozen dataclass whose fields have one entry for each example. `labels`: int64 (n,), class numbers from 0."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     labels: NDArray[np.int64]
 
     @property
@@ -44,20 +80,34 @@ class Examples(ABC):
         """Each example's content without its label, as coarse as forms of files differ."""
 
     @abstractmethod
-    def chosen(self, which: NDArray[np.bool_]) -> Examples:
-        """Those of `which` (n,), in their order."""
-
-    @abstractmethod
-    def relabelled(self, labels: NDArray[np.int64]) -> Examples:
-        """With other labels (n,)."""
-
-    @abstractmethod
-    def followed_by(self, others: Sequence[Any]) -> Examples:
-        """With others of this kind after them."""
-
-    @abstractmethod
     def sums(self) -> NDArray[np.float64]:
         """Sums over the rows, exactly: float64 (statistics_values,) of the schema."""
+
+    def chosen(self, which: NDArray[np.bool_]) -> Self:
+        """Those of `which` (n,), in their order."""
+        kept = {
+            name: values[which] if isinstance(values, np.ndarray) else tuple(compress(values, which))
+            for name, values in _columns(self)
+        }
+        return replace(self, **kept)
+
+    def relabelled(self, labels: NDArray[np.int64]) -> Self:
+        """With other labels (n,)."""
+        return replace(self, labels=labels)
+
+
+def _columns(examples: Examples) -> list[tuple[str, Any]]:
+    return [(one.name, getattr(examples, one.name)) for one in fields(examples)]
+
+
+def joined(parts: Sequence[ExamplesType]) -> ExamplesType:
+    """All of one schema's examples (at least one part), one part after another."""
+    columns = {name: [getattr(part, name) for part in parts] for name, _ in _columns(parts[0])}
+    whole = {
+        name: np.concatenate(values) if isinstance(values[0], np.ndarray) else tuple(chain.from_iterable(values))
+        for name, values in columns.items()
+    }
+    return replace(parts[0], **whole)
 
 
 def require_classes(examples: Examples, path: Path, schema: DataSchema) -> None:
@@ -66,10 +116,17 @@ def require_classes(examples: Examples, path: Path, schema: DataSchema) -> None:
         raise DataError("OneClassOnly", path=path, label=schema.label, present=examples.classes_present[0])
 
 
-def joined(parts: Sequence[Examples]) -> Examples:
-    """All of one schema's examples (at least one part), one part after another."""
-    return parts[0].followed_by(parts[1:])
-
-
 def unlabelled(rows: Sequence[Row]) -> NDArray[np.int64]:
     return np.zeros(len(rows), np.int64)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raises DataFileMissing where the operating system does not give a file in the block."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("DataFileMissing", path=path, why="there is no such file") from error
+    except OSError as error:
+        at = error.filename if isinstance(error.filename, str) else path
+        raise DataError("DataFileMissing", path=at, why=error.strerror or type(error).__name__) from error

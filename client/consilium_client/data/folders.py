@@ -1,7 +1,7 @@
-"""A folder of labelled files: a folder in it for each class, or a labels.csv (header `file,label`) that names them.
+"""A folder of labelled files: it has a folder for each class, or a labels.csv (header `file,label`).
 
-Names are compared in Unicode's composed form, since file systems differ in the form they keep, and sorted by it: the
-order is the same everywhere. Names that begin with a dot, as systems leave them behind, are passed over.
+Names are compared and sorted in Unicode's composed form, because file systems keep different forms. So the order is the
+same everywhere. Names that begin with a dot are ignored: operating systems create such files.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from consilium_client.data.examples import Source
 from consilium_client.data.mapping import FileFormat, composed
 from consilium_client.data.table.columns import positions
 from consilium_client.data.table.csv_rows import CsvRows
-from consilium_client.errors import CellError, DataError, FolderError
+from consilium_client.errors import DataError, FolderError
 
 LIST = "labels.csv"
 
@@ -30,16 +31,16 @@ class LabelledFile:
 
 @dataclass(frozen=True)
 class Listing:
-    """A folder's examples by name. `left_aside`: files that its list does not name."""
+    """A folder's examples by name. `left_aside`: the number of files that its list does not name."""
 
     files: tuple[LabelledFile, ...]
     left_aside: int = 0
 
 
 def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int) -> Listing:
-    """The files of these endings (".png", in any case). Nothing in them is read.
+    """The files with these endings (".png", in any case). It does not open them.
 
-    Raises FolderError, DataFileEmpty, TooManyRows, of its list what CSV files raise and LabelUnknown; and OSError.
+    Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files, LabelUnknown; and OSError.
     """
     numbers = {composed(name): number for number, name in enumerate(classes)}
     if (folder / LIST).exists():
@@ -53,7 +54,7 @@ def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str],
         raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
         _require_inside(folder, file.name, file.path)
-        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # a pipe would be read for ever
+        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # reading a pipe would never end
             raise FolderError("FileUnexpected", file=folder / file.name)
     return found
 
@@ -72,28 +73,28 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
 
 
 def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
-    there: dict[str, Path] = {}
-    for place, _, _ in os.walk(folder, onerror=_raise):  # which enters no links
-        under = Path(place).relative_to(folder).as_posix()
-        there |= _named(Path(place), folder, "" if under == "." else composed(f"{under}/"))
-    there = {name: path for name, path in there.items() if not path.is_dir()}
+    paths: dict[str, Path] = {}
+    for part, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
+        under = Path(part).relative_to(folder).as_posix()
+        paths |= _named(Path(part), folder, "" if under == "." else composed(f"{under}/"))
+    paths = {name: path for name, path in paths.items() if not path.is_dir()}
     files: dict[str, LabelledFile] = {}
     with (folder / LIST).open("rb") as file:
         rows = CsvRows(file, folder / LIST, FileFormat())
         at = positions(rows, folder / LIST, {"file": "file", "label": "label"}, strict=True)
         for line, (written, label) in rows.cells(list(at.values())):
-            listed = f" ({LIST}, line {line})"
+            where = f"{folder / written} ({LIST}, line {line})"
             name = composed(PurePosixPath(written).as_posix())
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
-                raise FolderError("LeadsOutside", file=folder / written, listed=listed)
-            if name not in there or name == LIST:
-                raise FolderError("ListedFileMissing", file=folder / written, listed=listed)
+                raise FolderError("LeadsOutside", file=where)
+            if name not in paths or name == LIST:
+                raise FolderError("ListedFileMissing", file=where)
             if name in files:
-                raise FolderError("ListedTwice", file=folder / written, listed=listed)
+                raise FolderError("ListedTwice", file=where)
             if composed(label) not in numbers:
-                raise CellError("LabelUnknown", path=folder / LIST, row=line, column="label")
-            files[name] = LabelledFile(there[name], name, numbers[composed(label)])
-    return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(there) - len(files) - 1)
+                raise Source(folder / LIST, "CSV").cell_error("LabelUnknown", line, "label")
+            files[name] = LabelledFile(paths[name], name, numbers[composed(label)])
+    return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(paths) - len(files) - 1)
 
 
 def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
@@ -110,7 +111,7 @@ def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
 
 
 def _require_inside(folder: Path, name: str, path: Path) -> None:
-    """Wherever links lead. Raises LeadsOutside."""
+    """Follows links. Raises LeadsOutside."""
     root = os.path.realpath(folder)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:
         raise FolderError("LeadsOutside", file=folder / name)

@@ -15,7 +15,7 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.data.examples import Examples, Refusal, Row, require_classes
-from consilium_client.data.preview import Profile
+from consilium_client.data.profile import Profile
 
 KINDS = {"table": "table", "text": "text", "images": "image"}  # a schema's kind: its folder here, imported when needed
 
@@ -24,7 +24,7 @@ Schema = TypeVar("Schema")
 
 
 class Kind(ABC, Generic[Raw, Schema]):
-    """One kind of examples: what its files become. `Raw`: what a file held, before it is checked and encoded."""
+    """One kind of examples. `Raw`: the content of a file or folder, before it is checked and encoded."""
 
     @abstractmethod
     def read(self, path: Path, schema: Schema, mapping: Path | None) -> Raw:
@@ -40,7 +40,7 @@ class Kind(ABC, Generic[Raw, Schema]):
 
     @abstractmethod
     def requested(self, rows: Sequence[Row], schema: Schema, refusal: Refusal) -> Examples:
-        """Rows from JSON to predict for, labelled 0. Raises DataError, or `refusal` of a value of another type."""
+        """Rows from JSON to predict for, labelled 0. Raises DataError, or `refusal` for a value of another type."""
 
 
 def kind_of(schema: DataSchema) -> Kind[Any, Any]:
@@ -51,10 +51,10 @@ def kind_of(schema: DataSchema) -> Kind[Any, Any]:
 def read_examples(
     path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True
 ) -> Examples:
-    """The examples in `path` (a file or a folder) by this schema; held-out data may not be of one class alone.
+    """The examples in `path` (a file or a folder) by this schema. Held-out data needs several classes.
 
-    `mapping`: a file that says how the data's columns become the schema's; not looked at where there are no columns, as
-    in a folder. Raises DataError that names file, line and column, never what they hold.
+    `mapping`: a file that maps the data's columns to the schema's; ignored for data without columns, such as a folder.
+    Raises a DataError that names file, line and column, but never their content.
     """
     kind = kind_of(schema)
     examples = kind.examples(kind.read(path, schema, mapping), schema)

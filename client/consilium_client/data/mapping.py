@@ -1,6 +1,6 @@
-"""A mapping: how a hospital's own file becomes the table that the task's schema asks for. A TOML file of its author's.
+"""A mapping: a TOML file that maps a hospital's own file to the table of the task's schema.
 
-    [file]                      # all of it may be left out
+    [file]                      # every line may be left out
     delimiter = ";"             # , ; | or a tab ("\\t")
     decimal = ","
     encoding = "cp1252"         # utf-8, latin-1 or cp1252
@@ -14,7 +14,7 @@
     fbs = { column = "Nüchternzucker", missing = ["-9"] }
     ca = { absent = true }                                                # this hospital does not record it
 
-A column that is not named here is the file's column of that name. Of texts the label's codes give names of classes:
+A column without a line here has the same name in the file. For texts, the label's codes give the names of classes:
 
     diagnosis = { column = "Befund", codes = { neg = "healthy", pos = "ill" } }
 """
@@ -34,11 +34,11 @@ from consilium_client.data.table.cells import DecimalMark, Reading, key
 from consilium_client.errors import DataError
 
 Position = Annotated[int, Field(ge=1, strict=True)]
-Columns = TableSchema | TextSchema  # what a mapping can lead to
+Columns = TableSchema | TextSchema  # schemas with columns
 
 
 class FileFormat(Section):
-    """The form of the file. Of Parquet, which says so itself, `missing` and `decimal` apply to texts."""
+    """The form of the file. In Parquet only `missing` and `decimal` apply, to texts."""
 
     delimiter: Literal[",", ";", "\t", "|"] = ","
     decimal: DecimalMark = "."
@@ -49,30 +49,30 @@ class FileFormat(Section):
     @model_validator(mode="after")
     def _unambiguous(self) -> FileFormat:
         if self.delimiter == self.decimal:
-            raise ValueError("delimiter and decimal are the same")
+            raise ValueError("delimiter and decimal are the same character; change one")
         return self
 
 
 class ColumnMapping(Section):
-    """The source of one of the task's columns, and the meaning of its cells."""
+    """The file's column for one of the task's columns, and the meaning of its cells."""
 
     column: str | Position | None = Field(default=None, description="name, or position from 1 in a file without header")
     codes: dict[str, float | str] = Field(
-        default={}, description="the file's texts, to the task's numbers; of texts' labels, to its classes' names"
+        default={}, description="the task's number for each text in the file; for labels of texts, the class's name"
     )
-    missing: tuple[str, ...] = ()  # beside those of the whole file
+    missing: tuple[str, ...] = ()  # in addition to those of the whole file
     scale: float = 1.0
     offset: float = 0.0
-    absent: bool = Field(default=False, description="the file does not have it: missing in every row")
+    absent: bool = Field(default=False, description="the file does not have it, so it is missing in every row")
 
     @model_validator(mode="after")
     def _one_meaning(self) -> ColumnMapping:
         if self.absent and self.model_fields_set != {"absent"}:
-            raise ValueError("absent, and more is said of it: leave out either")
+            raise ValueError("an absent column has no other settings: remove absent, or all others")
         if self.codes and (self.scale, self.offset) != (1.0, 0.0):
-            raise ValueError("codes give the task's own numbers: leave out scale and offset")
+            raise ValueError("codes already give the task's numbers: leave out scale and offset")
         if self.scale == 0.0:
-            raise ValueError("scale is 0, which makes all values one")
+            raise ValueError("scale is 0, so all values would be the same; write another scale")
         return self
 
 
@@ -85,7 +85,7 @@ class Mapping(Section):
     columns: dict[str, Annotated[ColumnMapping, BeforeValidator(_column_alone)]] = Field(default={})
 
     def source(self, column: str) -> str | int | None:
-        """The file's column that the task's `column` is: name, or position from 1; None: the file has none."""
+        """The file's column for the task's `column`: its name, or its position from 1; None if it is absent."""
         named = self.columns.get(column, ColumnMapping())
         if named.absent:
             return None
@@ -98,7 +98,7 @@ class Mapping(Section):
         return Reading.of_texts(file.decimal, missing, codes, named.scale, named.offset)
 
     def classes(self, schema: TextSchema) -> dict[str, str]:
-        """By what a label's cell holds, the name of the class; empty without codes for it. Both NFC."""
+        """The name of the class by the text of a label's cell, both NFC; empty without codes for the label."""
         codes = self.columns.get(schema.label, ColumnMapping()).codes
         return {composed(text.strip()): composed(str(name)) for text, name in codes.items()}
 
@@ -110,7 +110,7 @@ class Mapping(Section):
         for source, count in Counter(source for _, source in sources if source is not None).items():
             if count > 1:
                 both = " and ".join(name for name, other in sources if other == source)
-                faults.append(f"{both} are one column of the file, {source}")
+                faults.append(f"{both} use the same column of the file, {source}")
         wanted, unwanted = ("name", int) if self.file.header else ("position", str)
         faults += [
             f"{name} needs the {wanted} of its column in the file, as the file has {'a' if self.file.header else 'no'}"
@@ -138,7 +138,7 @@ class Mapping(Section):
             faults.append(f"{column} holds codes: leave out scale and offset")
         numbers_of = {text: number for text, number in named.codes.items() if not isinstance(number, str)}
         if len(numbers_of) < len(named.codes):
-            faults.append(f"the codes of {column} give texts, where the task has numbers")
+            faults.append(f"the codes of {column} give texts, but the task has numbers")
         foreign = sorted({number for number in numbers_of.values() if known is not None and number not in known})
         if foreign:
             numbers = ", ".join(f"{number:g}" for number in foreign)
@@ -154,37 +154,36 @@ class Mapping(Section):
     def _faults_of_classes(self, schema: TextSchema) -> list[str]:
         faults = []
         for name, allowed in ((schema.text, {"column"}), (schema.label, {"column", "codes", "absent"})):
-            said = self.columns.get(name, ColumnMapping()).model_fields_set - allowed
-            faults += [f"{name} holds texts: leave out {field}" for field in sorted(said)]
+            extra = self.columns.get(name, ColumnMapping()).model_fields_set - allowed
+            faults += [f"{name} holds texts: leave out {field}" for field in sorted(extra)]
         codes, known = self.columns.get(schema.label, ColumnMapping()).codes, set(map(composed, schema.classes))
         foreign = [str(name) for name in codes.values() if composed(str(name)) not in known]
         if foreign:
-            faults.append(f"the codes of {schema.label} give {', '.join(foreign)}, which is no class of the task's")
+            faults.append(f"the codes of {schema.label} give {', '.join(foreign)}, which the task has no class for")
         if len(self.classes(schema)) < len(codes):
-            faults.append(f"two codes of {schema.label} are the same but for blanks or accents")
+            faults.append(f"two codes of {schema.label} differ only in blanks or in the encoding of accents")
         return faults
 
 
 def composed(text: str) -> str:
-    """In Unicode's composed form (NFC), whichever form a program or a file system gave it."""
+    """In Unicode's composed form (NFC): programs and file systems use different forms."""
     return unicodedata.normalize("NFC", text)
 
 
 def parse_mapping(raw: bytes, schema: Columns, what: str = "the mapping") -> Mapping:
-    """Raises MappingInvalid with every fault and where it stands."""
+    """Raises MappingInvalid with every fault and its place."""
     mapping = parse_toml(raw, Mapping, what, lambda why: DataError("MappingInvalid", why=why))
     mapping.require_fits(schema)
     return mapping
 
 
 def read_mapping(path: Path | None, schema: Columns) -> Mapping | None:
-    """The mapping at `path`, or none where a node's settings name none. Raises MappingInvalid."""
+    """The mapping at `path`; None if a node's settings have no path. Raises MappingInvalid."""
     if path is None:
         return None
     try:
         raw = path.read_bytes()
     except OSError as error:
-        why = error.strerror or type(error).__name__
-    else:
-        return parse_mapping(raw, schema, f"the mapping {path}")
-    raise DataError("MappingInvalid", why=f"the mapping {path} cannot be read: {why}")
+        why = f"the mapping {path} cannot be read: {error.strerror or type(error).__name__}"
+        raise DataError("MappingInvalid", why=why) from error
+    return parse_mapping(raw, schema, f"the mapping {path}")

@@ -1,10 +1,10 @@
-"""Shared standardisation: everybody scales by one mean and deviation, which sums in round 0 give.
+"""Shared standardisation: all parties scale by one mean and deviation, from the sums of round 0.
 
-By the schema (`public_sums`), every hospital brings the same public vector, and nobody's rows have a part in it. In a
-task with exact statistics, each brings the sums of its own rows. Sums are of u in [0, 1] (the schema's public range; of
-an image, each channel's mean and mean square), so no hospital's sum can exceed its row count. A missing value does not
-count towards its column, and becomes 0 after standardising, which is the mean. Texts have nothing to scale: their sum
-is the number of rows.
+By default, every hospital brings the same public vector of the schema (`public_sums`), without any rows. In a task with
+exact statistics, each brings the sums of its own rows. Sums are of u in [0, 1] (the schema's public range; for an
+image, each channel's mean and mean square), so a hospital's sum cannot exceed its row count. A missing value does not
+count in its column, and becomes 0 after standardising, which is the mean. Texts are not scaled: their sum is the number
+of rows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from consilium_client.data.image.reader import WHITE, ImageSet
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, DataError, ModelError
 
-# Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that moves a
-# variance by less than 2e-7; below twice that a column counts as constant, and is switched off rather than blown up.
+# Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that changes a
+# variance by less than 2e-7. Below twice that, a column counts as constant and is switched off, not amplified.
 LEAST_VARIANCE = 4e-7
 
 
@@ -54,7 +54,9 @@ def public_sums(schema: DataSchema) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Standardiser:
-    """Mean and inverse deviation of u per encoded column or channel, float64 (columns,); inverse 0 switches one off."""
+    """Mean and inverse deviation of u for each encoded column or channel, float64 (columns,). An inverse of 0 switches
+    a column off.
+    """
 
     mean: NDArray[np.float64]
     inverse_deviation: NDArray[np.float64]
@@ -63,15 +65,15 @@ class Standardiser:
     def from_sums(cls, sums: NDArray[np.float64]) -> Standardiser:
         """From the (summed) vector of `sums_of`, (3 · columns,). Raises ShapeMismatch or StatisticsInvalid.
 
-        Finite sums never fail, however implausible: a hospital that lies in round 0 may shift the means, within
-        [0, 1], but may not stop the run.
+        Finite sums never fail, even if they are not plausible. A hospital that lies in round 0 can shift the means
+        within [0, 1], but cannot stop the task.
         """
         if sums.ndim != 1 or sums.size == 0 or sums.size % 3:
             raise ModelError("ShapeMismatch", what="summed statistics", expected=("3 · columns",), found=sums.shape)
         if not np.isfinite(sums).all():
             raise ClientError("StatisticsInvalid", index=int(np.flatnonzero(~np.isfinite(sums))[0]))
         counts, totals, squares = np.split(sums.astype(np.float64), 3)
-        counts = np.rint(counts)  # whole by nature; rounding removes what quantising left
+        counts = np.rint(counts)  # whole numbers, once rounding removes the quantisation error
         known = counts >= 1
         divisor = np.where(known, counts, 1.0)
         mean = np.where(known, np.clip(totals / divisor, 0.0, 1.0), 0.0)

@@ -1,9 +1,9 @@
-"""A hospital's audit log: what left its node, one JSON line each, chained by hashes; and an export that its key signs.
+"""A hospital's audit log: one JSON line for each message that left its node, chained by hashes; and a signed export.
 
-A line holds the SHA-256 of the line before it, newline included, so that no line can be changed, left out or moved
-without all later ones; the export's last line signs how many there are and the last one's hash. Lines never hold what
-left, only to whom, how many bytes and their SHA-256. A line is on disk before its bytes leave: a crash can leave a line
-for what did not leave, never the reverse.
+Each line has the SHA-256 of the line before it, with its newline. So nobody can change, remove or move a line without
+changing all later ones. The export's last line signs their number and the last hash. A line never has the content of a
+message, only its receiver, size and SHA-256. It is on disk before the message leaves. After a crash, a line may be
+there for a message that did not leave, but never the reverse.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from consilium_chain.keystore import sync_folder
+from consilium_core.private_files import sync_folder
 from eth_account import Account
 from eth_account.messages import SignableMessage, encode_defunct
 from eth_account.signers.local import LocalAccount
@@ -41,7 +41,7 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     def line(self) -> bytes:
-        """The one way in which it is written."""
+        """The only accepted form in the file."""
         return self.model_dump_json().encode() + b"\n"
 
 
@@ -54,7 +54,7 @@ class _Entry(_Line):
 
 
 class _Left(_Entry):
-    """To whom (a URL without its secrets, or host:port) how many bytes left, and their SHA-256."""
+    """The receiver (a URL without its secrets, or host:port), the size of the message, and its SHA-256."""
 
     to: Text
     bytes: Count
@@ -62,7 +62,7 @@ class _Left(_Entry):
 
 
 class Trial(_Left):
-    """Calldata that a chain node was asked about, before the transaction with it."""
+    """Calldata sent to a chain node to try a call, before the transaction."""
 
     kind: Literal["trial"]
     call: Text
@@ -80,7 +80,7 @@ class Transaction(_Left):
 
 
 class Batch(_Left):
-    """A request that a sponsor carries out: `contract` is the hospital's own account, which makes the calls."""
+    """A request to a sponsor. `contract` is the hospital's own account, which makes the calls."""
 
     kind: Literal["batch"]
     call: Text
@@ -89,8 +89,8 @@ class Batch(_Left):
 
 
 class Reply(_Left):
-    """A frame for the relay, which passes it on to the SuperLink. `upload` is the SHA-256 of its blobs, one after
-    another: the digest that a masked upload's signed statement holds.
+    """A frame that the relay forwards to the SuperLink. `upload`: SHA-256 of its concatenated blobs, the digest in a
+    masked upload's signed statement.
     """
 
     kind: Literal["reply"]
@@ -103,7 +103,7 @@ class Reply(_Left):
 
 
 class Recovered(_Entry):
-    """The beginning of a line that a crash cut off: nothing of it had left. Its bytes are no longer in the log."""
+    """A crash cut a line off, before its message left. The log no longer has the incomplete line."""
 
     kind: Literal["recovered"]
     bytes: Count
@@ -115,7 +115,7 @@ _ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Recovered] = TypeAdapt
 
 
 class Seal(_Line):
-    """An export's last line: whose log it is, in which deployment, and the hospital's signature on its end."""
+    """An export's last line: hospital, deployment, and the signature on the number of lines and the last hash."""
 
     kind: Literal["signed"]
     chain_id: Count
@@ -126,9 +126,13 @@ class Seal(_Line):
     signature: Annotated[str, Field(pattern="^0x[0-9a-f]{130}$")]
 
 
+_SEAL = TypeAdapter(Seal)
+LineType = TypeVar("LineType", bound=_Line)
+
+
 @dataclass(frozen=True)
 class Export:
-    """An export that holds: its entries are those that `seal.hospital` signed."""
+    """A checked export: `seal.hospital` signed its entries."""
 
     entries: Sequence[Entry]
     seal: Seal
@@ -142,7 +146,7 @@ def parse_log(raw: bytes) -> list[Entry]:
     entries = []
     previous = FIRST
     for number, line in enumerate(_lines(raw), start=1):
-        entry = _parsed(number, line)
+        entry = _parsed(_ENTRY, number, line)
         if (entry.seq, entry.previous) != (number, previous):
             raise AuditError("AuditBroken", line=number)
         entries.append(entry)
@@ -154,39 +158,30 @@ def parse_export(raw: bytes) -> Export:
     """Raises AuditMalformed, AuditBroken, AuditForged."""
     *lines, last = _lines(raw) or [b""]
     number = len(lines) + 1
-    try:
-        seal = Seal.model_validate_json(last)
-    except ValidationError as error:
-        raise AuditError(
-            "AuditMalformed", line=number, why="the file does not end with the hospital's signature"
-        ) from error
-    _require_canonical(number, last, seal)
+    seal = _parsed(_SEAL, number, last, "the file does not end with the hospital's signature")
     entries = parse_log(b"".join(lines))
     head = digest(lines[-1]) if lines else FIRST
     if (seal.count, seal.head) != (len(lines), head):
-        raise AuditError(
-            "AuditForged",
-            why=f"the signature is on {seal.count} entries with head {seal.head}, the file has {len(lines)}",
-        )
+        why = f"the signature covers {seal.count} entries with head {seal.head}, but the file has {len(lines)}"
+        raise AuditError("AuditForged", why=why)
     message = _statement(seal.chain_id, seal.contract, seal.count, seal.head)
     try:
         signer = Account.recover_message(message, signature=seal.signature)
     except (BadSignature, ValueError) as error:
-        raise AuditError("AuditForged", why="the last line's signature is none") from error
+        raise AuditError("AuditForged", why="the signature in the last line is not valid") from error
     if signer != seal.hospital:
-        raise AuditError("AuditForged", why=f"the signature is not of {seal.hospital}, whose log this is said to be")
+        raise AuditError("AuditForged", why=f"the signature is not from {seal.hospital}, which the last line names")
     return Export(entries, seal)
 
 
 def require_extends(newer: Export, older: Export) -> None:
-    """Raises AuditRewritten where the newer export of a log does not begin with all of the older one's entries."""
+    """Raises AuditRewritten unless the newer export of a log begins with all entries of the older one."""
     if newer.seal.hospital != older.seal.hospital:
-        raise AuditError(
-            "AuditRewritten", why=f"it is of {newer.seal.hospital}, the older one of {older.seal.hospital}"
-        )
+        why = f"it is from {newer.seal.hospital}, but the older one is from {older.seal.hospital}"
+        raise AuditError("AuditRewritten", why=why)
     for number, entry in enumerate(older.entries):
         if number >= len(newer.entries) or newer.entries[number] != entry:
-            raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is not in it")
+            raise AuditError("AuditRewritten", why=f"entry {number + 1} of the older one is missing or different")
 
 
 def export(raw: bytes, account: LocalAccount, chain_id: int, contract: str) -> bytes:
@@ -206,41 +201,39 @@ def digest(content: bytes) -> str:
 
 
 def _statement(chain_id: int, contract: str, count: int, head: str) -> SignableMessage:
-    """EIP-191, in words, for whoever sees it before signing."""
-    said = f"Consilium audit log, version 1\nchain {chain_id}\ncontract {contract}\nentries {count}\nhead {head}"
-    return encode_defunct(text=said)
+    """EIP-191, in words, for a person who sees it before signing."""
+    text = f"Consilium audit log, version 1\nchain {chain_id}\ncontract {contract}\nentries {count}\nhead {head}"
+    return encode_defunct(text=text)
 
 
 def _lines(raw: bytes) -> list[bytes]:
-    """With their newlines. Raises AuditMalformed where the last one has none."""
+    """Lines with their newlines. Raises AuditMalformed if the last one lacks it."""
     *lines, rest = raw.split(b"\n")
     if rest:
         raise AuditError("AuditMalformed", line=len(lines) + 1, why="it ends without a newline")
     return [line + b"\n" for line in lines]
 
 
-def _parsed(number: int, line: bytes) -> Entry:
+def _parsed(
+    kind: TypeAdapter[LineType], number: int, line: bytes, why: str = "it is not an entry of an audit log"
+) -> LineType:
     try:
-        entry = _ENTRY.validate_json(line)
+        parsed = kind.validate_json(line)
     except ValidationError as error:
-        raise AuditError("AuditMalformed", line=number, why="it is no entry of an audit log") from error
-    _require_canonical(number, line, entry)
-    return entry
-
-
-def _require_canonical(number: int, line: bytes, parsed: _Line) -> None:
+        raise AuditError("AuditMalformed", line=number, why=why) from error
     if parsed.line() != line:
-        raise AuditError("AuditMalformed", line=number, why="it is not written as this program writes it")
+        raise AuditError("AuditMalformed", line=number, why="this program writes it in another form")
+    return parsed
 
 
 # Writing
 
 
 class AuditLog:
-    """A log on disk, readable by its owner alone. Several processes may write it: each holds a lock while it does."""
+    """A log on disk, readable by its owner alone. Several processes may write it, each under a lock."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """Makes the file, or goes on with it. Raises AuditMalformed, AuditBroken, AuditUnwritable."""
+        """Creates or continues the file. Raises AuditMalformed, AuditBroken, AuditUnwritable."""
         self._path, self._clock = path, clock
         with self._locked(os.O_CREAT) as file:
             os.fchmod(file, 0o600)
@@ -254,14 +247,14 @@ class AuditLog:
         self.record(kind, to=to, bytes=len(content), sha256=digest(content), **what)
 
     def record(self, kind: str, **fields: str | int) -> None:
-        """Adds an entry, which is on disk on return. Raises AuditUnwritable, AuditMalformed: then nothing may leave."""
+        """Adds an entry, on disk on return. Raises AuditUnwritable, AuditMalformed; then nothing may leave."""
         with self._locked() as file:
             self._recover(file)
             self._append(file, kind, fields)
 
     @contextmanager
     def _locked(self, flags: int = 0) -> Iterator[int]:
-        """Opened anew each time: threads shut each other out as processes do, and a file that is gone is missed."""
+        """Opens the file each time: then threads exclude each other as processes do, and a removed file is noticed."""
         try:
             file = os.open(self._path, os.O_RDWR | os.O_APPEND | flags, 0o600)
             try:
@@ -275,30 +268,32 @@ class AuditLog:
     def _append(self, file: int, kind: str, fields: Mapping[str, str | int]) -> None:
         size = os.fstat(file).st_size
         seq, previous = _last(file) if size else (0, FIRST)
-        said = {"seq": seq + 1, "at": int(self._clock()), "previous": previous, "kind": kind, **fields}
-        rest = _ENTRY.validate_python(said).line()
+        values = {"seq": seq + 1, "at": int(self._clock()), "previous": previous, "kind": kind, **fields}
+        rest = _ENTRY.validate_python(values).line()
         try:
             while rest:
                 rest = rest[os.write(file, rest) :]
             os.fsync(file)
         except OSError:
-            os.ftruncate(file, size)  # takes no room; where this fails, too, the next record recovers
+            os.ftruncate(file, size)  # needs no space; if this fails, too, the next record recovers
             raise
 
     def _recover(self, file: int) -> None:
-        """Cuts off a line that a crash has torn, and says so."""
+        """Removes an incomplete last line after a crash, and records that."""
         size = os.fstat(file).st_size
         tail = _read(file, max(0, size - LONGEST_LINE))
         torn = tail[tail.rfind(b"\n") + 1 :]
         if len(torn) == LONGEST_LINE:
-            raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n") + 1, why="it is longer than any entry")
+            raise AuditError(
+                "AuditMalformed", line=_read(file, 0).count(b"\n") + 1, why="it is longer than an entry can be"
+            )
         if torn:
             os.ftruncate(file, size - len(torn))
             self._append(file, "recovered", {"bytes": len(torn), "sha256": digest(torn)})
 
 
 def read_log(path: Path) -> bytes:
-    """A log's whole lines, also while a node writes it. Raises AuditUnreadable."""
+    """A log's complete lines, also while a node writes it. Raises AuditUnreadable."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
@@ -309,11 +304,11 @@ def read_log(path: Path) -> bytes:
 
 
 def _last(file: int) -> tuple[int, str]:
-    """Number and hash of the last line, which is whole. Raises AuditMalformed where it is no entry."""
+    """Number and hash of the complete last line. Raises AuditMalformed."""
     tail = _read(file, max(0, os.fstat(file).st_size - LONGEST_LINE))
     line = tail[tail.rfind(b"\n", 0, -1) + 1 :]
     try:
-        return _parsed(0, line).seq, digest(line)
+        return _parsed(_ENTRY, 0, line).seq, digest(line)
     except AuditError as error:
         raise AuditError("AuditMalformed", line=_read(file, 0).count(b"\n"), why=error.values["why"]) from error
 

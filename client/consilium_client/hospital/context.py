@@ -1,4 +1,4 @@
-"""The connections of one hospital's node, which all of its parts share."""
+"""The connections that all parts of one hospital's node share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consilium_client.task import JoinedTask, load_task
 
 @dataclass(frozen=True)
 class Context:
-    """`name`: the task's, for folders in the home."""
+    """`name`: the task's name, for folders in the home."""
 
     settings: HospitalSettings
     audit: AuditLog

@@ -1,4 +1,4 @@
-"""The decisions of a hospital: a dishonest one overrides these methods and nothing else."""
+"""The decisions of a hospital. A dishonest hospital overrides only these methods."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.round_updates import RoundUpdates
 from consilium_client.hospital.training import Training
+from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.models import Vector
-from consilium_client.polling import ROUND_ERRORS, tell_failed
 
 
 class Dispute:
-    """A hospital's statements in a dispute: its cohort has no sum, and it shows on chain how it masked.
+    """A hospital's statements in a dispute: its cohort has no sum, so it shows on chain how it masked.
 
-    `stated`: rounds and steps whose statement is on chain, or that need none.
+    `stated`: rounds and steps that are done, with or without a statement.
     """
 
     def __init__(self, context: Context, updates: RoundUpdates) -> None:
@@ -52,12 +52,12 @@ class Dispute:
                 emit("nothing-to-show", round=round_, step=step)
             self.stated.add((round_, step))
         except TransactionRejected as error:
-            tell_failed(ledger, error, "not-testified", round=round_, step=step)
+            log_failed(ledger, error, "not-testified", round=round_, step=step)
         except ROUND_ERRORS as error:
             emit("testimony-failed", round=round_, step=step, error=name_of(error))
 
     def statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
-        """In the first step points of its masks; in the second shared keys, or nothing where all points are right."""
+        """In the first step, points of its masks. In the second, shared keys, or nothing if all points are right."""
         masking, update = self._updates.masking, self._updates.of(round_)
         if update is None or masking is None:
             raise NodeError("PendingUpdateLost", round=round_)
@@ -76,7 +76,7 @@ class Dispute:
 
 
 class Hooks:
-    """An honest hospital's decisions, made of the node's parts."""
+    """An honest hospital's decisions."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.settings = context, context.settings
@@ -92,14 +92,16 @@ class Hooks:
         return self.context.membership.index
 
     def consent(self) -> Policy:
-        """The hospital's policy, once it allows this task, and this is the one approved.
+        """The hospital's policy, if it allows this task, and the owner approved this task.
 
         Raises PolicyInvalid, NotAllowed, ApprovalStale.
         """
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
             raise OwnersRefusal(
-                "ApprovalStale", task=self.task.number, why=f"has keccak256 {approved}, and the chain names {found}"
+                "ApprovalStale",
+                task=self.task.number,
+                why=f"you approved keccak256 {approved}, but the chain names {found}",
             )
         policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.tasks.state(self.task.number).operator)
@@ -109,7 +111,7 @@ class Hooks:
         return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
 
     def sits_out(self) -> str | None:
-        """The reason why it begins no round at this time; None if it begins one."""
+        """The reason why it begins no round now; None if it may begin one."""
         if is_paused(self.settings.home):
             return "paused"
         return None if self.policy.allows_now(datetime.datetime.now()) else "hours"

@@ -1,7 +1,7 @@
-"""A hospital's part in masked rounds: its sealing key, its secret shares, and its answers that unmask a sum.
+"""A hospital's part in masked rounds: its encryption key, its secret shares, and its answers that unmask a sum.
 
-The hospitals that it masked with and answered for are on its own disk before anything leaves. It never does so for
-others: not after a restart, and not if the chain says something else than before.
+Before anything leaves, it writes to its own disk which hospitals it masked with and answered for. It never does so for
+other hospitals: not after a restart, and not if the chain names others than before.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import name_of
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import members
 from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import Blob, add
 from consilium_zk.curve import Commitment
 from consilium_zk.disputes import (
@@ -66,25 +66,23 @@ class Masking:
         self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
 
     def require_key(self, index: int) -> None:
-        """Raises SealingKeyLost if this hospital announced another key than it has: it could open nothing. If the block
-        with its joining is gone meanwhile, nothing is announced yet.
+        """Raises SealingKeyLost if this hospital announced another key than it has: it could decrypt nothing. If the
+        block with its joining was undone meanwhile, nothing is announced.
         """
         if self._ledger.record.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
             raise NodeError("SealingKeyLost", path=self._key_file)
 
     def forget(self) -> None:
-        """Deletes the sealing key, once the task has ended: nobody opens any more what was sealed for this hospital,
-        nor asks with whom it masked.
-        """
+        """Deletes the encryption key and all records once the task has ended."""
         self._key_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def secret_shares(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
-        """This hospital's secret shares of a round: the same bytes whenever it is asked."""
+        """This hospital's secret shares of a round, always the same bytes."""
         return self._hospital(round_, cohort, index, seed).dealing().to_wire()
 
     def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:
-        """Weighted blobs, masked with all who have committed: commitments must be closed.
+        """Weighted blobs, masked with all hospitals that have committed. Commitments must be closed.
 
         Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
@@ -121,7 +119,7 @@ class Masking:
 
     def agreements(self, accused: Accused, index: int, seed: bytes, points: Mapping[int, bytes]) -> bytes:
         """The second dispute statement: shared keys with the hospitals whose signed `points` are not those of the masks
-        shared with them; or nothing. It leaves out hospitals without readable points, who are named for that.
+        shared with them; or nothing. It leaves out hospitals without readable points, which are named for that.
         """
         theirs = {}
         for other in members(accused.survivors & ~(1 << index)):
@@ -157,7 +155,7 @@ class Masking:
 
     def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
         """The cohort's secret shares for this hospital, read once, when commitments are closed: each read takes those
-        for all others, too. Raises MaskingTooSmall: a chain node that lags may show others yet.
+        for all others, too. Raises MaskingTooSmall, because a lagging chain node may not show all of them yet.
         """
         if (round_, cohort) not in self._read:
             masked = self._cohort(round_, cohort)

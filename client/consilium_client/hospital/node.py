@@ -1,21 +1,22 @@
 """A hospital's node: the one process that holds its data, its key and its model code.
 
-It joins a task, and for each round whose cohorts include it, it trains from the base that it derives itself and signs a
-commitment. Flower's requests get first that, to commit it in this hospital's name, and the update, masked unless the
-task says otherwise, only once commitments are seen closed on chain. A commitment that nobody sends in time, the node
-sends itself.
+It joins a task. In each round whose cohorts include it, it derives the base, trains from it, and signs a commitment.
+Flower's first request gets the signed commitment, which the aggregator sends in this hospital's name. The second gets
+the update, masked unless the task says otherwise, once commitments are closed on chain. If no other party sends the
+commitment in time, the node sends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
+from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
 from consilium_chain.rpc.retry import retry_policy
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_zk.kzg import setup
 
@@ -23,18 +24,15 @@ from consilium_client.config import HospitalSettings
 from consilium_client.home import running_alone
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.hooks import Hooks
-from consilium_client.hospital.pending_updates import PendingUpdate
 from consilium_client.hospital.relay_link import RelayLink
-from consilium_client.hospital.round_updates import RoundWork
+from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
-from consilium_client.polling import ROUND_ERRORS, Payouts, tell_failed
+from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
-
-PARTS = {Part.SIGNED: Step.SIGN, Part.UPLOAD: Step.UPLOAD, Part.ANSWER: Step.UNMASK}
 
 
 class HospitalNode(Hooks):
-    """One hospital in one task. `actions`: how it takes each step of its own; requests ask for the others."""
+    """One hospital in one task. `actions`: its method for each step of its own. Requests trigger the other steps."""
 
     def __init__(self, settings: HospitalSettings) -> None:
         super().__init__(Context.open(settings))
@@ -50,12 +48,11 @@ class HospitalNode(Hooks):
             Step.COMMIT: self.updates.commit,
             Step.READ_AHEAD: self.training.read_ahead,
         }
-        self._hand_over: dict[Step, Callable[[int, PendingUpdate], RoundReply]] = {
-            Step.SIGN: self.updates.signed,
-            Step.UPLOAD: self.updates.upload,
-            Step.UNMASK: self.updates.unmask,
+        self._parts: dict[Part, tuple[Step, Callable[[int, PendingUpdate], RoundReply]]] = {
+            Part.SIGNED: (Step.SIGN, self.updates.signed),
+            Part.UPLOAD: (Step.UPLOAD, self.updates.upload),
+            Part.ANSWER: (Step.UNMASK, self.updates.unmask),
         }
-        self._payouts = Payouts(self.ledger, settings.task)
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
         self._block = 0
 
@@ -92,7 +89,7 @@ class HospitalNode(Hooks):
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
         self.link.raise_fault()
         view, due = self.due()
-        self._payouts.tell(view.state)
+        self.context.membership.log_payouts(view.state)
         for step in due:
             if step in self.actions:
                 self.actions[step](view)
@@ -113,12 +110,12 @@ class HospitalNode(Hooks):
             self.index,
             is_member=is_member,
             is_reached=self.link.reached.is_set(),
-            is_asked=self.link.asked >= round_,
+            is_asked=self.link.requested >= round_,
             is_cut_off=bool(self.link.unreachable),
             can_resume=not spent and self._resume_refused != round_ and not self.sits_out(),
             has_begun=has_begun,
             has_update=work.update is not None,
-            knows_commitment=work.has_told,
+            knows_commitment=work.is_logged,
             has_sent=work.has_sent,
             send_at=work.send_at,
             disputed=frozenset(self.dispute.stated),
@@ -138,24 +135,24 @@ class HospitalNode(Hooks):
             self.ledger.hospital.resume(self.task.number)
             emit("resumed", round=view.state.round)
         except (Refused, TransactionRejected) as error:
-            tell_failed(self.ledger, error, "not-resumed", round=view.state.round)
+            log_failed(self.ledger, error, "not-resumed", round=view.state.round)
             if not isinstance(error, Refused):  # refused: the phase ended meanwhile; in the next round, then
                 self._resume_refused = view.state.round
 
     def answer(self, request: RoundRequest) -> RoundReply:
-        """The requested part of a round, once it is time: the signed update as soon as it is made, the weighted blobs
-        once commitments are closed, and once survivors are fixed the answer that unmasks their sum.
+        """Waits for its time, and gives the requested part of a round: the signed update as soon as it is made, the
+        weighted blobs once commitments are closed, or the answer that unmasks the sum once survivors are fixed.
         """
         ours = bytes.fromhex(self.ledger.deployment.tasks.removeprefix("0x"))
         if request.contract != ours or request.task != self.task.number:
             return RoundReply(ReplyCode.REFUSED)
         self.link.note(request)
-        step = PARTS[request.part]
+        step, hand_over = self._parts[request.part]
         update = self.updates.of(request.round) if self._wait_for(step, request.round) else None
-        return RoundReply(ReplyCode.SAT_OUT) if update is None else self._hand_over[step](request.round, update)
+        return RoundReply(ReplyCode.SAT_OUT) if update is None else hand_over(request.round, update)
 
     def _wait_for(self, step: Step, round_: int) -> bool:
-        """True once the step is due in this round, False where it can come no more. Moves an overdue phase on."""
+        """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""
         block = 0
         while may_come((view := self.context.view()).state, round_, step):
             due = next_steps(view, AsHospital(self.index))
@@ -167,14 +164,14 @@ class HospitalNode(Hooks):
         return False
 
     def _tick(self) -> None:
-        """Anyone may move a phase on whose deadline passed; that another was first is no fault."""
+        """Any account may end a phase after its deadline. It is not a fault if another was first."""
         try:
             self.ledger.phases.tick(self.task.number)
-        except ChainError as error:
+        except CoreError as error:
             emit("tick-refused", error=name_of(error))
 
     def leave(self) -> bool:
-        """Takes the bond and the rewards; False where the block that ended the task is gone."""
+        """Takes the bond and the rewards. False if the block that ended the task was undone."""
         try:
             self.ledger.staking.release_bond(self.task.number, self.ledger.address)
             self.ledger.staking.claim(Role.HOSPITAL)
@@ -184,7 +181,7 @@ class HospitalNode(Hooks):
             emit("end-undone", role="hospital")
             return False
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
-            tell_failed(self.ledger, error, "not-claimed")
+            log_failed(self.ledger, error, "not-claimed")
         self.updates.forget()
         self.context.store.forget()
         emit("left", role="hospital", balance=str(self.ledger.token.balance(self.ledger.address)))

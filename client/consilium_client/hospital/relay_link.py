@@ -20,7 +20,7 @@ from eth_utils.address import to_checksum_address
 from consilium_client.errors import AuditError, FrameError, TransportKeyError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.transport_key import transport_public_key
-from consilium_client.polling import ROUND_ERRORS
+from consilium_client.membership import ROUND_ERRORS
 from consilium_client.relay.processes import RelayProcesses
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 
@@ -36,7 +36,7 @@ class Listener:
         answer: Callable[[RoundRequest], RoundReply],
         leaving: Callable[[RoundRequest, RoundReply], None],
     ) -> None:
-        """`leaving` hears of each reply before it is sent. If it raises AuditError, nothing is sent."""
+        """Calls `leaving` before it sends a reply. If that raises AuditError, nothing is sent."""
         path.unlink(missing_ok=True)
         self._path, self._answer, self._leaving = path, answer, leaving
         self._fault: BaseException | None = None
@@ -47,7 +47,7 @@ class Listener:
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def raise_fault(self) -> None:
-        """Raises what ended the thread: a fault in this program, which must not look like a hospital at rest."""
+        """Raises the error that ended the thread. A fault in this program must not look like an idle hospital."""
         if self._fault is not None:
             raise self._fault
 
@@ -90,14 +90,14 @@ class Listener:
 
 
 class RelayLink:
-    """`reached`: the aggregator's first request came through; `asked`: the latest round that one came for;
-    `unreachable`: why the SuperLink cannot be reached, as told, or nothing.
+    """`reached`: the aggregator's first request has arrived. `requested`: the latest round of a request. `unreachable`:
+    the reason why the SuperLink cannot be reached, as logged; empty if it can.
     """
 
     def __init__(self, context: Context, answer: Callable[[RoundRequest], RoundReply]) -> None:
         self._context, self._answer = context, answer
         self.settings = context.settings
-        self.reached, self.asked = threading.Event(), -1
+        self.reached, self.requested = threading.Event(), -1
         self.unreachable, self._checked_at = "", -CHECK_INTERVAL
         self._open = ExitStack()
 
@@ -120,7 +120,7 @@ class RelayLink:
 
     def note(self, request: RoundRequest) -> None:
         self.reached.set()
-        self.asked = max(self.asked, request.round)
+        self.requested = max(self.requested, request.round)
 
     def write_down(self, request: RoundRequest, reply: RoundReply) -> None:
         """Records a reply before it is handed to the relay. Raises AuditError."""
@@ -135,9 +135,9 @@ class RelayLink:
         )  # fmt: skip
 
     def check(self, now: float | None = None) -> None:
-        """Tells in words why the aggregator's SuperLink cannot be reached, and when it can. Flower connects by itself.
+        """Logs why the aggregator's SuperLink cannot be reached, and when it can. Flower connects by itself.
 
-        `now`: seconds of any clock that goes on; None for this machine's.
+        `now`: seconds of any monotonic clock; None for this machine's.
         """
         now = time.monotonic() if now is None else now
         if now - self._checked_at < CHECK_INTERVAL:
@@ -152,7 +152,7 @@ class RelayLink:
         self.unreachable = why
 
     def _why_unknown(self) -> str | None:
-        """The reason why the SuperLink would not know this node, in words."""
+        """The reason why the SuperLink would refuse this node, in words."""
         path, context = self.settings.flower.transport_key, self._context
         try:
             own = transport_public_key(path)
@@ -160,4 +160,4 @@ class RelayLink:
             return str(error)
         if context.ledger.record.transport_keys(context.task.number).get(context.membership.index, own) == own:
             return None
-        return f"{path} is not the node key that was announced when it joined, the only one known there: restore it"
+        return f"{path} is not the node key that this hospital announced when it joined; restore it from a backup"

@@ -7,32 +7,87 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from consilium_chain.errors import Refused, TransactionRejected
+from consilium_chain.errors import Refused, SignedUpdateMalformed, TransactionRejected
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
-from consilium_chain.messages import ReplyCode
+from consilium_chain.messages import ReplyCode, signed_update_bytes
 from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
+from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_core.logs import emit
-from consilium_zk.blobs import Blob, scale, with_blinders
-from consilium_zk.constants import BLS_MODULUS
+from consilium_core.private_files import write_private_file
+from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.errors import Malformed
 from consilium_zk.masks import BYTES_PER_SEED
 from numpy.typing import NDArray
 
 from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Masking
-from consilium_client.hospital.pending_updates import PendingUpdate, PendingUpdates
 from consilium_client.hospital.training import Training
+from consilium_client.membership import log_failed
 from consilium_client.models import Vector
-from consilium_client.polling import tell_failed
 from consilium_client.relay.wire import RoundReply
+
+_BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BLOB
+
+
+@dataclass(frozen=True)
+class PendingUpdate:
+    """A round's update: unweighted blobs, the signature that lets any account commit to them in this hospital's name,
+    and the seed (32 bytes) of their masks.
+    """
+
+    signed: SignedUpdate
+    blobs: Sequence[Blob]
+    seed: bytes
+
+
+class PendingUpdates:
+    """Keeps the latest round's update of `hospital` on its disk, before its signature leaves: a restart must not lose
+    the blinders. Nor may it sign a second update, because a holder of both could choose.
+    """
+
+    def __init__(self, folder: Path, hospital: str) -> None:
+        self._folder, self._hospital = folder, hospital
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def write(self, round_: int, update: PendingUpdate) -> None:
+        for old in self._folder.glob("round-*"):
+            old.unlink()
+        write_private_file(
+            self._folder / f"round-{round_}", b"".join([update.seed, update.signed.to_wire(), *update.blobs])
+        )
+
+    def forget(self) -> None:
+        """Deletes its files, once the task has ended."""
+        for old in self._folder.glob("round-*"):
+            old.unlink()
+
+    def read(self, round_: int) -> PendingUpdate | None:
+        """None if no update of the round was kept. Raises PendingUpdateLost if the kept one is not complete."""
+        try:
+            raw = (self._folder / f"round-{round_}").read_bytes()
+        except FileNotFoundError:
+            return None
+        count, rest = divmod(len(raw) - BYTES_PER_SEED - signed_update_bytes(0), _BYTES_PER_BLOB)
+        if count < 1 or rest:
+            raise NodeError("PendingUpdateLost", round=round_)
+        head = BYTES_PER_SEED + signed_update_bytes(count)
+        try:
+            signed = parse_signed_update(raw[BYTES_PER_SEED:head], self._hospital, count)
+            blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
+        except (SignedUpdateMalformed, Malformed) as error:
+            raise NodeError("PendingUpdateLost", round=round_) from error
+        return PendingUpdate(signed, blobs, raw[:BYTES_PER_SEED])
 
 
 class Decisions(Protocol):
-    """The hospital's own decisions about an update; `Hooks` says what each one does."""
+    """The hospital's own decisions about an update, as `Hooks` describes them."""
 
     def sits_out(self) -> str | None: ...
 
@@ -45,7 +100,7 @@ class Decisions(Protocol):
 
 @dataclass
 class RoundWork:
-    """The node's work on one round, from when it takes it up."""
+    """The node's work on one round."""
 
     number: int
     update: PendingUpdate | None = None  # once it is made; never another one
@@ -53,10 +108,10 @@ class RoundWork:
     trained_at: float = field(default_factory=time.monotonic)
     send_at: int = 0  # by the chain's clock: from then on this node's own transaction
     has_sent: bool = False
-    has_told: bool = False  # of the commitment
+    is_logged: bool = False  # of the commitment
 
-    def tell_committed(self, by: str, **fields: object) -> None:
-        self.has_told = True
+    def log_committed(self, by: str, **fields: object) -> None:
+        self.is_logged = True
         emit(
             "committed", round=self.number, blobs=len(self.update.blobs) if self.update else 0,
             train_s=round(self.train_s, 3), commit_s=round(time.monotonic() - self.trained_at, 3), by=by, **fields,
@@ -64,7 +119,7 @@ class RoundWork:
 
 
 class RoundUpdates:
-    """`work`: on the latest round that was taken up. A request and the node's own loop may both take it up."""
+    """`work`: on the latest round that was begun. A request and the node's own loop may both begin a round."""
 
     def __init__(self, context: Context, training: Training, decisions: Decisions) -> None:
         self._context, self._training, self._decisions = context, training, decisions
@@ -82,7 +137,7 @@ class RoundUpdates:
         return self._context.membership.index
 
     def forget(self) -> None:
-        """Deletes files that nobody asks for once the task has ended."""
+        """Deletes the files of an ended task."""
         self.pending.forget()
         if self.masking:
             self.masking.forget()
@@ -115,7 +170,7 @@ class RoundUpdates:
             return update
 
     def _make(self, work: RoundWork, cohort: int) -> PendingUpdate:
-        """For the cohort as it was before training: another one may follow, in which this update is unsound."""
+        """For the cohort before training. If the chain assigns another one meanwhile, this update is not valid."""
         started = time.monotonic()
         emit("training", round=work.number)
         blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
@@ -133,23 +188,23 @@ class RoundUpdates:
         return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 
     def secret_shares(self, round_: int, seed: bytes, cohort: int | None = None) -> bytes:
-        """Secret shares for this bit map's hospitals; None: those of the cohort as it is now."""
+        """Secret shares for the hospitals of this bit map; None: for the cohort as it is now."""
         if self.masking is None:
             return b""
         return self.masking.secret_shares(round_, cohort or self._context.cohort(round_), self._index, seed)
 
     def note_commitment(self, view: View) -> None:
-        """Tells of the commitment once it is on chain. If the block that had it is gone, it is to be sent again."""
+        """Logs the commitment once it is on chain. If its block was undone, it must be sent again."""
         work = self.work
-        if work.number != view.state.round:  # a request took up the next one meanwhile
+        if work.number != view.state.round:  # a request began the next round meanwhile
             return
         if view.round.committed >> self._index & 1:
-            work.tell_committed(by="relay")
+            work.log_committed(by="relay")
         else:
-            work.has_told = work.has_sent = False
+            work.is_logged = work.has_sent = False
 
     def commit(self, view: View) -> None:
-        """By a transaction of its own: half of the time went by, and nobody relayed it."""
+        """Sends its own transaction, because half of the time has passed without a relayed one."""
         work, round_ = self.work, view.state.round
         if work.number != round_ or work.update is None:
             return
@@ -159,11 +214,11 @@ class RoundUpdates:
         try:
             receipt = self._ledger.hospital.commit_update(self._task, round_, own)
         except (Refused, TransactionRejected) as error:
-            # Relayed meanwhile: the next look tells.
+            # It was relayed meanwhile, which the next poll notes.
             if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
-                tell_failed(self._ledger, error, "not-committed", round=round_)
+                log_failed(self._ledger, error, "not-committed", round=round_)
         else:
-            work.tell_committed(by="own", gas=receipt.gas_used)
+            work.log_committed(by="own", gas=receipt.gas_used)
 
     def signed(self, round_: int, update: PendingUpdate) -> RoundReply:
         body = update.signed.to_wire() + self.secret_shares(round_, update.seed)

@@ -6,14 +6,18 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from consilium_chain.errors import KeystoreError, name_of
-from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.errors import name_of
+from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
+from consilium_core.private_files import read_private_file, write_private_file
 from consilium_zk.blobs import Blob
 from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import pack, packed
@@ -27,12 +31,15 @@ from consilium_client.data.standardise import round_0_values
 from consilium_client.errors import DataError
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
-from consilium_client.hospital.privacy import Privacy
+from consilium_client.membership import ROUND_ERRORS
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.models.metrics import accuracy, log_loss
 from consilium_client.models.training import require_device, train
-from consilium_client.polling import ROUND_ERRORS
+from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.replay import PublicRecord
+
+if TYPE_CHECKING:
+    from consilium_client.privacy.accountant import PrivateRounds
 
 SEED_BITS = 128  # of the operating system's randomness
 LEAST_SALT, MOST_SALT = 16, hashlib.blake2b.MAX_KEY_SIZE  # bytes
@@ -49,9 +56,9 @@ def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]
     """Marks rows that are held out, bool (n,): each with probability `share` in [0, 1], drawn by a hash under `salt`.
 
     The same patients are held out again after the next export, in any order of rows and columns and any form of file.
-    The label does not count: a corrected diagnosis moves nobody, and rows that look alike to the model stay together.
-    Rows of a smaller share are among those of a larger one. `salt`: 16 to 64 random bytes, which the hospital keeps:
-    who has them, and a patient's row, knows on which side it is. Raises ArgumentInvalid.
+    The label does not count: a corrected diagnosis moves no row, and equal rows stay together. A larger share includes
+    the rows of a smaller one. `salt`: 16 to 64 random bytes, which the hospital keeps secret: with them and a patient's
+    row, one knows on which side the row is. Raises ArgumentInvalid.
     """
     if not 0 <= share <= 1:
         raise ArgumentInvalid("share", share, "in [0, 1]")
@@ -72,11 +79,69 @@ def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, 
     try:
         salt = bytes.fromhex(read_private_file(path))
     except ValueError:  # which would quote it
-        raise KeystoreError(f"{path} is not the {2 * LEAST_SALT} hexadecimal digits that were written") from None
+        raise KeystoreError(
+            f"{path} must contain {2 * LEAST_SALT} hexadecimal digits; restore it from a backup"
+        ) from None
     kept, out = split(examples, settings.held_out, salt)
     if kept.rows == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)
     return kept, out if out.rows else None
+
+
+class Privacy:
+    """The records of privacy costs and of exact statistics. `rounds`: None in a task without differential privacy."""
+
+    def __init__(self, context: Context, policy: Policy, examples: Examples) -> None:
+        """Raises EpsilonUnreachable, ChargesUnknown, DeploymentInvalid."""
+        self._context, self._examples = context, examples
+        self.rounds = self._private_rounds(policy)
+        exact = context.task.spec.statistics == "exact"
+        self._statistics = ExactStatisticsRecord(context.settings.statistics_file) if exact else None
+
+    def _private_rounds(self, policy: Policy) -> PrivateRounds | None:
+        spec, context = self._context.task.spec, self._context
+        if spec.privacy is None:
+            return None
+        from consilium_client.privacy.accountant import Budget, PrivateRounds  # Opacus: seconds to import, and 120 MB
+
+        own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
+        found = PrivateRounds(context.settings.privacy_file, own, context.name, spec, spec.privacy, self._examples.rows)
+        for ledger in self._ledgers():
+            found.make_up(ledger, context.store)
+        return found
+
+    @property
+    def is_spent(self) -> bool:
+        return self.rounds is not None and self.rounds.spent
+
+    def require_affordable(self) -> None:
+        """Raises BudgetExceeded; ClientError (StatisticsOverlap and others) if no exact
+        statistics of these rows may leave.
+        """
+        if self.rounds:
+            self.rounds.require_affordable()
+        self._require_givable()
+
+    def give_statistics(self) -> None:
+        """Records on disk that exact statistics leave, if the task takes them, before anything is signed."""
+        self._require_givable()
+        if self._statistics:
+            self._statistics.give(self._context.name, self._examples, self._context.task.spec.data)
+
+    def _require_givable(self) -> None:
+        """Raises ClientError (StatisticsOverlap and others), DeploymentInvalid."""
+        if self._statistics is None:
+            return
+        for ledger in self._ledgers():
+            self._statistics.require_complete(ledger, self._context.store)
+        self._statistics.require_givable(self._context.name, self._examples, self._context.task.spec.data)
+
+    def _ledgers(self) -> Iterator[Ledger]:
+        """The task's, and those of earlier contracts on its chain. Raises DeploymentInvalid."""
+        yield self._context.ledger
+        for book in map(Deployment.read, self._context.settings.earlier_deployments):
+            if book.chain_id == self._context.ledger.connection.chain_id:
+                yield Ledger(self._context.ledger.connection, book)
 
 
 class Training:
@@ -92,7 +157,7 @@ class Training:
         require_device(context.settings.device)
         self.record = PublicRecord(context.ledger, context.store, context.task)
         self.privacy = Privacy(context, policy, self.examples)
-        self._read = STATISTICS_ROUND  # the latest round whose sums were read, or tried to be
+        self._read = STATISTICS_ROUND  # the latest round whose sums it tried to read
 
     @cached_property
     def inputs(self) -> Inputs:
@@ -111,7 +176,7 @@ class Training:
         return list(packed(self._lanes(update), spec.update_layout))
 
     def _lanes(self, update: NDArray[np.float64]) -> Iterator[NDArray[np.uint64]]:
-        """The quantised update, a blob's lanes at a time, of which every one is in use: zeros follow the parameters."""
+        """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
         spec = self._spec
         size = spec.update_layout.lanes_per_blob
         quantiser = Quantiser(spec.update.bits, spec.update.value_range)
@@ -122,26 +187,26 @@ class Training:
             yield quantiser.quantise(part, noise.random(size))
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """Trains from `base`; the difference to it, float64 (p,). Never the same twice: two tasks' updates of the same
-        rows must not differ by the rows alone.
+        """The difference that training makes to `base`, float64 (p,). Never the same twice: two tasks' updates of the
+        same rows must not differ by the rows alone.
         """
-        given = base, self.inputs, self.examples.labels
+        start = base, self.inputs, self.examples.labels
 
-        def seen(done: int, steps: int, loss: float) -> None:
+        def progress(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.privacy.rounds is None:
-            trained = train(self._spec, *given, secrets.randbits(SEED_BITS), seen, self._settings.device)
+            trained = train(self._spec, *start, secrets.randbits(SEED_BITS), progress, self._settings.device)
         else:
-            trained = self.privacy.rounds.train(round_, *given, seen, self._settings.device)
+            trained = self.privacy.rounds.train(round_, *start, progress, self._settings.device)
         return np.subtract(trained, base, dtype=np.float64)
 
     def has_read(self, round_: int) -> bool:
-        """True if nothing of this round is left to read ahead. The last one leads to no base."""
+        """True if this round's sums need not be read ahead. The last round leads to no base."""
         return round_ in (self._read, self._last_round)
 
     def read_ahead(self, view: View) -> None:
-        """Reads the sums of the next base while a committee judges. Missing ones are missed again then."""
+        """Reads the sums of the next base while a committee judges. Missing sums fail the next round, not this step."""
         self._read = view.state.round
         self.show_worth(self._read)
         try:
@@ -150,7 +215,7 @@ class Training:
             emit("sums-missing", round=self._read, error=name_of(error))
 
     def show_worth(self, round_: int) -> None:
-        """Shows on the screen alone how good the round's base is on this hospital's own rows."""
+        """Shows how good the round's base is on this hospital's own rows, only on the screen."""
         if self.own_test is None or round_ == STATISTICS_ROUND:
             return
         try:

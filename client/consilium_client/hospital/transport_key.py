@@ -1,4 +1,4 @@
-"""The file of a hospital's Flower node key. It signs requests to a SuperLink, and joining; it moves no money."""
+"""The file of a hospital's Flower node key. The key signs requests to a SuperLink, and joining. It moves no money."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The models that this installation runs, by family; a task names one and never brings its own.
+"""The models that this installation runs, by family. A task names one, and never brings its own.
 
-Parameters travel as one float32 vector (p,), p = `ModelSpec.parameters(data)`: of each layer from the input on, its
-weight (outputs first) row by row, then its bias. Of two classes a model has one logit, that of class 1; else one for
-each class. docs/models.md says how to add a family.
+Parameters travel as one float32 vector (p,), p = `ModelSpec.parameters(data)`: for each layer from the input on, its
+weight (outputs first) row by row, then its bias. With two classes a model has one logit, for class 1; else one for each
+class. docs/models.md explains how to add a family.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal
@@ -31,24 +31,25 @@ Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model's results on n examples. `probabilities`: float64 (n, classes), each row's sum is 1. `activations`:
-    float64 (n, width), what the last layer is given; the logits, where it is the only one."""
+    """A model's results on n examples. `probabilities`: float64 (n, classes), with row sums 1. `activations`: float64
+    (n, width), the last layer's inputs; the logits, if it is the only layer."""
 
     probabilities: NDArray[np.float64] = field(repr=False)
     activations: NDArray[np.float64] = field(repr=False)
 
 
 class Model(ABC):
-    """One family with a task's arguments. `input_shape`: of one example's row of inputs. `threads`: with how many torch
-    computes: small models only lose to threads, and one thread adds in one order. `rounding`: by how much a mean loss
-    may differ between two machines, in millionths."""
+    """One family with a task's arguments. `parameters`: their number, p. `input_shape`: of one example's row of inputs.
+    `threads`: torch's number of threads; small models only lose to threads, and one thread adds in one order.
+    `rounding`: the largest difference of a mean loss between two machines, in millionths."""
 
+    parameters: int
     input_shape: tuple[int, ...]
     threads = 1
     rounding = 1
 
     def require_installed(self) -> None:
-        """Raises ModelError (ModelNotInstalled, EncoderAltered) unless all that the model computes with is here."""
+        """Raises ModelError (ModelNotInstalled, EncoderAltered) unless the model can run here."""
         return  # most families need nothing more
 
     @abstractmethod
@@ -68,6 +69,14 @@ class Model(ABC):
         """(batch of inputs) -> logits (n, outputs). Its trainable parameters, in their order, are a copy of
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
 
+    def require(self, parameters: Vector, inputs: Inputs | None = None) -> None:
+        """Raises ShapeMismatch, and UpdateNotFinite unless all parameters are finite."""
+        if parameters.shape != (self.parameters,):
+            raise ModelError("ShapeMismatch", what="parameters", expected=(self.parameters,), found=parameters.shape)
+        require_finite("parameters", parameters)
+        if inputs is not None and inputs.shape[1:] != self.input_shape:
+            raise ModelError("ShapeMismatch", what="inputs", expected=("n", *self.input_shape), found=inputs.shape)
+
     def loss(self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
         """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
         from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
@@ -77,7 +86,7 @@ class Model(ABC):
         return cross_entropy(logits, labels, reduction=reduction)
 
 
-FAMILIES: Mapping[str, tuple[str, str]] = {  # by a task's name for it: module here, and class
+FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in this package, and class
     "logistic": ("dense", "Dense"),
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
@@ -86,23 +95,22 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by a task's name for it: module h
 
 
 def model_of(spec: TaskSpec) -> Model:
-    """The task's model. A family's libraries are imported here, and not before."""
+    """The task's model. It imports the family's libraries only now."""
     module, name = FAMILIES[spec.model.name]
     model: Model = getattr(import_module(f"consilium_client.models.{module}"), name)(spec.model, spec.data)
     return model
 
 
-def require_inputs(model: Model, inputs: Inputs) -> None:
-    """Raises ShapeMismatch."""
-    if inputs.shape[1:] != model.input_shape:
-        raise ModelError("ShapeMismatch", what="inputs", expected=("n", *model.input_shape), found=inputs.shape)
+def he_normal(seed: int, layers: Iterable[tuple[int, int]]) -> Vector:
+    """Each layer's weights of deviation sqrt(2 / inputs) (He), then its zero biases. Layers are (inputs, outputs).
 
-
-def require_parameters(expected: int, parameters: Vector) -> None:
-    """Raises ShapeMismatch, UpdateNotFinite unless there are as many as expected, and all finite."""
-    if parameters.shape != (expected,):
-        raise ModelError("ShapeMismatch", what="parameters", expected=(expected,), found=parameters.shape)
-    require_finite("parameters", parameters)
+    By numpy's PCG64: torch's own generator is one per process, and other draws from it would move the start.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed))
+    parts = []
+    for inputs, outputs in layers:
+        parts += [generator.standard_normal(inputs * outputs) * np.sqrt(2.0 / inputs), np.zeros(outputs)]
+    return np.concatenate(parts).astype(np.float32)
 
 
 def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> None:

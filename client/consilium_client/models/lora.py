@@ -1,6 +1,6 @@
 """Low-rank adapters on a pretrained transformer encoder (Hu et al. 2021), with a dense layer on its tokens' mean.
 
-The encoder's weights come with a package, pinned by their hash: nothing is fetched when a node runs.
+The encoder's weights come with a package and are pinned by their hash. A running node fetches nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,8 @@ from torch import nn
 from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
-from consilium_client.models import (
-    Evaluation,
-    Inputs,
-    Model,
-    Vector,
-    probabilities_of,
-    require_inputs,
-    require_parameters,
-)
-from consilium_client.models.torch_parameters import load
+from consilium_client.models import Evaluation, Inputs, Model, Vector
+from consilium_client.models.torch_parameters import evaluated, load
 
 EVALUATED_AT_ONCE = 64  # texts
 ADAPTED = ("query", "value")
@@ -63,7 +55,7 @@ class Lora(Model):
 
     def __init__(self, spec: LoraSpec, data: DataSchema) -> None:
         self._spec, self._data = spec, data
-        self._parameters = spec.parameters(data)
+        self.parameters = spec.parameters(data)
         self.input_shape: tuple[int, ...] = (spec.max_tokens,)
 
     def require_installed(self) -> None:
@@ -74,8 +66,8 @@ class Lora(Model):
         return _folder(self._spec.encoder)
 
     def initial(self, seed: int) -> Vector:
-        """Each adapter's first matrix is uniform within ± sqrt(1 / inputs), as the paper's authors' code and PEFT
-        have it, and the second zero, so that at first the encoder is as it was; the dense layer zero."""
+        """Each adapter's first matrix is uniform within ± sqrt(1 / inputs), as in the authors' code and PEFT, and the
+        second is zero, so that the encoder is unchanged at first. The dense layer is zero."""
         generator = np.random.Generator(np.random.PCG64(seed))
         parts: list[NDArray[np.float64]] = []
         shape, rank = ENCODERS[self._spec.encoder], self._spec.rank
@@ -86,7 +78,7 @@ class Lora(Model):
         return np.concatenate(parts).astype(np.float32)
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
-        """Tokens, int64 (n, max_tokens), filled up with PADDING."""
+        """Tokens, int64 (n, max_tokens), padded with PADDING."""
         from tokenizers import Tokenizer
 
         texts = of_kind(TextSet, examples).texts
@@ -97,20 +89,12 @@ class Lora(Model):
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """In single precision, for time: the scores of two machines may differ by a few millionths."""
-        require_inputs(self, inputs)
+        self.require(parameters, inputs)
         module = self.module(parameters).eval()
-        torch.set_num_threads(self.threads)
-        with torch.no_grad():
-            parts = [
-                module.pooled(torch.from_numpy(inputs[start : start + EVALUATED_AT_ONCE]))
-                for start in range(0, len(inputs), EVALUATED_AT_ONCE)
-            ]
-            activations = torch.cat(parts)
-            logits = module.last(activations)
-        return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
+        return evaluated(module.pooled, module.last, inputs, EVALUATED_AT_ONCE, self.threads)
 
     def module(self, parameters: Vector) -> _Classifier:
-        require_parameters(self._parameters, parameters)
+        self.require(parameters)
         module = _Classifier(_encoder(self._folder, self._spec), ENCODERS[self._spec.encoder].width, self._data.outputs)
         load(module, parameters)
         return module
@@ -129,7 +113,7 @@ class _Classifier(nn.Module):
         return logits
 
     def pooled(self, tokens: torch.Tensor) -> torch.Tensor:
-        """The tokens' mean, (n, width). Columns that are padding in every row are left out, which costs time alone."""
+        """The tokens' mean, (n, width). Columns that are padding in every row are left out, to save time."""
         mask = tokens != PADDING
         longest = max(1, int(mask.sum(dim=1).max())) if len(tokens) else 1
         tokens, mask = tokens[:, :longest], mask[:, :longest]
@@ -139,15 +123,15 @@ class _Classifier(nn.Module):
 
 
 def _encoder(folder: Path, spec: LoraSpec) -> nn.Module:
-    """The pretrained encoder with adapters in it, and nothing but those trainable."""
-    os.environ["HF_HUB_OFFLINE"] = "1"  # read once, when imported: a node asks no hub for anything
+    """The pretrained encoder with adapters, which are its only trainable parameters."""
+    os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a node never asks a hub
     from peft import LoraConfig, inject_adapter_in_model
     from transformers import AutoModel
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # it warns of the pooling layer, which is left out on purpose
-    # Without dropout the same seed gives the same steps, whoever else draws from torch's generator.
+    logging.set_verbosity_error()  # it would warn about the pooling layer, which is left out on purpose
+    # Without dropout, the same seed gives the same steps, even if other code draws from torch's generator.
     encoder = AutoModel.from_pretrained(
         folder, local_files_only=True, use_safetensors=True, trust_remote_code=False,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, add_pooling_layer=False,
@@ -158,7 +142,7 @@ def _encoder(folder: Path, spec: LoraSpec) -> nn.Module:
 
 
 def _folder(encoder: str) -> Path:
-    """The folder of the encoder's files, which are as they should be. Raises ModelNotInstalled, EncoderAltered."""
+    """The folder of the encoder's checked files. Raises ModelNotInstalled, EncoderAltered."""
     known = WEIGHTS[encoder]
     try:
         for needed in ("peft", "transformers"):

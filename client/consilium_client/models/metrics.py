@@ -1,4 +1,4 @@
-"""Metrics of a model's probabilities (n, classes) on rows with labels (n,), classes' numbers."""
+"""Metrics of a model's probabilities (n, classes) on rows with labels (n,), which are class numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def losses(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> NDA
 
 
 def predicted(probabilities: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The likeliest class (n,); of equals the last, so that of two classes one half is class 1."""
+    """The likeliest class (n,); the last of equals, so that with two classes one half is class 1."""
     found: NDArray[np.int64] = probabilities.shape[1] - 1 - np.argmax(probabilities[:, ::-1], axis=1)
     return found
 
@@ -39,8 +39,8 @@ def accuracy(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
 
 
 def auc(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float | None:
-    """Chance that a random row of a class ranks above one of another by that class's probability, ties counting half:
-    the mean over the classes that are there, each against the rest. None with one class only.
+    """Chance that a random row of a class ranks above a row of another class by that class's probability, with ties
+    counting half: the mean over the present classes, each against the rest. None with one class only.
 
     Raises ShapeMismatch, TooFewRows.
     """
@@ -63,7 +63,7 @@ def _area(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
 
 
 def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
-    """Mean over the classes that are there or predicted of F1 = 2·TP / (2·TP + FP + FN).
+    """Mean of F1 = 2·TP / (2·TP + FP + FN) over the present and the predicted classes.
 
     Raises ShapeMismatch, TooFewRows.
     """
@@ -93,7 +93,7 @@ WORTH: Mapping[Metric, Callable[[NDArray[np.int64], NDArray[np.float64]], float]
     "auc": _auc_or_half,
     "macro_f1": macro_f1,
 }
-"""By a task's metric, so that more is better: log_loss with its sign changed. AUC of one class alone is 0.5."""
+"""By a task's metric, with more being better: log_loss has its sign changed. The AUC of a single class is 0.5."""
 
 
 def _check(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:

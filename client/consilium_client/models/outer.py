@@ -1,7 +1,7 @@
 """The outer step: from the state before a round and its verified mean update to the state after it.
 
-Pure, and elementwise float32 in a written order: no reductions, no fused operations. So all machines get the same bits:
-hospital, voter, auditor.
+Pure, and elementwise float32 in a fixed order: no reductions, no fused operations. So the machines of hospitals, voters
+and auditors all get the same bits.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from consilium_client.models import Vector
 
-# Mean update of the values from start to stop, float64: what the verified integers of a sum come to.
+# Mean update of the values in a slice, float64, from the verified integers of a sum.
 MeanUpdate = Callable[[slice], NDArray[np.float64]]
-_CHUNK = 1 << 15  # values at a time, which stay in cache, and need no other memory of the model's size
+_CHUNK = 1 << 15  # values at a time: they stay in cache, without a second copy of the model
 
 
 @dataclass(frozen=True)
 class State:
-    """`model`: the base, float32 (p,). `moments`: the optimiser's own, each float32 (p,). None is ever written to."""
+    """`model`: the base, float32 (p,). `moments`: the optimiser's own, each float32 (p,). All are read-only."""
 
     model: Vector
     moments: tuple[Vector, ...] = ()
@@ -43,10 +43,10 @@ class Outer(ABC):
         return State(model, moments)
 
     def candidate(self, state: State, update: MeanUpdate) -> Vector:
-        """A sum's candidate, which a voter scores: the base moved by its mean, whatever the outer step. float32 (p,).
+        """A sum's candidate, which a voter scores: the base moved by its mean alone. float32 (p,).
 
-        Not the base that would come next: its move is of earlier rounds, too. So a sum would be praised or blamed for
-        them, and a canary, which goes back by earlier means, would hardly be told from its sum (docs/models.md).
+        It is not the next base, whose move includes earlier rounds. A voter would score the sum for these, too, and
+        could hardly tell it from its canary, which goes back by earlier means (docs/models.md).
         """
         return Mean().after(State(state.model), update).model
 
@@ -81,7 +81,7 @@ class Momentum(Outer):
 class Adam(Outer):
     """FedAdam (Reddi et al., 2021, algorithm 2): m ← β₁·m + (1−β₁)·Δ; v ← β₂·v + (1−β₂)·Δ²; x ← x + η·m/(√v + τ).
 
-    Without a correction of bias, as the paper has it; v begins at τ², the least that it allows.
+    Without bias correction, as in the paper. v begins at τ², the smallest value that the paper allows.
     """
 
     def __init__(self, spec: AdamSpec) -> None:

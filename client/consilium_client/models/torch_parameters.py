@@ -1,12 +1,25 @@
-"""A module's trainable parameters as one vector, in the module's own order."""
+"""A module's trainable parameters as one vector, in the module's own order, and its evaluation in parts."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import nn
 
-from consilium_client.models import Vector
+from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of
+
+
+def evaluated(
+    body: Callable[[torch.Tensor], torch.Tensor], last: nn.Module, inputs: Inputs, at_once: int, threads: int
+) -> Evaluation:
+    """The last layer's results on the activations of `body`, which gets so many rows at once."""
+    torch.set_num_threads(threads)
+    with torch.no_grad():
+        activations = torch.cat([body(part) for part in torch.split(torch.from_numpy(inputs), at_once)])
+        logits = last(activations)
+    return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
 
 
 def load(module: nn.Module, parameters: Vector) -> None:

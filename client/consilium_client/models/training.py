@@ -1,6 +1,6 @@
-"""Local training on a hospital's own examples, the same bits for the same seed on the same machine.
+"""Local training on a hospital's own examples: the same seed gives the same bits on the same machine.
 
-On a GPU sums may come in another order, and differ in the last bits.
+On a GPU, sums may be in another order, and differ in the last bits.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import nn
 from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
-from consilium_client.models import Inputs, Model, Vector, model_of, require_finite, require_inputs
+from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
 
-# Steps done, of how many, and the mean loss of the last one's rows, in nats; NaN where it had none.
+# Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
 
 
-def unseen(done: int, steps: int, loss: float) -> None:
+def no_progress(done: int, steps: int, loss: float) -> None:
     pass
 
 
@@ -32,7 +32,7 @@ def train(
     inputs: Inputs,
     labels: NDArray[np.int64],
     seed: int,
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Vector:
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
@@ -71,7 +71,7 @@ def prepare(
     if len(inputs) == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)
     model = model_of(spec)
-    require_inputs(model, inputs)
+    model.require(base, inputs)
     torch.set_num_threads(model.threads)
     rows, targets = torch.from_numpy(inputs).to(device), torch.from_numpy(labels).to(device)
     return model, model.module(base).to(device), rows, targets
@@ -84,9 +84,9 @@ def require_device(device: str) -> None:
 
 
 def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
-    """Adds the gradient of FedProx's μ/2 · ‖w − base‖² (Li et al., 2020) to the gradients there are.
+    """Adds the gradient of FedProx's μ/2 · ‖w − base‖² (Li et al., 2020) to the gradients.
 
-    The base is what the parameters are now. Nothing is added where μ is 0.
+    The base is the current parameters. Nothing is added if μ is 0.
     """
     if settings.proximal == 0:
         return lambda: None
@@ -101,7 +101,7 @@ def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Cal
 
 
 def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
-    """The function that makes one step of the optimiser, whose own momenta begin anew in each round."""
+    """A function that makes one step of the optimiser. Its momenta begin again in each round."""
     if settings.optimizer == "adamw":
         whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
         return lambda: whole.step()
@@ -109,7 +109,7 @@ def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable
 
 
 def _descend(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:
-    """One SGD step by torch's functional form: the optimiser class takes 1.5 s to load what only compilers need."""
+    """One SGD step by torch's functional form: the optimiser class takes 1.5 s to load code for compilers."""
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     with torch.no_grad():
         sgd(

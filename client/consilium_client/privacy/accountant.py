@@ -1,7 +1,7 @@
 """A privacy accountant: the cost of a hospital's rows so far, on its own disk, across rounds, restarts and tasks.
 
-A round is charged before it is trained, and on disk before that returns: what crashes forgets no charge, at worst it
-keeps one whose round never came. What a crash left of a last line was never charged.
+Each round is charged, on disk, before it is trained. So a crash loses no charge. At worst, a charge stays for a round
+that was never trained. An incomplete last line after a crash is not a charge.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Annotated
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, SpecInvalid, StoreMissing, name_of
+from consilium_chain.errors import SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
@@ -30,7 +31,7 @@ from consilium_client.privacy.dp_sgd import Mechanism, epsilon, plan, train_priv
 
 
 class Charge(BaseModel):
-    """One round of one task (`Ledger.place`), at the task's delta."""
+    """One round of one task (`Ledger.folder_name`), at the task's delta."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -70,23 +71,23 @@ Charges = Mapping[tuple[str, int], Charge]
 
 
 class PrivacyAccountant:
-    """All methods raise OSError, and PrivacyError (EpsilonLedgerInvalid) where a line of the file is no charge."""
+    """All methods raise OSError, and PrivacyError (EpsilonLedgerInvalid) if a line of the file is not a charge."""
 
     def __init__(self, path: Path) -> None:
         self._file = AppendOnly(path, Charge, PrivacyError, "EpsilonLedgerInvalid")
 
     def charges(self) -> list[Charge]:
-        """In the order in which they were made."""
+        """In their order in the file."""
         with self._file.open() as opened:
             return list(self._by_round(opened.lines).values())
 
     def charge(self, new: Charge, task_epsilon: float, own: Budget | None = None) -> float:
-        """The task's cost with `new` in it, which is on disk now.
+        """Writes the charge to disk. Returns the task's cost, including `new`.
 
-        The same charge again costs nothing while it is the task's latest: a round's update is kept until the next
-        one's, so that one at most leaves. Raises BudgetError where the task would cost more than `task_epsilon` at
-        the charge's delta, or all tasks together more than the hospital's `own` budget; ChargeChanged where the round
-        was charged otherwise; RoundPassed where a later one was charged since. Then nothing was written.
+        The task's latest charge costs nothing again: its update is kept until the next round, so only one can leave.
+        Raises BudgetError if the task would cost more than `task_epsilon` at the charge's delta, or all tasks together
+        more than the hospital's `own` budget; ChargeChanged if the round was charged differently; RoundPassed if a
+        later round was charged since. Then it writes nothing.
         """
         with self._file.open() as opened:
             charges = self._by_round(opened.lines)
@@ -102,9 +103,9 @@ class PrivacyAccountant:
             return _cost({**charges, new.key: new}, new.delta, new.task)
 
     def make_up(self, spent: Sequence[Charge]) -> list[Charge]:
-        """Charges what has left already, whatever is allowed, and returns what of it was missing: it is on disk now.
+        """Charges rounds that have left already, without a budget check. Returns the charges that were missing.
 
-        What was charged is left as it is.
+        Existing charges stay as they are.
         """
         with self._file.open() as opened:
             charges = self._by_round(opened.lines)
@@ -115,7 +116,7 @@ class PrivacyAccountant:
             return missing
 
     def require_affordable(self, planned: list[Charge], task_epsilon: float, own: Budget | None = None) -> None:
-        """Raises BudgetExceeded where what is planned, beside what is charged, would cost more than is allowed."""
+        """Raises BudgetExceeded if existing and planned charges together would cost more than a budget."""
         with self._file.open() as opened:
             require_affordable(self._by_round(opened.lines), planned, task_epsilon, own)
 
@@ -149,29 +150,29 @@ def require_affordable(charges: Charges, planned: list[Charge], task_epsilon: fl
 
 
 def _cost(charges: Charges, delta: float, task: str | None = None) -> float:
-    """The epsilon at `delta` that one task has cost, or all."""
+    """The epsilon at `delta` that one task has cost; None: all tasks together."""
     return epsilon([one.mechanism for one in charges.values() if task in (None, one.task)], delta)
 
 
 class PrivateRounds:
-    """One hospital's part in one private task, `place`: each round is charged, and only then is it trained."""
+    """One hospital's part in one private task, `place`. Each round is charged before it is trained."""
 
     def __init__(
         self, privacy_file: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
     ) -> None:
-        """`own` bounds all tasks together. Raises EpsilonUnreachable. Takes seconds: it searches for the noise."""
+        """`own` bounds all tasks together. The search for the noise takes seconds. Raises EpsilonUnreachable."""
         self._place, self._spec, self._privacy, self._rows = place, spec, privacy, rows
         self._accountant = PrivacyAccountant(privacy_file)
         self._own = own
         self._mechanism = plan(spec, privacy, rows)
-        self.spent = False  # once a round was refused; what is spent never comes back
+        self.spent = False  # once a round was refused; a spent budget never comes back
 
     def make_up(self, ledger: Ledger, store: ArtifactStore) -> None:
-        """Charges what the ledger's account committed to under its contracts and was never charged here: this file was
-        restored from an older copy, or is gone.
+        """Charges rounds that the ledger's account committed to, but that this file lacks: it was restored from an
+        older copy, or was lost.
 
-        A round costs what others of its task were charged; where none was, what it would cost as many rows as there
-        are. Raises ChargesUnknown where a task's file cannot be read, if all tasks together have a bound.
+        A round costs the same as other charged rounds of its task; without these, the cost for the current rows.
+        Raises ChargesUnknown if a task's file cannot be read, and all tasks together have a bound.
         """
         charged = self._accountant.charges()
         known = {charge.key for charge in charged}
@@ -198,7 +199,7 @@ class PrivateRounds:
             emit("charged-late", place=place, rounds=[one.round for one in self._accountant.make_up(spent)])
 
     def require_affordable(self) -> None:
-        """Raises BudgetExceeded where not all rounds of the task can be paid for: then it is not for this hospital."""
+        """Raises BudgetExceeded if the budget is too small for all rounds of the task."""
         rounds = range(1, self._spec.rounds.rounds + 1)
         self._accountant.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
 
@@ -211,7 +212,7 @@ class PrivateRounds:
         progress: Progress,
         device: str,
     ) -> Vector:
-        """Trained parameters float32 (p,). Raises as `PrivacyAccountant.charge` does; then nothing was trained."""
+        """Trained parameters float32 (p,). If `PrivacyAccountant.charge` raises, nothing is trained."""
         try:
             cost = self._accountant.charge(self._charge(round_), self._privacy.epsilon, self._own)
         except BudgetError as error:

@@ -1,10 +1,10 @@
-"""Differentially private training (DP-SGD, Abadi et al. 2016) and what it costs, by Opacus: pure but for its noise.
+"""Differentially private training (DP-SGD, Abadi et al. 2016) and its privacy cost, by Opacus. Pure except for noise.
 
-Two data sets are neighbours if one has one row more. Each step draws every row with the same chance, by itself, clips
-each drawn row's gradient, and adds Gaussian noise to their sum. Costs are counted as Rényi differential privacy, which
-adds up exactly, whatever else the same rows were used for.
+Two data sets are neighbours if one has one row more. Each step draws every row independently with the same chance,
+clips each drawn row's gradient, and adds Gaussian noise to their sum. Costs are counted as Rényi differential privacy,
+which adds up exactly over all uses of the same rows.
 
-Importing this takes seconds and some 120 MB, so whoever has no private task does without.
+The import takes seconds and some 120 MB, so only private tasks import this module.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from scipy.special import ndtri
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, prepare, proximal_term, unseen
+from consilium_client.models.training import Progress, no_progress, prepare, proximal_term
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
-_TOLERANCE = 0.01  # how far below a task's epsilon its last round may end, and as a share of it: of these the smaller
+_TOLERANCE = 0.01  # how far below a task's epsilon its last round may end, absolute or as a share: the smaller one
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """`steps` of the Poisson-sampled Gaussian mechanism: each row is drawn with chance `sample_rate`; the noise on the
-    sum deviates by `noise_multiplier` times the norm that a row's part is clipped to.
+    """`steps` of the Poisson-sampled Gaussian mechanism. Each row is drawn with chance `sample_rate`. The noise on the
+    sum has a deviation of `noise_multiplier` times the norm to which a row's part is clipped.
     """
 
     noise_multiplier: float
@@ -50,9 +50,9 @@ class Mechanism:
 
 
 def plan(spec: TaskSpec, privacy: PrivacySpec, rows: int) -> Mechanism:
-    """One round's training on `rows` (≥ 1) rows, with the noise that lets the task's last round end at its epsilon.
+    """One round's training on `rows` (≥ 1) rows, with the noise that makes the task's last round end at its epsilon.
 
-    Steps are as many as plain training takes. Raises EpsilonUnreachable.
+    It has as many steps as plain training. Raises EpsilonUnreachable.
     """
     sample_rate = min(1.0, spec.training.batch_size / rows)
     steps = spec.training.epochs * math.ceil(rows / spec.training.batch_size)
@@ -63,7 +63,7 @@ def plan(spec: TaskSpec, privacy: PrivacySpec, rows: int) -> Mechanism:
 @cache
 def _noise_multiplier(epsilon: float, delta: float, sample_rate: float, steps: int) -> float:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the best order is the last it tries: bounds hold at any
+        warnings.simplefilter("ignore", UserWarning)  # the best order is the last that it tries; bounds hold at any
         try:
             found: float = get_noise_multiplier(
                 target_epsilon=epsilon, target_delta=delta, sample_rate=sample_rate, steps=steps, accountant="rdp",
@@ -75,8 +75,7 @@ def _noise_multiplier(epsilon: float, delta: float, sample_rate: float, steps: i
 
 
 def epsilon(mechanisms: Iterable[Mechanism], delta: float) -> float:
-    """The cost to a row of all of these together, on the same rows, at `delta`, as Opacus' RDPAccountant says; 0 for
-    none."""
+    """The cost of all these mechanisms together to a row, at `delta`, by Opacus' RDPAccountant; 0 without any."""
     steps: Counter[tuple[float, float]] = Counter()
     for one in mechanisms:
         steps[one.noise_multiplier, one.sample_rate] += one.steps
@@ -103,20 +102,20 @@ def train_privately(
     base: Vector,
     inputs: Inputs,
     labels: NDArray[np.int64],
-    progress: Progress = unseen,
+    progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Vector:
-    """Trained parameters float32 (p,), as `training.train`, but never the same twice. Raises as that does.
+    """Trained parameters float32 (p,), as by `training.train`, but never the same twice. It raises the same errors.
 
-    A step's sum is divided by the expected batch, for how many rows were drawn is nobody's to know. A step that draws
-    none is noise alone.
+    A step's sum is divided by the expected batch size, because the number of drawn rows is secret. A step without drawn
+    rows is only noise.
     """
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     per_row = GradSampleModule(module, loss_reduction="sum")
     parameters = trainable(module)
     inner = _OPTIMIZERS[settings.optimizer](parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    # After the noise: how far the parameters have come says nothing that the steps before did not.
+    # After the noise: the parameters' distance adds no information to the earlier steps.
     pull = proximal_term(parameters, settings)
     inner.register_step_pre_hook(lambda *_: pull())
     optimizer = _SecretNoise(
@@ -125,7 +124,7 @@ def train_privately(
         expected_batch_size=min(settings.batch_size, len(rows)),
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # Opacus' hooks want just that
+        warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # as Opacus' hooks should
         for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
@@ -139,8 +138,9 @@ def train_privately(
 
 
 class _SecretNoise(DPOptimizer):  # type: ignore[misc]
-    """Opacus' optimiser with noise from the operating system's generator: torch's own on a CPU makes all its numbers of
-    a seed of 32 bits (mt19937), which can be tried out."""
+    """Opacus' optimiser with noise from the operating system's generator. On a CPU, torch's own derives all numbers
+    from a seed of 32 bits (mt19937), and all seeds can be tried.
+    """
 
     def add_noise(self) -> None:
         deviation = self.noise_multiplier * self.max_grad_norm
@@ -151,7 +151,7 @@ class _SecretNoise(DPOptimizer):  # type: ignore[misc]
 
 
 def _uniform(count: int) -> NDArray[np.float64]:
-    """In (0, 1), both ends left out, in 2^52 equal steps; from the operating system's generator."""
+    """In (0, 1), without both ends, in 2^52 equal steps; from the operating system's generator."""
     drawn = np.frombuffer(os.urandom(8 * count), np.uint64) >> np.uint64(12)
     found: NDArray[np.float64] = (drawn + np.float64(0.5)) * np.float64(2.0**-52)
     return found

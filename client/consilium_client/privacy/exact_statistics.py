@@ -1,9 +1,9 @@
-"""The record of exact statistics: the rows that a hospital gave them for, on its own disk, across restarts, tasks and
+"""The record of exact statistics: the rows in a hospital's exact sums, on its own disk, across restarts, tasks and
 contracts.
 
-Two sums over nearly the same rows give by their difference the rows in which these differ. So sums over rows that
-overlap an earlier set leave only if the two sets are equal. Rows are kept as keyed hashes (HMAC-SHA-256, key in a file
-of its own): the list says nothing to a reader without the key. A set is on disk before its sums are committed to.
+The difference between two sums over nearly the same rows shows the rows that differ. So if rows overlap an earlier set,
+their sums leave only if both sets are equal. Rows are kept as keyed hashes (HMAC-SHA-256, with the key in another
+file), which are useless without the key. A set is on disk before the commitment to its sums.
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ from pathlib import Path
 from typing import Annotated
 
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, KeystoreError, SpecInvalid, StoreMissing
-from consilium_chain.keystore import read_private_file, write_private_file
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, KeystoreError, StoreMissing
+from consilium_core.private_files import read_private_file, write_private_file
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
 from consilium_client.errors import ClientError
 
-KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: of `row_bytes`, which sums do not hold
+KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: in `row_bytes`, but not in sums
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Tag = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
 
 class Given(BaseModel):
-    """One task's set of rows. `task`: `Ledger.place`.
+    """One task's set of rows. `task`: `Ledger.folder_name`.
 
-    `encoding`: of the schema's part that turns rows into numbers. `whole`: of all rows exactly, in any order. `rows`:
-    of each, as coarse as `Examples.contents`, so that another form of file hides none; empty where an earlier line has
-    the same `whole`.
+    `encoding`: hash of the schema's part that turns rows into numbers. `whole`: hash of all rows exactly, in any order.
+    `rows`: hash of each row, as coarse as `Examples.contents`, so that another file format hides no row; empty if an
+    earlier line has the same `whole`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -52,28 +53,28 @@ class Given(BaseModel):
 
 
 class ExactStatisticsRecord:
-    """All methods raise OSError; and ClientError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError
-    where the files are not as they were left."""
+    """All methods raise OSError; and ClientError (StatisticsLedgerInvalid, StatisticsKeyLost) or KeystoreError if the
+    files were damaged."""
 
     def __init__(self, path: Path) -> None:
         self._file = AppendOnly(path, Given, ClientError, "StatisticsLedgerInvalid")
         self._key_file = path.with_suffix(".key")
 
     def tasks(self) -> set[str]:
-        """In which rows were counted."""
+        """The tasks with exact statistics."""
         with self._file.open() as opened:
             return {one.task for one in opened.lines}
 
     def require_givable(self, task: str, examples: Examples, schema: DataSchema) -> None:
-        """Raises StatisticsOverlap or StatisticsUncomparable where `give` would."""
+        """Raises StatisticsOverlap or StatisticsUncomparable if `give` would."""
         with self._file.open() as opened:
             _require_new(opened.lines, given_of(task, examples, schema, self._key(opened)))
 
     def give(self, task: str, examples: Examples, schema: DataSchema) -> None:
-        """On return it is on disk that the sums of these rows may leave.
+        """Records on disk that the sums of these rows leave.
 
-        Raises StatisticsOverlap where some and not all of them were counted before, StatisticsUncomparable where
-        earlier ones were counted under another schema. Then nothing was written.
+        Raises StatisticsOverlap if some but not all of them were counted before, StatisticsUncomparable if earlier rows
+        were counted under another schema. Then it writes nothing.
         """
         with self._file.open() as opened:
             new = given_of(task, examples, schema, self._key(opened))
@@ -83,8 +84,8 @@ class ExactStatisticsRecord:
             opened.sync()
 
     def require_complete(self, ledger: Ledger, store: ArtifactStore) -> None:
-        """Raises StatisticsUnknown where the chain has exact statistics of this account that this record lacks:
-        the file was restored from an older copy, or is gone."""
+        """Raises StatisticsUnknown if the chain has exact statistics of this account that this record lacks: the file
+        was restored from an older copy, or was lost."""
         known = self.tasks()
         for task, round_ in ledger.record.rounds_committed(ledger.address):
             place = ledger.folder_name(task)
@@ -92,7 +93,7 @@ class ExactStatisticsRecord:
                 raise ClientError("StatisticsUnknown", path=self._file.path, task=place)
 
     def _key(self, opened: OpenLines[Given]) -> bytes:
-        """Made with the first use of the list."""
+        """Creates the key at the first use of the list."""
         if not self._key_file.exists():
             if opened.lines:
                 raise ClientError("StatisticsKeyLost", key=self._key_file, path=opened.path)
@@ -103,7 +104,7 @@ class ExactStatisticsRecord:
             key = b""
         if len(key) != KEY_BYTES:
             raise KeystoreError(
-                f"{self._key_file} is not the {2 * KEY_BYTES} hexadecimal digits that were written: restore it"
+                f"{self._key_file} must contain {2 * KEY_BYTES} hexadecimal digits; restore it from a backup"
             )
         return key
 
@@ -121,7 +122,7 @@ def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> G
 
 
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:
-    """True if the same set was counted before: its sums say nothing new then."""
+    """True if the same set was counted before: then its sums show nothing new."""
     if any(one.whole == new.whole for one in earlier):
         return True
     for one in earlier:
@@ -130,7 +131,7 @@ def _require_new(earlier: Sequence[Given], new: Given) -> bool:
         shared = (Counter(one.rows) & Counter(new.rows)).total()
         if shared:
             differing = len(one.rows) + len(new.rows) - 2 * shared
-            apart = f"{differing:,} row(s) are in one set alone" if differing else "some have slightly other values"
+            apart = f"{differing:,} row(s) are in only one set" if differing else "some have slightly other values"
             raise ClientError("StatisticsOverlap", task=one.task, shared=shared, differing=differing, apart=apart)
     return False
 

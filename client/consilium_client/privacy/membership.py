@@ -1,7 +1,6 @@
-"""Membership inference on a task's published sums: the measured figures nearest to a task.
+"""Membership inference on a task's published sums: the nearest measured figures for a task.
 
-`bench/client/membership.py` measured them. The nearest setting has the same noise as the task or less, and as
-many rows and hospitals or fewer.
+`bench/client/membership.py` measured them. The nearest setting has at most the task's noise, rows and hospitals.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ def noised(epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class Measured:
-    """`rows` of each hospital, `hospitals` in the sum. `auc` of the better of two attackers over all rounds, with its
-    standard error; `found`: the share of members that it finds at no more than 5 % false alarms."""
+    """`rows` of each hospital, `hospitals` in the sum. `auc`: of the better of two attackers over all rounds, with its
+    standard `error`. `found`: the share of members that it finds with at most 5 % false alarms."""
 
     model: str
     training: str
@@ -45,7 +44,7 @@ def measured() -> tuple[Measured, ...]:
 
 
 def nearest(spec: TaskSpec, rows: int, hospitals: int) -> Measured:
-    """For a hospital with `rows` (≥ 1) rows, one of `hospitals` (≥ 1) of a sum."""
+    """For a hospital with `rows` (≥ 1) rows, in a sum of `hospitals` (≥ 1)."""
     model = "logistic" if spec.model.name == "logistic" else "mlp"
     alike = [one for one in measured() if (one.model, one.training) == (model, training_of(spec, rows))]
     fewer = _at_most(rows, [one.rows for one in alike])
@@ -55,7 +54,7 @@ def nearest(spec: TaskSpec, rows: int, hospitals: int) -> Measured:
 
 
 def training_of(spec: TaskSpec, rows: int) -> str:
-    """Label of the least measured epsilon that is not below the task's; above all of them, the label without noise."""
+    """Label of the smallest measured epsilon that is not below the task's; above all of them, a label without noise."""
     if spec.privacy is not None:
         for epsilon in EPSILONS:
             if spec.privacy.epsilon <= epsilon:
@@ -69,15 +68,15 @@ def in_words(spec: TaskSpec, rows: int) -> str:
     together = nearest(spec, rows, spec.rounds.min_cohort_size if spec.update.masked else 1)
     alone = nearest(spec, rows, 1)
     things = spec.data.things
-    told = [
+    sentences = [
         f"Of {rows:,} {things} like yours, an attacker who knows candidate {things} tells members from others with AUC"
         f" {together.auc:.2f} (0.5 is a guess, 1 is certain).",
         f"It finds {together.found:.0%} of them at 5% false alarms.",
     ]
     if together != alone:
-        told.append(f"If the others of your cohort conspire: AUC {alone.auc:.2f}, {alone.found:.0%} found.")
+        sentences.append(f"If the others of your cohort conspire: AUC {alone.auc:.2f}, {alone.found:.0%} found.")
     measured_on = f"{together.rows} rows each, a sum of {together.hospitals}, {together.model}, {together.training}"
-    return " ".join([*told, _beyond(spec), f"Measured on {measured_on} (docs/privacy.md)."])
+    return " ".join([*sentences, _beyond(spec), f"Measured on {measured_on} (docs/privacy.md)."])
 
 
 def _beyond(spec: TaskSpec) -> str:
@@ -89,5 +88,5 @@ def _beyond(spec: TaskSpec) -> str:
 
 
 def _at_most(wanted: int, values: Sequence[int]) -> int:
-    """The largest that is no larger, or the least of all: fewer rows and fewer hospitals are told apart better."""
+    """The largest value up to `wanted`, or the smallest of all. Fewer rows or hospitals are less private."""
     return max((value for value in values if value <= wanted), default=min(values))

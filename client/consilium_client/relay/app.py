@@ -1,4 +1,4 @@
-"""The ClientApp that a hospital runs, whatever bundle the server ships: it passes bytes to the node and back."""
+"""The ClientApp that a hospital runs instead of the server's bundle: it passes bytes to the node and back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def train(message: Message, context: Context) -> Message:
 
 
 def _ask_node(message: Message) -> RoundReply:
-    """Whatever goes wrong here leaves as a code: Flower would send an exception's text to the server."""
+    """Every error here leaves as a code, because Flower would send an exception's text to the server."""
     try:
         fields = message.content["request"]
         contract = fields["contract"]

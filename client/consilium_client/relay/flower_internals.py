@@ -2,8 +2,8 @@
 
 Run as a program it is one of the two children of a hospital's node:
 
-  supernode …   Flower's own SuperNode, looking for messages three times a second instead of every three seconds, and
-                ending with any of its threads
+  supernode …   Flower's own SuperNode, which polls for messages three times a second instead of every three seconds,
+                and ends as soon as one of its threads ends
   executor …    runs the installed relay app for each message, in a fork of one warm process
 
 The executor ignores the bundle that comes with a run: no foreign code is loaded.
@@ -29,8 +29,8 @@ LONGEST_WAIT = 3  # seconds between two tries of a SuperLink that does not answe
 
 
 def run_supernode(arguments: list[str]) -> None:
-    """`flower-supernode` with these arguments; its sleeps are shortened, and its waits for a SuperLink that was
-    started anew, it forgets what a stopped run asked for, and it ends with any of its threads; nothing else is changed.
+    """`flower-supernode` with these arguments, and four changes: shorter sleeps, shorter waits for a restarted
+    SuperLink, no messages of stopped runs, and an end as soon as one of its threads ends.
     """
     import flwr.supercore.retry.http_retry as retry
     import flwr.supernode.start_client_internal as supernode
@@ -44,11 +44,11 @@ def run_supernode(arguments: list[str]) -> None:
     pull = supernode._pull_and_store_message
 
     def pull_whole(*, pull_object: Any, confirm_message_received: Any, **others: Any) -> int | None:
-        """Flower keeps, and has answered, a message whose run is stopped while it is received. Of all that follow, each
-        reply then leaves only with the next request: so it is made what Flower takes for a message that did not come.
+        """If a run is stopped while its message arrives, Flower keeps and answers the message. Each later reply then
+        leaves only with the next request. So this makes Flower treat the message as not received.
         """
-        given = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
-        received: int | None = pull(**{name: _failing(call) for name, call in given.items()}, **others)
+        calls = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
+        received: int | None = pull(**{name: _failing(call) for name, call in calls.items()}, **others)
         return received
 
     supernode._pull_and_store_message = pull_whole
@@ -58,16 +58,16 @@ def run_supernode(arguments: list[str]) -> None:
 
 
 def _end_with_thread(ended: threading.ExceptHookArgs) -> None:
-    """Flower does each part of a SuperNode's work in a thread, and starts none again: without the one that answers the
-    executor, or that shows the SuperLink a sign of life, the rest would run on and never send a reply again.
+    """Flower does each part of a SuperNode's work in a thread, and never restarts one. Without the thread that answers
+    the executor, or the one that sends heartbeats, the others would go on but send no reply.
     """
     threading.__excepthook__(ended)
-    if ended.exc_type is not SystemExit:  # so a thread ends on purpose, as where its port is taken: Flower looks for it
+    if ended.exc_type is not SystemExit:  # a thread ends so on purpose, as if its port is taken, which Flower handles
         os._exit(1)
 
 
 def _failing(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The same call, which raises an ordinary error where the run has been stopped."""
+    """The same call, but with an ordinary error if the run has been stopped."""
     from flwr.supercore.run import RunNotRunningException
 
     def called(*arguments: Any) -> Any:
@@ -80,7 +80,7 @@ def _failing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_executor(runtime_address: str, secret_file: Path) -> None:
-    """Takes messages from the SuperNode at `runtime_address` for ever, one forked process each."""
+    """Takes messages from the SuperNode at `runtime_address` without end, each in a forked process."""
     import flwr.supernode.runtime.run_clientapp as runtime
     from flwr.proto.runtime_pb2 import AcquireTaskRequest
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
@@ -124,7 +124,7 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
 
 
 def _wait_for(address: str, parent: int) -> None:
-    """Returns when something listens there, or the parent process has ended."""
+    """Returns when a process listens there, or the parent process has ended."""
     host, port = address.rsplit(":", 1)
     while os.getppid() == parent:
         try:

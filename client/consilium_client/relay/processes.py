@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_core.private_files import write_private_file
 
 from consilium_client.config import HospitalSettings
 from consilium_client.relay.app import SOCKET_VARIABLE
@@ -20,10 +20,9 @@ RESTART_AFTER = 2.0  # seconds between two starts
 class RelayProcesses:
     """Starts the children on `keep_running`, both again where one ended, and ends both on exit.
 
-    The executor asks the SuperNode at a port of loopback. Whatever took that port before the SuperNode could, maybe
-    another hospital's, keeps it: so each start is at another one. And what an executor had taken when it ended, its
-    SuperNode says only a minute later to be lost; of a SuperNode that ends, the SuperLink says so at once, and the
-    aggregator asks again.
+    The executor asks the SuperNode at a loopback port. Another process, such as another hospital's, may take that port
+    first, so each start uses another port. A SuperNode reports the message of an ended executor as lost only after a
+    minute. For an ended SuperNode, the SuperLink reports it at once, and the aggregator asks again.
     """
 
     def __init__(self, settings: HospitalSettings, socket_path: Path) -> None:
@@ -42,7 +41,7 @@ class RelayProcesses:
         self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
 
     def keep_running(self) -> dict[str, int]:
-        """Starts both again if one ended by itself. Returns the status of each that did, by name; else nothing."""
+        """Starts both again if one ended by itself. Returns the status of each ended one, by name."""
         ended = {name: status for name, child in self._children.items() if (status := child.poll()) is not None}
         if self._children and not ended:
             return {}

@@ -1,8 +1,8 @@
 """Typed frames between the relay and the node over a Unix socket.
 
 Request: contract (20 bytes), task (8), round (4), part (1), big-endian. Reply: code (1), length (4) and count (4), then
-a body of that length, which the relay passes on as it is, and `count` blobs of 131,072 bytes. Errors travel as codes:
-text of an exception could carry a row of data.
+a body of that length, which the relay forwards unchanged, and `count` blobs of 131,072 bytes. Errors travel as codes,
+because an exception's text could contain a row of data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BODY = signed_update_bytes(MAX_BLOBS) + dealing_bytes(MAX_PARTICIPANTS)
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """Asks a hospital for a part of a round. Everything else the hospital reads from the chain itself."""
+    """Asks a hospital for a part of a round. The hospital reads everything else from the chain."""
 
     contract: bytes
     task: int
@@ -47,14 +47,14 @@ class RoundRequest:
             raise FrameError("FrameMalformed", why=f"a request has {_REQUEST.size} bytes, not {len(raw)}")
         contract, task, round_, part = _REQUEST.unpack(raw)
         if part not in set(Part):
-            raise FrameError("FrameMalformed", why=f"a hospital has no part {part} in a round")
+            raise FrameError("FrameMalformed", why=f"{part} is not a part of a round")
         return cls(contract, task, round_, Part(part))
 
 
 @dataclass(frozen=True)
 class RoundReply:
-    """A hospital's answer: with SIGNED its signed update and dealing, with ANSWERED its shares, both as they travel
-    (`body`), and with OK its weighted blobs, where they are masked with its signed statement on them.
+    """A hospital's answer. `body`: with SIGNED the signed update and its secret shares, with ANSWERED the answer that
+    unmasks, with OK and masked blobs the signed statement on them. `blobs`: with OK the weighted blobs.
     """
 
     code: ReplyCode
@@ -83,7 +83,9 @@ def send_reply(connection: socket.socket, reply: RoundReply) -> None:
 def receive_reply(connection: socket.socket) -> RoundReply:
     code, length, count = _REPLY.unpack(_receive(connection, _REPLY.size))
     if code not in set(ReplyCode) or count > MAX_BLOBS or length > MAX_BODY:
-        raise FrameError("FrameMalformed", why=f"reply code {code} with {count} blobs and a body of {length} bytes")
+        raise FrameError(
+            "FrameMalformed", why=f"a reply cannot have code {code}, {count} blobs and a body of {length} bytes"
+        )
     body = _receive(connection, length)
     return RoundReply(ReplyCode(code), [_receive(connection, BYTES_PER_BLOB) for _ in range(count)], body)
 
@@ -93,6 +95,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     while len(received) < size:
         part = connection.recv(min(size - len(received), 1 << 20))
         if not part:
-            raise FrameError("FrameMalformed", why=f"the peer closed after {len(received)} of {size} bytes")
+            raise FrameError("FrameMalformed", why=f"the connection was closed after {len(received)} of {size} bytes")
         received += part
     return bytes(received)

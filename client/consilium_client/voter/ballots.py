@@ -1,7 +1,7 @@
-"""A voter's secrets on its disk, readable by its user alone: that of its rows, and each round's ballot.
+"""A voter's secrets on its disk, readable by its user alone: the secret of its rows, and a ballot for each round.
 
-Both are there before anything of them is on the chain: a lost ballot can neither be revealed nor shown to be an
-evaluation's.
+The voter writes each one before its commitment is on chain. It could not reveal a lost ballot, nor show the evaluation
+behind it.
 """
 
 from __future__ import annotations
@@ -9,26 +9,35 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
+from consilium_core.private_files import write_private_file
 from consilium_zk.encoding import WORD
 from consilium_zk.evaluation import ballot_salt, fingerprints_root
+from pydantic import BeforeValidator, PlainSerializer, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from consilium_client.errors import BallotError, NodeError
 
 HELD_OUT_FILE = "held-out.json"
 
 
+def _from_hex(shown: object) -> object:
+    return bytes.fromhex(shown) if isinstance(shown, str) else shown
+
+
+Bytes = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(bytes.hex)]
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """Fingerprints of all evaluated models, by batch; the secret of their tree's salts; the blinding of its root."""
 
-    fingerprints: tuple[bytes, ...]
-    secret: bytes
-    blinding: bytes
+    fingerprints: tuple[Bytes, ...]
+    secret: Bytes
+    blinding: Bytes
 
     @property
     def root(self) -> bytes:
@@ -41,7 +50,7 @@ class Ballot:
 
     round: int
     scores: tuple[int, ...]
-    salt: bytes
+    salt: Bytes
     evaluated: Evaluated
 
     @classmethod
@@ -51,33 +60,26 @@ class Ballot:
         return cls(round_, scores, ballot_salt(evaluated.root, evaluated.blinding), evaluated)
 
     def keep(self, path: Path) -> None:
-        evaluated = {
-            "fingerprints": [one.hex() for one in self.evaluated.fingerprints],
-            "secret": self.evaluated.secret.hex(),
-            "blinding": self.evaluated.blinding.hex(),
-        }
-        kept = {"round": self.round, "scores": self.scores, "salt": self.salt.hex(), "evaluated": evaluated}
-        write_private_file(path, json.dumps(kept))
+        write_private_file(path, _BALLOT.dump_json(self))
 
     @classmethod
     def kept(cls, path: Path, round_: int) -> Ballot:
-        """Raises BallotLost, and OSError where it cannot be read: there is one, and it may be read later."""
+        """Raises BallotLost; and OSError where an existing file cannot be read, perhaps only for a while."""
         try:
-            kept = json.loads(path.read_text())
-            shown = kept["evaluated"]
-            prints = tuple(map(bytes.fromhex, shown["fingerprints"]))
-            evaluated = Evaluated(prints, bytes.fromhex(shown["secret"]), bytes.fromhex(shown["blinding"]))
-            return cls(kept["round"], tuple(kept["scores"]), bytes.fromhex(kept["salt"]), evaluated)
-        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):  # unchained: it could be quoted
+            return _BALLOT.validate_json(path.read_bytes())
+        except (FileNotFoundError, ValidationError):  # unchained: it could be quoted
             raise BallotError("BallotLost", round=round_) from None
 
 
+_BALLOT = TypeAdapter(Ballot)
+
+
 class Ballots:
-    """One task's ballots on disk: of each round one, never a second."""
+    """One task's ballots on disk, never more than one for a round."""
 
     def __init__(self, home: Path, ledger: Ledger, task: int) -> None:
         self._home, self._ledger, self._task = home, ledger, task
-        self._unkept: tuple[Path, Ballot] | None = None  # it could not be written where it belongs
+        self._unkept: tuple[Path, Ballot] | None = None  # made, but not yet on disk
 
     def path(self, round_: int) -> Path:
         seed = self._ledger.tasks.round_state(self._task, round_).seat_seed
@@ -88,8 +90,9 @@ class Ballots:
         return Ballot.kept(self.path(round_), round_)
 
     def of(self, round_: int, judge: Callable[[], tuple[tuple[int, ...], tuple[bytes, ...]]]) -> Ballot:
-        """The round's ballot, on disk before its commitment leaves. `judge` gives scores and fingerprints where there
-        is none: an earlier process may have committed to its own, in a transaction that is on no block yet.
+        """The round's ballot, on disk before its commitment leaves. Without one on disk, `judge` gives scores and
+        fingerprints. An earlier process may have committed to a kept ballot, in a transaction that is not in a block
+        yet.
         """
         path = self.path(round_)
         try:
@@ -104,7 +107,7 @@ class Ballots:
 
 
 def ballot_path(home: Path, name: str, round_: int, seat_seed: bytes) -> Path:
-    """`name`: the task's (`Ledger.place`). A local chain that was started anew has the same, but other seeds."""
+    """`name`: the task's (`Ledger.folder_name`). A restarted local chain has the same names, but other seeds."""
     return _folder(home, name) / f"round-{round_}-{seat_seed[:8].hex()}.json"
 
 
@@ -122,7 +125,7 @@ def kept_held_out_secret(home: Path, name: str) -> bytes:
     try:
         secret = bytes.fromhex(json.loads(path.read_text())["secret"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):  # unchained: the error could quote it
-        raise NodeError("HeldOutLost", path=path) from None
+        secret = b""
     if len(secret) != WORD:
         raise NodeError("HeldOutLost", path=path)
     return secret

@@ -1,37 +1,50 @@
-"""A disclosure: a voter shows an auditor who holds its rows its evaluation of the batches that chance drew.
+"""A disclosure: a voter shows its evaluation of randomly drawn batches to an auditor who holds its rows.
 
-It is as confidential as the rows: models are public, and a model's activations on a batch tell much of its rows. It
-goes to the auditor and nowhere else.
+It is as confidential as the rows, because the models are public, and a model's activations say much about its rows.
+Only the auditor may get it. The auditor checks it against the chain, the public record and the rows. Each check is a
+finding. If one fails, the others are still made, unless they rest on it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
+import numpy as np
 from consilium_chain.ledger.ledger import Ledger
-from consilium_zk.evaluation import FINGERPRINT_TAG, batch_leaves, draw_seed, drawn, leaf_salt
+from consilium_zk.errors import ZkError
+from consilium_zk.evaluation import (
+    FINGERPRINT_TAG,
+    ballot_salt,
+    batch_leaves,
+    draw_seed,
+    drawn,
+    held_out_root,
+    leaf_salt,
+    root_of_opening,
+)
 from consilium_zk.merkle import path_of
 from eth_utils.address import is_checksum_address
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from consilium_client.errors import ClientError, NodeError
-from consilium_client.voter.ballots import Ballot
+from consilium_client.errors import ClientError, FingerprintError, NodeError
+from consilium_client.voter.ballots import Ballot, Bytes
+from consilium_client.voter.evaluating import Judge, in_batches
+from consilium_client.voter.fingerprints import TOLERANCE, worst_deviation
 
 MOST_BYTES = 1 << 28  # of a file: more than 22 batches of any ballot have
 
 
-def _from_hex(shown: object) -> object:
-    return bytes.fromhex(shown) if isinstance(shown, str) else shown
-
-
 def _address(text: str) -> str:
     if not is_checksum_address(text):
-        raise ValueError("it is no address with its checksum")
+        raise ValueError("this is not an address with a checksum (EIP-55)")
     return text
 
 
-Bytes = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(bytes.hex)]
 Word = Annotated[Bytes, Field(min_length=32, max_length=32)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -42,7 +55,7 @@ class _Part(BaseModel):
 
 
 class OpenedBatch(_Part):
-    """fingerprints: of all models, one after the other; path: from the leaf up."""
+    """`fingerprints`: of all models, one after the other. `path`: from the leaf up."""
 
     index: Count
     salt: Word
@@ -51,7 +64,7 @@ class OpenedBatch(_Part):
 
 
 class Opening(_Part):
-    """held_out_secret: with it and the rows, the voter's commitment to its rows follows."""
+    """`held_out_secret`: it gives, with the rows, the voter's commitment to its rows."""
 
     format: Literal["consilium-evaluation-1"]
     chain_id: Count
@@ -71,11 +84,10 @@ class Opening(_Part):
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
-            raise ClientError(
-                "OpeningMalformed", path=path, why=f"cannot be read: {error.strerror or type(error).__name__}"
-            ) from error
+            why = f"the file cannot be read: {error.strerror or type(error).__name__}"
+            raise ClientError("OpeningMalformed", path=path, why=why) from error
         if len(raw) > MOST_BYTES:
-            raise ClientError("OpeningMalformed", path=path, why=f"it has more than {MOST_BYTES} bytes")
+            raise ClientError("OpeningMalformed", path=path, why=f"the file has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
@@ -118,3 +130,147 @@ def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) ->
             for index in chosen
         ),
     )
+
+
+# The auditor's check
+
+
+class Name(StrEnum):
+    BALLOT = "ballot"
+    ROWS = "rows"
+    DRAW = "draw"
+    PATHS = "paths"
+    FINGERPRINTS = "fingerprints"
+    SCORES = "scores"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`holds`: None if it was not checked."""
+
+    name: Name
+    holds: bool | None
+    detail: str
+
+
+def audit(ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool = False) -> Iterator[Finding]:
+    """Findings, each after those that it rests on. `drawn_only`: evaluates only the drawn batches.
+
+    `judge`: of the opening's task and the auditor's rows. Raises RecordIncomplete if the round has not ended or its
+    record gives no models, ArtifactMissing, ArtifactCorrupt.
+    """
+    yield _ballot(ledger, opening)
+    rows = _rows(ledger, judge, opening)
+    yield rows
+    if not rows.holds:
+        rest = (Name.DRAW, Name.PATHS, Name.FINGERPRINTS, Name.SCORES)
+        yield from (Finding(name, None, "not checked without the rows that the voter committed to") for name in rest)
+        return
+    draw = _draw(ledger, judge, opening)
+    yield draw
+    yield _paths(judge, opening)
+    yield from _evaluation(ledger, judge, opening, drawn_only, opening.batches if draw.holds else ())
+
+
+def _ballot(ledger: Ledger, opening: Opening) -> Finding:
+    task, round_, voter = opening.task, opening.round, opening.voter
+    committed, scores = (
+        ledger.record.committed_ballot(task, round_, voter),
+        ledger.record.revealed_scores(task, round_, voter),
+    )
+    if committed is None or scores is None:
+        missing = "committed to no ballot" if committed is None else "has not revealed its ballot"
+        return Finding(Name.BALLOT, False, f"{voter} {missing} in round {round_}")
+    salt = ballot_salt(opening.root, opening.blinding)
+    if ledger.tasks.score_commitment(task, round_, scores, salt, voter) != committed:
+        return Finding(Name.BALLOT, False, "root and blinding do not give the salt of the committed ballot")
+    return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before the reveals")
+
+
+def _rows(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
+    committed = ledger.record.held_out_root(opening.task, opening.voter)
+    count = len(judge.rows)
+    if committed is None:
+        return Finding(Name.ROWS, False, f"{opening.voter} committed to no rows before it joined the task")
+    if held_out_root(opening.held_out_secret, judge.rows) != committed:
+        return Finding(Name.ROWS, False, f"these {count} rows do not give the root on chain, 0x{committed.hex()}")
+    return Finding(Name.ROWS, True, f"{count} rows, {judge.batches} batches, root 0x{committed.hex()}")
+
+
+def _draw(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
+    wanted = drawn(seed_of(ledger, opening.task, opening.round, opening.voter), judge.batches)
+    shown = tuple(batch.index for batch in opening.batches)
+    if shown != wanted:
+        return Finding(Name.DRAW, False, f"the draw gives {_listed(wanted)}, but the file has {_listed(shown)}")
+    return Finding(Name.DRAW, True, f"{len(wanted)} of {judge.batches}: {_listed(wanted)}")
+
+
+def _paths(judge: Judge, opening: Opening) -> Finding:
+    strays = []
+    for batch in opening.batches:
+        try:
+            root = root_of_opening(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
+        except ZkError:  # not a leaf of this tree, or not its path
+            root = b""
+        if root != opening.root:
+            strays.append(batch.index)
+    if strays:
+        return Finding(Name.PATHS, False, f"these batches are not in the tree: {_listed(strays)}")
+    return Finding(Name.PATHS, True, f"{len(opening.batches)} of {len(opening.batches)}")
+
+
+def _evaluation(
+    ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
+) -> Iterator[Finding]:
+    """Runs each model once, for both findings. `batches`: ascending; empty if they are not the drawn ones."""
+    state = ledger.tasks.round_state(opening.task, opening.round)
+    chosen = [batch.index for batch in batches]
+    worths: dict[int, float] = {}
+    made: list[list[NDArray[np.float64]]] = [[] for _ in batches]
+    if batches or not drawn_only:
+        for index, parameters in judge.models(opening.round, state):
+            evaluation = judge.evaluate(parameters, chosen if drawn_only else None)
+            parts = in_batches(evaluation.activations)
+            for own, part in zip(made, parts if drawn_only else [parts[batch] for batch in chosen], strict=True):
+                own.append(part)
+            if not drawn_only:
+                worths[index] = judge.worth(evaluation)
+    yield _fingerprints(batches, made)
+    if drawn_only:
+        yield Finding(Name.SCORES, None, "not checked: only the drawn batches were evaluated")
+        return
+    shown = ledger.record.revealed_scores(opening.task, opening.round, opening.voter)
+    if shown is None:
+        yield Finding(Name.SCORES, None, "the voter revealed none")
+        return
+    yield _scores(shown, judge.scores(opening.round, state, worths), judge.rounding)
+
+
+def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
+    """`made`: for each batch, the activations of each model."""
+    if not batches:
+        return Finding(Name.FINGERPRINTS, None, "not checked without the drawn batches")
+    off: dict[int, float] = {}
+    for batch, own in zip(batches, made, strict=True):
+        try:
+            off[batch.index] = worst_deviation(batch.fingerprints, own)
+        except FingerprintError:
+            off[batch.index] = np.inf
+    made_up = [index for index, worst in off.items() if worst > TOLERANCE]
+    of = f"{len(batches)} batches by {len(made[0])} models"
+    if made_up:
+        return Finding(Name.FINGERPRINTS, False, f"of {of}, these do not match their fingerprints: {_listed(made_up)}")
+    return Finding(Name.FINGERPRINTS, True, f"{of}, at most {max(off.values()):.1e} off, of {TOLERANCE:.1e} allowed")
+
+
+def _scores(shown: Sequence[int], computed: Sequence[int], rounding: int) -> Finding:
+    pairs = list(zip(shown, computed, strict=True))
+    wrong = [index for index, (voted, own) in enumerate(pairs) if abs(voted - own) > rounding]
+    if wrong:
+        differences = (f"score {index} is {pairs[index][0]}, but {pairs[index][1]} was computed" for index in wrong)
+        return Finding(Name.SCORES, False, "; ".join(differences))
+    return Finding(Name.SCORES, True, f"{len(pairs)} of {len(pairs)}, from all rows")
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"

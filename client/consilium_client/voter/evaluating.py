@@ -1,7 +1,7 @@
-"""A round's models evaluated on held-out rows: by a voter for its ballot, and again by an auditor of it.
+"""Evaluates a round's models on held-out rows: a voter does so for its ballot, and an auditor to check it.
 
-Rows are taken in the order of their digests, so that a voter's commitment does not depend on the order of a file,
-and in batches of `BATCH_ROWS`.
+Rows are in the order of their digests, so a voter's commitment does not depend on the order in a file. They are in
+batches of `BATCH_ROWS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from consilium_client.task import JoinedTask
 from consilium_client.voter.fingerprints import fingerprint
 
 BASE: Final = -1
-"""The base's index, beside those of a ballot: no score is its own."""
+"""The base's index. It has no score of its own in a ballot."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class Judged:
 
 
 def row_digests(examples: Examples) -> list[bytes]:
-    """keccak256 of what each row holds with its label, whatever file it came from."""
+    """keccak256 of each row with its label, the same for every file format."""
     return [keccak(row) for row in examples.row_bytes()]
 
 
 def in_batches(activations: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """(n, width) as one array for each batch; whole batches may be left out of the n rows."""
+    """(n, width) as one array for each batch. The n rows may lack whole batches."""
     return [activations[start : start + BATCH_ROWS] for start in range(0, len(activations), BATCH_ROWS)]
 
 
 class Judge:
-    """Judges by one voter's examples in one task. `rows`: their digests, in the order in which they are judged.
+    """Judges by one voter's examples in one task. `rows`: their digests, in the order of evaluation.
 
-    Reading raises as `PublicRecord` does.
+    Methods that read raise the errors of `PublicRecord`.
     """
 
     def __init__(self, task: JoinedTask, record: PublicRecord, examples: Examples) -> None:
@@ -63,7 +63,7 @@ class Judge:
 
     @property
     def rounding(self) -> int:
-        """The most by which two machines' scores may differ, in millionths: their sums may round apart."""
+        """The largest difference between two machines' scores, in millionths, because sums round differently."""
         return self._model.rounding
 
     @property

@@ -1,8 +1,8 @@
-"""A fingerprint of a model's activations on a batch of rows: only running the model on these rows yields it.
+"""A fingerprint of a model's activations on a batch of rows: only running the model on these rows gives it. Pure.
 
-In the manner of TOPLOC (Ong et al., arXiv 2501.16007): of all activations before the last layer, (rows, width), those
-of largest magnitude, by index and value. An auditor with rows and model computes the activations again, and allows for
-the differences of another machine's arithmetic. Nobody knows which are largest without computing all of them. Pure.
+Similar to TOPLOC (Ong et al., arXiv 2501.16007): index and value of the activations of largest magnitude before the
+last layer, (rows, width). An auditor with rows and model computes the activations again, and allows for differences of
+another machine's arithmetic. One must compute all activations to know the largest.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from consilium_client.errors import FingerprintError
 
 MOST_VALUES: Final = 32
-"""Values of a fingerprint: fewer where the batch has less than twice as many activations, of which it holds half."""
+"""Values in a fingerprint. If a batch has less than twice as many activations, the fingerprint has half of them."""
 
 TOLERANCE: Final = 2.0**-15
-"""A part of the batch's largest activation: a hundred times the error of single precision, and a twentieth of that of
-weights rounded to bfloat16 (`tests/client/test_fingerprints.py`).
+"""As a part of the batch's largest activation: a hundred times the error of single precision, and a twentieth of the
+error of weights rounded to bfloat16 (`tests/client/test_fingerprints.py`).
 """
 
 _VALUE: Final = np.dtype([("index", "<u4"), ("value", "<f4")])
@@ -29,7 +29,7 @@ _MOST: Final = float(np.finfo(np.float32).max)
 
 
 def values_of(activations: int) -> int:
-    """The number of values in a fingerprint of so many activations (≥ 1)."""
+    """The number of values in a fingerprint of this many activations (≥ 1)."""
     return min(MOST_VALUES, -(-activations // 2))
 
 
@@ -43,11 +43,11 @@ def fingerprint(activations: NDArray[np.float64]) -> bytes:
 
 
 def deviation(shown: bytes, activations: NDArray[np.float64]) -> float:
-    """The distance of a fingerprint from activations (rows, width) computed anew, as a part of the largest of these.
+    """The distance of a fingerprint from recomputed activations (rows, width), as a part of the largest of these.
 
-    The largest of: what a value is off, and how much smaller an activation that is shown is than one that is not, which
-    is nothing where those of largest magnitude are shown. Infinite for NaN, or where nothing but zeros was computed and
-    something else is shown. Raises FingerprintMalformed where it is none of a batch of this shape.
+    It is the larger of two errors: the error of a value, and the difference by which an activation that is left out
+    exceeds one that is shown. The second is 0 if the fingerprint shows the largest ones. Infinite for NaN, or if all
+    recomputed activations are zero and a shown value is not. Raises FingerprintMalformed for another shape.
     """
     flat = _flat(activations)
     values = _parsed(shown, flat.size)
@@ -66,13 +66,15 @@ def worst_deviation(shown: bytes, made: Sequence[NDArray[np.float64]]) -> float:
     """The largest deviation of a batch's fingerprints by several models, in order. Raises FingerprintMalformed."""
     size, left = divmod(len(shown), len(made))
     if left:
-        raise FingerprintError("FingerprintMalformed", why=f"its {len(shown)} bytes are not of {len(made)} models")
+        raise FingerprintError(
+            "FingerprintMalformed", why=f"{len(shown)} bytes cannot be divided among {len(made)} models"
+        )
     parts = (shown[number * size : (number + 1) * size] for number in range(len(made)))
     return max(deviation(part, activations) for part, activations in zip(parts, made, strict=True))
 
 
 def _flat(activations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(rows · width,), within what a value can hold."""
+    """(rows · width,), within the range of a value."""
     return np.clip(activations.ravel(), -_MOST, _MOST)
 
 
@@ -80,10 +82,10 @@ def _parsed(shown: bytes, activations: int) -> NDArray[np.void]:
     count = values_of(activations)
     if len(shown) != count * _VALUE.itemsize:
         raise FingerprintError(
-            "FingerprintMalformed", why=f"it has {len(shown)} bytes; of {activations} activations it has {count * 8}"
+            "FingerprintMalformed", why=f"it has {len(shown)} bytes, but {activations} activations need {count * 8}"
         )
     values = np.frombuffer(shown, _VALUE)
     indices = values["index"].astype(np.int64)
     if indices[-1] >= activations or np.any(np.diff(indices) <= 0):
-        raise FingerprintError("FingerprintMalformed", why=f"its indices are not ascending and below {activations}")
+        raise FingerprintError("FingerprintMalformed", why=f"its indices must ascend and stay below {activations}")
     return values

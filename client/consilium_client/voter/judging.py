@@ -1,7 +1,7 @@
-"""A voter's process: it watches all tasks, joins those that its policy allows and its data fits, and judges them side
-by side until it is told to stop.
+"""A voter's process: it watches all tasks, joins those that fit its policy and data, and judges them in parallel until
+it is stopped.
 
-Nothing is lost with the process: the chain lists its tasks, and its unrevealed ballots are on disk.
+A crash loses nothing: the chain lists its tasks, and its unrevealed ballots are on disk.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from consilium_core.logs import about, emit
 
 from consilium_client.errors import ConsentError
 from consilium_client.home import VoterHome, running_alone
-from consilium_client.polling import ROUND_ERRORS
+from consilium_client.membership import ROUND_ERRORS
 from consilium_client.task import load_task
 from consilium_client.voter.node import VoterNode
 from consilium_client.voter.registration import has_key
 
 FIRST_WAIT = 2.0  # seconds after a fault, the next time twice as many
-LOOK_ANYWAY = 15.0  # seconds without a block
-LOOK_AGAIN = 60.0  # seconds until a task that could not be joined is looked at again: files arrive, stake gets free
+POLL_ANYWAY = 15.0  # seconds without a block
+TRY_AGAIN = 60.0  # seconds until the next try to join a task: files arrive, and stake gets free
 
 
-class _Judge:
-    """A task's node in a thread of its own: judging takes long, and what another task waits for has a deadline."""
+class _TaskThread:
+    """A task's node in its own thread, because judging takes long, and other tasks have deadlines."""
 
     def __init__(self, node: VoterNode) -> None:
         self._node, self._due = node, threading.Event()
         self.ended = False
         self.fault: Exception | None = None
-        # A daemon: told to stop, nobody waits for it.
+        # A daemon: a stopped process does not wait for it.
         self.thread = threading.Thread(target=self._run, name=f"task-{node.number}", daemon=True)
         self.thread.start()
 
     def look(self) -> None:
-        """There may be something to do. While it is at work, that is remembered."""
+        """Makes the node poll, now or after its current work."""
         self._due.set()
 
     def _run(self) -> None:
@@ -59,8 +59,8 @@ class _Judge:
                         self.ended = True
                     wait = FIRST_WAIT
                 except ChainUnreachable:
-                    continue  # whoever waits for blocks tells it, and calls again once there are some
-                except Exception as fault:  # nobody thought of it: others go on, and there may be a ballot to reveal
+                    continue  # the main thread, which waits for blocks, logs this and wakes the node again
+                except Exception as fault:  # an unknown fault: other tasks go on, and a ballot may have to be revealed
                     self.fault = fault
                     traceback.print_exc()
                     emit("task-failed", error=name_of(fault))
@@ -70,10 +70,10 @@ class _Judge:
 
 @dataclass
 class _Aside:
-    """A task that could be joined, and is not."""
+    """An open task that was not joined."""
 
     why: str = ""
-    look_at: float = 0.0  # by the monotonic clock
+    try_at: float = 0.0  # by the monotonic clock
 
 
 class Voter:
@@ -81,20 +81,20 @@ class Voter:
         self.home, self._kind = home, kind
         self.ledger: Ledger = home.settings.connect()
         self.store = ArtifactStore(home.settings.artifacts, passing=home.folder / CACHE)
-        self._judges: dict[int, _Judge] = {}
+        self._judges: dict[int, _TaskThread] = {}
         self._aside: dict[int, _Aside] = {}
         self._seen = 0  # so many tasks, from the first on
         self._block = 0
 
     def run(self) -> None:
-        """Judges until the process is told to stop. Raises NotRegistered, AlreadyRunning."""
+        """Judges until the process is stopped. Raises NotRegistered, AlreadyRunning."""
         with running_alone(self.home.folder):
             retry_policy()(self._begin)
             while True:
                 retry_policy()(self._poll)
 
     def run_one(self, task: int) -> None:
-        """Judges one task until it ends. Raises also what is wrong with it."""
+        """Judges one task until it ends. Raises also the errors of joining it."""
         with running_alone(self.home.folder):
             self._require_registered()
             if task not in self.ledger.record.tasks_of_voter(self.ledger.address):
@@ -108,9 +108,9 @@ class Voter:
                 retry_policy()(self._look)
 
     def _begin(self) -> None:
-        """Collects what has vested, and goes on with what it is in."""
+        """Collects vested rewards, and continues with its tasks."""
         self._require_registered()
-        with suppress(Refused, TransactionRejected):  # whatever keeps it from that, `claim` says
+        with suppress(Refused, TransactionRejected):  # `consilium voter claim` shows the reason
             self.ledger.staking.claim(Role.VOTER)
         for task in self.ledger.record.tasks_of_voter(self.ledger.address):
             if task not in self._judges and not self._is_over(task):
@@ -124,21 +124,21 @@ class Voter:
                 self._aside[task] = _Aside()
             self._seen = task
         for task, aside in list(self._aside.items()):
-            if aside.look_at <= time.monotonic() and not self.home.paused:
+            if aside.try_at <= time.monotonic() and not self.home.paused:
                 with about(task=task):
                     self._consider(task, aside)
         self._look()
 
     def _look(self) -> None:
-        """Has each task's node look, and waits for the next block."""
+        """Makes each task's node poll, and waits for the next block."""
         for task, judge in list(self._judges.items()):
             if judge.ended:
                 del self._judges[task]
             judge.look()
-        self._block = self.ledger.connection.blocks.wait_after(self._block, LOOK_ANYWAY)
+        self._block = self.ledger.connection.blocks.wait_after(self._block, POLL_ANYWAY)
 
     def _consider(self, task: int, aside: _Aside) -> None:
-        """Joins, or says once why not."""
+        """Joins, or logs once why not."""
         if not is_joining(self.ledger.tasks.state(task)):
             del self._aside[task]
             return
@@ -152,10 +152,10 @@ class Voter:
             why = name_of(error)
             if why != aside.why:
                 emit("set-aside", error=why)
-            aside.why, aside.look_at = why, time.monotonic() + LOOK_AGAIN
+            aside.why, aside.try_at = why, time.monotonic() + TRY_AGAIN
 
     def _require_allowed(self, task: int) -> None:
-        """Raises PolicyInvalid, NotAllowed, TooManyTasks, and what reading the task raises."""
+        """Raises PolicyInvalid, NotAllowed, TooManyTasks, and the errors of reading the task."""
         policy = self.home.policy()
         policy.require(load_task(self.ledger, self.store, task).spec, self.ledger.tasks.state(task).operator)
         if len(self._judges) >= policy.max_tasks:
@@ -164,10 +164,10 @@ class Voter:
     def _start(self, task: int) -> None:
         node = self._kind(self.home.node_settings(task, self.ledger.folder_name(task)), self.ledger)
         node.join()
-        self._judges[task] = _Judge(node)
+        self._judges[task] = _TaskThread(node)
 
     def _is_over(self, task: int) -> bool:
-        """True if it has ended, and left nothing of this account's behind."""
+        """True if it has ended, and this account's bond is free again."""
         bonds = (voter.bond for voter in self.ledger.tasks.voters(task) if voter.node == self.ledger.address)
         return has_ended(self.ledger.tasks.state(task)) and not any(bonds)
 
@@ -175,8 +175,6 @@ class Voter:
         """Raises NotRegistered."""
         address = self.ledger.address
         if not self.ledger.staking.is_registered(address, Role.VOTER):
-            raise ConsentError("NotRegistered", account=address, why="is no voter yet")
+            raise ConsentError("NotRegistered", account=address, why="is not a voter yet")
         if not has_key(self.ledger):
-            raise ConsentError(
-                "NotRegistered", account=address, why="has no voter's key registered, or another than this home's"
-            )
+            raise ConsentError("NotRegistered", account=address, why="has not registered the voter key of this home")

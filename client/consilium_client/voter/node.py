@@ -1,7 +1,7 @@
 """A voter's node: draws its ticket, evaluates every cohort's candidate on its own held-out data, commits, reveals.
 
-A dishonest voter overrides `scores` and `reveal`. If the published sums are missing or wrong, a voter says so instead
-of its scores.
+A dishonest voter overrides `scores` and `reveal`. If the published sums are missing or wrong, a voter says so, and
+gives no scores.
 """
 
 from __future__ import annotations
@@ -11,15 +11,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
-from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ChainUnreachable,
-    RecordIncomplete,
-    Refused,
-    TransactionRejected,
-    name_of,
-)
+from consilium_chain.errors import ChainUnreachable, RecordIncomplete, Refused, TransactionRejected, name_of
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import (
@@ -33,6 +25,7 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.disputes import find_culprits
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.logs import emit
 from consilium_core.units import tokens
 from consilium_zk.errors import EvidenceMalformed
@@ -44,22 +37,21 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
-from consilium_client.membership import Membership
+from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
 from consilium_client.models import model_of
-from consilium_client.polling import ROUND_ERRORS, Payouts, tell_failed
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.voter.ballots import Ballot, Ballots, held_out_secret
 from consilium_client.voter.evaluating import Judge
 
-# These may come of a store or chain node that lags behind: tried again for the first half of the phase.
+# A lagging store or chain node may be the reason for these: the node tries again during the first half of the phase.
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, OSError)
 
 
-def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
-    """True if unreadable files count as not published: half of Scoring's window has passed.
+def is_half_over(state: TaskState, score_window: int, now: int) -> bool:
+    """True after half of Scoring's window: then unreadable files count as not published.
 
-    The other half is for the transaction. `now` is the chain's clock in seconds.
+    The other half is for the transaction. `now`: the chain's clock in seconds.
     """
     return state.deadline - now <= score_window // 2
 
@@ -67,7 +59,7 @@ def patience_is_over(state: TaskState, score_window: int, now: int) -> bool:
 class VoterNode:
     """One voter in one task, over the connection that it shares with the same voter's other tasks.
 
-    It reads task, rows and record when they are first needed: to reveal takes none of them.
+    It reads task, rows and record only when it needs them. A reveal needs none of them.
     """
 
     def __init__(self, settings: VoterSettings, ledger: Ledger) -> None:
@@ -88,10 +80,9 @@ class VoterNode:
             Step.SCORE: self._score,
             Step.REVEAL: self._reveal,
         }
-        self._fingerprints: tuple[bytes, ...] = ()  # of the models that the latest scores are of
-        self._payouts = Payouts(ledger, self.number)
-        self._given_up: set[tuple[int, Step]] = set()  # in which round
-        self.failed: set[tuple[int, Step, str]] = set()  # by which fault: told, and tried again
+        self._fingerprints: tuple[bytes, ...] = ()  # of the models in the latest scores
+        self._given_up: set[tuple[int, Step]] = set()  # by round
+        self.failed: set[tuple[int, Step, str]] = set()  # and the logged fault; they are tried again
 
     @cached_property
     def task(self) -> JoinedTask:
@@ -113,7 +104,7 @@ class VoterNode:
     def join(self) -> None:
         """Joins with free stake, unless this account is in the task already.
 
-        Raises StakeTooSmall, and the errors of reading the task and the table, before anything is sent.
+        Raises StakeTooSmall, and the errors of reading task and data, before it sends anything.
         """
         is_new = self.membership.find() is None
         if is_new:
@@ -131,7 +122,7 @@ class VoterNode:
             emit("in-task", index=index)
 
     def _commit_held_out(self) -> None:
-        """Commits on chain to the rows it will judge by, unless it did before: nobody can choose them afterwards."""
+        """Commits on chain to its held-out rows, unless it did before: it cannot choose other rows afterwards."""
         secret = held_out_secret(self.settings.home, self.ledger.folder_name(self.number))
         root = held_out_root(secret, self.judge.rows)
         if self.ledger.record.held_out_root(self.number, self.ledger.address) != root:
@@ -143,15 +134,14 @@ class VoterNode:
         return self.membership.index
 
     def poll(self) -> tuple[Step, ...]:
-        """Takes the step that is due, which may take long, and returns it. ChainUnreachable is for the caller to retry.
+        """Takes the steps that are due, which may take long, and returns them. The caller retries on ChainUnreachable.
 
-        A step that is refused or not paid for is tried again with each block. So is one that a disk fails, which may
-        have room again, or be mounted again: a voter that has committed and does not reveal is slashed. And a chain
-        node that lags behind the one that told of the phase refuses, too. The chain says which steps are done, not
-        this process: a reorganisation undoes them.
+        A refused or unpaid step is tried again with each block, because a lagging chain node refuses, too. So is a step
+        that failed on a full or missing disk: a voter that has committed and does not reveal is slashed. The chain
+        shows which steps are done, and not this process, because a reorganisation undoes them.
         """
         state = self.ledger.tasks.state(self.number)
-        self._payouts.tell(state)
+        self.membership.log_payouts(state)
         view = View(state, self.ledger.tasks.round_state(self.number, state.round))
         party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
         due = next_steps(view, party)
@@ -168,7 +158,7 @@ class VoterNode:
             raise
         except (Refused, TransactionRejected) as error:
             if self._is_first(round_, step, "refused"):
-                tell_failed(self.ledger, error, "not-voted", round=round_)
+                log_failed(self.ledger, error, "not-voted", round=round_)
         except BallotError:
             if self._is_first(round_, step, "lost"):
                 emit("ballot-lost", round=round_)
@@ -177,7 +167,7 @@ class VoterNode:
                 emit("round-failed", round=round_, error=name_of(error))
         except ROUND_ERRORS as error:
             now = self.ledger.tasks.state(self.number), self.ledger.tasks.round_state(self.number, round_)
-            if now == (view.state, view.round):  # else it may be of blocks that are gone
+            if now == (view.state, view.round):  # else the error may come from undone blocks
                 emit("round-failed", round=round_, error=name_of(error))
                 self._given_up.add((round_, step))
 
@@ -187,12 +177,12 @@ class VoterNode:
         return is_first
 
     def leave(self) -> None:
-        """Takes an ended task's bond back, and collects the part of the rewards that has vested."""
+        """Takes an ended task's bond back, and collects vested rewards."""
         try:
             self.ledger.staking.release_bond(self.number, self.ledger.address)
             self.ledger.staking.claim(Role.VOTER)
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
-            tell_failed(self.ledger, error, "not-claimed")
+            log_failed(self.ledger, error, "not-claimed")
         self.store.forget()
         emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
 
@@ -215,7 +205,7 @@ class VoterNode:
         emit("scored", round=state.round, gas=receipt.gas_used, seconds=round(time.monotonic() - started, 3))
 
     def _judged(self, state: TaskState, round_state: RoundState) -> tuple[int, ...]:
-        """The scores, or DOES_NOT_MATCH throughout; unreadable files are tried again while there is time."""
+        """The scores, or only DOES_NOT_MATCH. Unreadable files are tried again while there is time."""
         params, block, fault = self.task.params, 0, ""
         self._fingerprints = ()
         while not fault:
@@ -224,8 +214,8 @@ class VoterNode:
             except (MismatchError, EvidenceMalformed) as error:
                 fault = name_of(error)
             except UNREADABLE as error:
-                if patience_is_over(state, params.score_window, self.ledger.connection.blocks.now()):
-                    # A store that fails shows nothing; and the contract itself checked what plain tasks publish.
+                if is_half_over(state, params.score_window, self.ledger.connection.blocks.now()):
+                    # A failing store proves nothing, and the contract itself checks the publications of plain tasks.
                     if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
                         raise
                     fault = name_of(error)
@@ -237,9 +227,9 @@ class VoterNode:
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
         """Improvement of candidates over the base on this voter's rows by the task's metric, in millionths.
 
-        One for each cohort's sum as published, then, in a canary round, one for each sign-flipped. Nothing is scored in
-        round 0: its published sums are there, or reading them raises one of UNREADABLE. Hospitals that are named for
-        cohorts without a sum must be the cheaters that this voter finds.
+        One for each cohort's published sum; in a canary round, then one for each sign-flipped sum. Round 0 gets no
+        scores, but reading its published sums may raise one of UNREADABLE. Hospitals that are named for cohorts without
+        a sum must be the cheaters that this voter finds.
         """
         if round_state.named:
             self._require_named(round_, round_state)

@@ -1,4 +1,4 @@
-"""An account becomes a voter: stake, and the BLS key that draws its seats."""
+"""Registers an account as a voter: its stake, and the BLS key that draws its seats."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from eth_utils.crypto import keccak
 
 
 def has_key(ledger: Ledger) -> bool:
-    """True if the ledger's account is registered with the BLS key that its own key gives."""
+    """True if the ledger's account is registered with the BLS key that follows from its own key."""
     return ledger.staking.voter_key_hash(ledger.address) == keccak(public_key(voter_key(ledger.connection.signer)))
 
 
 def register(ledger: Ledger, stake: int, commission_bps: int) -> None:
-    """Makes the ledger's account a voter: its stake, free and locked, is at least `stake` then, and its key registered.
+    """Registers the ledger's account with its key, and with at least `stake`, free and locked together.
 
-    A step that is done already costs nothing.
+    A step that was done before costs nothing.
     """
     active = ledger.staking.stake_of(ledger.address, Role.VOTER).active
     ledger.staking.register(Role.VOTER, max(stake - active, 0), commission_bps)

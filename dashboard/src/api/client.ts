@@ -48,8 +48,8 @@ function textOf(value: unknown, key: string): string | undefined {
 }
 
 /** The body of an answer. Throws ApiProblem, ApiUnreachable. */
-export async function answer<T>(asked: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
-  const { data, error, response } = await asked
+export async function answer<T>(reply: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+  const { data, error, response } = await reply
   if (data !== undefined) return data
   const kind = textOf(error, 'type') ?? 'urn:consilium:problem:fault'
   throw new ApiProblem(

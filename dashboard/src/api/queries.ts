@@ -9,16 +9,16 @@ type Query<Path extends keyof paths> = paths[Path] extends { get: { parameters: 
 export type TaskQuery = Query<'/v1/tasks'>
 export type NodeQuery = Query<'/v1/nodes'>
 
-type Asked<T> = Promise<{ data?: T; error?: unknown; response: Response }>
+type Reply<T> = Promise<{ data?: T; error?: unknown; response: Response }>
 
-function single<T>(queryKey: QueryKey, ask: (signal: AbortSignal) => Asked<T>) {
+function single<T>(queryKey: QueryKey, ask: (signal: AbortSignal) => Reply<T>) {
   return queryOptions({ queryKey, queryFn: ({ signal }) => answer(ask(signal)) })
 }
 
 /** A list that the API gives page by page. `cursor` is empty for the first page. */
 function list<T extends { next: string | null }>(
   queryKey: QueryKey,
-  ask: (cursor: { cursor?: string }, signal: AbortSignal) => Asked<T>,
+  ask: (cursor: { cursor?: string }, signal: AbortSignal) => Reply<T>,
 ) {
   return infiniteQueryOptions({
     queryKey,

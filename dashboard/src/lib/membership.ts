@@ -3,7 +3,7 @@ import measured from '../../../client/consilium_client/privacy/membership.json'
 
 type Measured = (typeof measured.rows)[number]
 
-export interface Told {
+export interface AttackSuccess {
   rows: number
   /** `together`: no other hospital of the cohort colludes. `alone`: all others do. */
   together: Measured
@@ -14,7 +14,7 @@ const EPSILONS = [3, 8]
 const WITHOUT_NOISE = 'one step a round'
 
 /** The nearest measured setting: with the same noise or less, and as many hospitals in the sum or fewer. */
-export function membership(model: string, epsilon: number | null, hospitals: number): Told[] {
+export function membership(model: string, epsilon: number | null, hospitals: number): AttackSuccess[] {
   const bound = EPSILONS.find((one) => epsilon !== null && epsilon <= one)
   const training = bound === undefined ? WITHOUT_NOISE : `epsilon ${bound}`
   const family = model === 'logistic' ? model : 'mlp'

@@ -1,4 +1,4 @@
-/** The values of the charts, from what the API lists. Scores and worths are in millionths. */
+/** The values of the charts, from the API's lists. Scores and worths are in millionths. */
 
 export interface ScoredRound {
   round: number

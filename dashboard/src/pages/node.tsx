@@ -7,7 +7,7 @@ import { isAccount } from '../lib/accounts'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { isRole } from '../lib/enums'
 import { formatTime } from '../lib/times'
-import { Asked } from '../parts/asked'
+import { Loaded } from '../parts/query'
 import {
   Account,
   Ago,
@@ -35,7 +35,7 @@ export default function NodePage() {
   const { node, role } = useParams()
   if (!node || !isAccount(node) || !isRole(role)) return <Missing />
   return (
-    <Asked query={nodeOf(node, role)}>
+    <Loaded query={nodeOf(node, role)}>
       {(found) => (
         <Page title={say.role[role]} lead={<code className="wrap">{found.node}</code>} crumbs={<Crumbs role={role} />}>
           <Figures of={found} />
@@ -85,7 +85,7 @@ export default function NodePage() {
           </Card>
         </Page>
       )}
-    </Asked>
+    </Loaded>
   )
 }
 

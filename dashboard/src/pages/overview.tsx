@@ -4,8 +4,8 @@ import type { Schemas } from '../api/client'
 import { network, tasks } from '../api/queries'
 import { formatTokens } from '../lib/amounts'
 import { ROLES } from '../lib/enums'
-import { Asked, Listed } from '../parts/asked'
 import { Card, Figure, Later, Page, Tokens } from '../parts/basics'
+import { Loaded, LoadedList } from '../parts/query'
 import { TableCard } from '../parts/table'
 import { TaskTable } from '../parts/tasks'
 import { say } from '../strings'
@@ -18,7 +18,7 @@ export default function Overview() {
   usePrefetchInfiniteQuery(RECENT) // shown below the figures, when their height is known
   return (
     <Page title={words.title} lead={words.lead}>
-      <Asked query={network()}>
+      <Loaded query={network()}>
         {(found) => (
           <>
             <Figures of={found} />
@@ -40,12 +40,12 @@ export default function Overview() {
                 ]}
               />
               <Card title={words.recent}>
-                <Listed query={RECENT}>{(items) => <TaskTable items={items} empty={words.noTasks} />}</Listed>
+                <LoadedList query={RECENT}>{(items) => <TaskTable items={items} empty={words.noTasks} />}</LoadedList>
               </Card>
             </Later>
           </>
         )}
-      </Asked>
+      </Loaded>
     </Page>
   )
 }

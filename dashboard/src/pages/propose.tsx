@@ -4,10 +4,10 @@ import type { Address } from 'viem'
 import { answer, api, type Schemas } from '../api/client'
 import { nodes, tasks } from '../api/queries'
 import { formatBps, formatTokens } from '../lib/amounts'
-import { faultsOf } from '../lib/terms'
-import { Listed } from '../parts/asked'
+import { faultsOf } from '../lib/faults'
 import { Account, Card, Fault, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
+import { LoadedList } from '../parts/query'
 import { Table } from '../parts/table'
 import { LONGEST, useCheck, type Checking } from '../propose/check'
 import { Costs } from '../propose/costs'
@@ -180,7 +180,7 @@ function Aggregator({
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
     <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
-      <Listed query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
+      <LoadedList query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
         {(items) => {
           const still = items.find((one) => one.node === chosen?.node)
           return (
@@ -219,7 +219,7 @@ function Aggregator({
             </>
           )
         }}
-      </Listed>
+      </LoadedList>
     </Card>
   )
 }

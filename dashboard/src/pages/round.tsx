@@ -3,8 +3,8 @@ import { useParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
-import { Asked } from '../parts/asked'
 import { Account, Card, Crumbs, Hash, Kind, Later, OnDemand, OutcomeBadge, Page, Reason, Time } from '../parts/basics'
+import { Loaded } from '../parts/query'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
@@ -19,7 +19,7 @@ export default function RoundPage() {
   const [number, which] = [Number(task), Number(round)]
   if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0) return <Missing />
   return (
-    <Asked query={roundOf(number, which)}>
+    <Loaded query={roundOf(number, which)}>
       {(found) => (
         <Page title={words.title(which, number)} crumbs={<Crumbs task={number} />} beside={<OutcomeBadge of={found} />}>
           <Card title={words.verify} means={words.verifyMeans}>
@@ -36,7 +36,7 @@ export default function RoundPage() {
           </Later>
         </Page>
       )}
-    </Asked>
+    </Loaded>
   )
 }
 
@@ -142,10 +142,8 @@ function Payments({ of }: { of: Round['payments'] }) {
         { text: columns.kind, of: ({ kind }) => <Kind of={kind} /> },
         { text: columns.account, of: ({ account, role }) => <Account of={account} as={role} /> },
         { tokens: columns.amount, of: (payment) => payment.amount },
-        {
-          text: columns.why,
-          of: ({ reason, role }) => (reason ? <Reason of={reason} /> : role ? say.role[role] : ''),
-        },
+        { text: columns.role, of: ({ role }) => (role ? say.role[role] : '') },
+        { text: columns.why, of: ({ reason }) => <Reason of={reason} /> },
       ]}
     />
   )

@@ -4,8 +4,8 @@ import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
 import { rounds, task as taskOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
-import { membership, type Told } from '../lib/membership'
-import { Asked } from '../parts/asked'
+import { membership, type AttackSuccess } from '../lib/membership'
+import { Loaded } from '../parts/query'
 import {
   Account,
   Ago,
@@ -38,7 +38,7 @@ export default function Task() {
   const number = Number(useParams().task)
   if (!Number.isSafeInteger(number) || number < 1) return <Missing />
   return (
-    <Asked query={taskOf(number)}>
+    <Loaded query={taskOf(number)}>
       {(task) => (
         <Page
           title={task.name ?? say.tasks.unnamed(number)}
@@ -84,7 +84,7 @@ export default function Task() {
           </Later>
         </Page>
       )}
-    </Asked>
+    </Loaded>
   )
 }
 
@@ -163,16 +163,16 @@ function Privacy({ task }: { task: Schemas['Task'] }) {
 
 function Membership(of: { model: string; epsilon: number | null; terms: Schemas['Terms'] }) {
   const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
-  const told = membership(of.model, of.epsilon, hospitals)
-  const figures = ({ auc, found }: Told['alone']) =>
+  const successes = membership(of.model, of.epsilon, hospitals)
+  const figures = ({ auc, found }: AttackSuccess['alone']) =>
     words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
   return (
     <>
       <h3>{words.membership}</h3>
-      <p className="soft small">{words.membershipMeans(told[0]?.alone.training.startsWith('epsilon') ?? false)}</p>
+      <p className="soft small">{words.membershipMeans(successes[0]?.alone.training.startsWith('epsilon') ?? false)}</p>
       <Table
         caption={words.membership}
-        rows={told}
+        rows={successes}
         keyOf={(one) => one.rows}
         columns={[
           { number: columns.rows, of: (one) => one.rows },

@@ -1,9 +1,9 @@
 import { useSearchParams } from 'react-router'
 import { tasks, type TaskQuery } from '../api/queries'
 import { PHASES } from '../lib/enums'
-import { Listed } from '../parts/asked'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
+import { LoadedList } from '../parts/query'
 import { TaskTable } from '../parts/tasks'
 import { say } from '../strings'
 
@@ -39,8 +39,8 @@ export default function Tasks() {
         role="search"
         onSubmit={(event) => {
           event.preventDefault()
-          const given = new FormData(event.currentTarget).get('text')
-          change('text', typeof given === 'string' ? given.trim() : '')
+          const entry = new FormData(event.currentTarget).get('text')
+          change('text', typeof entry === 'string' ? entry.trim() : '')
         }}
       >
         <Choice name={say.tasks.phase} value={phase ?? ''} of={CHOICES} change={(chosen) => change('phase', chosen)} />
@@ -52,7 +52,7 @@ export default function Tasks() {
         <button type="submit">{say.tasks.apply}</button>
       </form>
       <section className="card" aria-label={say.tasks.title}>
-        <Listed query={tasks(query)}>{(items) => <TaskTable items={items} empty={say.tasks.none} />}</Listed>
+        <LoadedList query={tasks(query)}>{(items) => <TaskTable items={items} empty={say.tasks.none} />}</LoadedList>
       </section>
     </Page>
   )

@@ -94,7 +94,7 @@ export function Kind({ of }: { of: Schemas['Entry']['kind'] }) {
   return <span className={of === 'slash' ? 'bad' : ''}>{say.account.kind[of]}</span>
 }
 
-/** Why a payment was made; empty without a reason. */
+/** The reason for a payment; empty without one. */
 export function Reason({ of }: { of: Schemas['Payment']['reason'] }) {
   return of ? say.reason[of] : ''
 }

@@ -78,14 +78,9 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
         ))}
         {x
           .ticks(Math.max(1, Math.floor(width / Math.max(40, labelled + 60))))
-          .filter((value) => !isWhole || Number.isInteger(value))
+          .filter((value) => (!isWhole || Number.isInteger(value)) && x(value) + labelled / 2 <= width)
           .map((value) => (
-            <text
-              key={value}
-              x={x(value)}
-              y={HEIGHT - 6}
-              textAnchor={x(value) + labelled / 2 > width ? 'end' : 'middle'}
-            >
+            <text key={value} x={x(value)} y={HEIGHT - 6} textAnchor="middle">
               {across.shown(value)}
             </text>
           ))}

@@ -2,7 +2,7 @@ import { useId } from 'react'
 import { parseTokens } from '../lib/amounts'
 import { say } from '../strings'
 
-/** A field of a form, with what is wrong with its text. */
+/** A field of a form, with the fault of its text. */
 export function Field(props: { name: string; text: string; fault: string; change: (text: string) => void }) {
   const id = useId()
   return (
@@ -25,7 +25,7 @@ export function Field(props: { name: string; text: string; fault: string; change
   )
 }
 
-/** The amount of tokens that was typed, null for none; and what is wrong with it. An empty text has no fault. */
+/** The typed amount of tokens, null for none, and the text's fault. An empty text has no fault. */
 export function readAmount(text: string, most: bigint | undefined): { amount: bigint | null; fault: string } {
   if (text.trim() === '') return { amount: null, fault: '' }
   const amount = parseTokens(text)

@@ -14,8 +14,8 @@ export function LookUp() {
       className="tools"
       onSubmit={(event) => {
         event.preventDefault()
-        const given = new FormData(event.currentTarget).get('account')
-        const account = typeof given === 'string' ? given.trim() : ''
+        const entry = new FormData(event.currentTarget).get('account')
+        const account = typeof entry === 'string' ? entry.trim() : ''
         setBad(!isAccount(account))
         if (isAccount(account)) void navigate(`/accounts/${account}`)
       }}

@@ -1,8 +1,8 @@
 /** Tables. On a phone each row is a card. */
 import type { QueryKey } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { Listed, type ListQuery } from './asked'
 import { Card, Tokens } from './basics'
+import { LoadedList, type ListQuery } from './query'
 
 /** A heading, under the kind of its column, and a row's value. `tokens` are amounts in the smallest unit. */
 type Column<Row> =
@@ -75,5 +75,5 @@ export function ListedTable<Row, Key extends QueryKey>(
   props: Shape<Row> & { caption: string; query: ListQuery<Row, Key> },
 ) {
   const { query, ...table } = props
-  return <Listed query={query}>{(items) => <Table rows={items} {...table} />}</Listed>
+  return <LoadedList query={query}>{(items) => <Table rows={items} {...table} />}</LoadedList>
 }

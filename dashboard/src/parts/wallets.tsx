@@ -15,7 +15,7 @@ export interface Wallet {
 function walletOf(provider: unknown, name: unknown): Wallet[] {
   if (typeof fieldOf(provider, 'request') !== 'function' || typeof name !== 'string') return []
   const wallet = provider as Pick<Wallet, 'request'>
-  return [{ name, request: (asked) => wallet.request(asked) }]
+  return [{ name, request: (call) => wallet.request(call) }]
 }
 
 /** The wallet that does not announce itself, if the browser has one. */
@@ -28,8 +28,8 @@ export function useWallets(): Wallet[] {
   const [announced, setAnnounced] = useState<Wallet[]>([])
   useEffect(() => {
     const hear = (event: Event) => {
-      const said = fieldOf(event, 'detail')
-      const found = walletOf(fieldOf(said, 'provider'), fieldOf(fieldOf(said, 'info'), 'name'))
+      const detail = fieldOf(event, 'detail')
+      const found = walletOf(fieldOf(detail, 'provider'), fieldOf(fieldOf(detail, 'info'), 'name'))
       setAnnounced((known) => [...known.filter(({ name }) => name !== found[0]?.name), ...found])
     }
     window.addEventListener('eip6963:announceProvider', hear)

@@ -27,9 +27,9 @@ export interface Checking {
 export function useCheck(text: string): Checking {
   const [valid, setValid] = useState<Valid | null>(null)
   const { mutate, data, variables, error, isPending } = useMutation({
-    mutationFn: (given: string) => answer(api.POST('/v1/tasks/check', { body: { text: given } })),
-    onSuccess: ({ task }, given) => {
-      if (task) setValid({ text: given, task })
+    mutationFn: (file: string) => answer(api.POST('/v1/tasks/check', { body: { text: file } })),
+    onSuccess: ({ task }, file) => {
+      if (task) setValid({ text: file, task })
     },
   })
   const last = useRef(0)

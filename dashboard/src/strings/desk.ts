@@ -7,14 +7,15 @@ export const desk = {
   claimable: 'Vested rewards',
   toPortfolio: 'Claim in the portfolio',
   duties: 'To do',
-  dutiesMeans: 'The node’s software does all of this by itself. Look after it if a duty stays here until its deadline.',
+  dutiesMeans:
+    'The node’s software does all of this by itself. Check the node if a duty is still here shortly before its deadline.',
   nothingToDo: 'Nothing to do now.',
   noApi: 'The API does not answer, so duties, tasks and payments are missing. Stakes are read from the chain.',
-  overdue: 'too late: anybody may end the phase',
+  overdue: 'too late: anybody may end the phase now',
   deed: {
     commit: 'Train and commit to the update',
     handOver: 'Upload the update to the aggregator',
-    unmask: 'Help to unmask the sum',
+    unmask: 'Help to remove the masks from the sum',
     testify: 'Give evidence in the dispute',
     score: 'Score the sums, if your key draws a seat',
     reveal: 'Reveal the scores',
@@ -26,8 +27,8 @@ export const desk = {
   without: {
     commit: 'no reward from this round',
     handOver: 'no reward from this round either',
-    unmask: 'its cohort may get no sum and no reward',
-    testify: 'if the dispute names it and the committee agrees',
+    unmask: 'your cohort may get no sum, and then no reward',
+    testify: 'if the aggregator names you as a cheater and the committee agrees',
     score: 'no reward from this round',
     reveal: 'no reward from this round either',
     fixSurvivors: 'and the round is void',
@@ -35,10 +36,10 @@ export const desk = {
     nameCulprits: 'and the round is void',
     openCanaries: 'and the round is void',
   },
-  withoutStatistics: 'this round pays nobody, but the task ends if it is void',
+  withoutStatistics: 'this round pays no rewards, but the task ends if the round is void',
   slash: (percent: string, tokens: string) => `${tokens} tokens, at most ${percent} of the bond`,
   amounts: {
-    active: 'Stake of all delegators',
+    active: 'Stake of you and your delegators',
     own: 'Your own part',
     free: 'Free for new bonds',
     locked: 'Locked in bonds',
@@ -52,37 +53,38 @@ export const desk = {
   undelegate: 'Undelegate in the portfolio',
   more: 'Add to the stake, in tokens',
   addStake: 'Add stake',
-  addTwoSteps: 'Two transactions: an approval, and the stake. It backs new bonds, and present ones.',
+  addTwoSteps:
+    'This takes two transactions: the approval, then the stake. The stake backs new bonds, and slashes for present bonds can reach it, too.',
   newCommission: 'Commission, in per cent',
   setCommission: 'Set commission',
   commissionMeans: (after: string) =>
-    `A lower commission applies at once. A higher one applies ${after} later, the unbonding period, so delegators can leave before.`,
-  notPercent: 'This is not a commission. Use 0 to 100, with at most two digits after the point.',
+    `A lower commission applies at once. A higher one applies after the unbonding period (${after}), so that delegators can leave first.`,
+  notPercent: 'This is not a commission. Enter a number from 0 to 100, with at most two digits after the point.',
   become: 'Become a node',
   becomeMeans: {
     hospital:
-      'A hospital trains on data that never leave it. A bond of this stake backs its uploads. It earns rewards for improving the model.',
+      'A hospital trains on data that never leaves it. It earns rewards when its updates improve the model. Each task locks a part of the stake as a bond. A missing, false or harmful update costs a part of the bond.',
     voter:
-      'A voter scores sums on held-out rows. A bond of this stake ensures that it reveals the scores it committed to.',
+      'A voter scores sums on held-out rows, and earns rewards for scores near the median. Each task locks a part of the stake as a bond. Scores that are not revealed, or that fail a test, cost a part of the bond.',
     aggregator:
-      'An aggregator collects updates and publishes their sums. A bond of this stake ensures that it does so in time.',
+      'An aggregator collects updates, publishes their sums, and earns a fee. Each task locks a part of the stake as a bond. Missing or wrong sums cost a part of the bond.',
   },
   role: 'Role',
   amount: 'Stake, in tokens',
   register: 'Register',
   registerMeans:
-    'A registered account keeps its role. You can add stake later. With stake, registering takes two transactions: an approval first.',
+    'The account keeps this role for good. You can add stake later. With stake, this takes two transactions: the approval, then the registration.',
   command: {
     hospital: {
       title: 'Keys and joining tasks',
       means:
-        'The hospital’s own machine makes its transport and encryption keys, never a browser. It registers them when it joins a task. On that machine, run:',
+        'The hospital’s own machine makes its transport and encryption keys, because they must not be in a browser. It registers them when it joins a task. On that machine, run:',
       command: 'consilium hospital init',
     },
     voter: {
       title: 'The key that draws seats',
       means:
-        'It is derived from the voter’s key file, and registered with a proof signed by it. A wallet can do neither. On the machine with this account’s key file, run:',
+        'This key is derived from the voter’s key file, and signs a proof when it is registered. A wallet can do neither. On the machine with this account’s key file, run:',
       command: 'consilium voter register',
     },
     aggregator: {
@@ -94,7 +96,7 @@ export const desk = {
   },
   tasks: 'My tasks',
   noTasks: 'This account has joined no task.',
-  someTasks: (n: number) => `The latest ${n} of each role. The node’s own page has all.`,
+  someTasks: (n: number) => `These are the latest ${n} tasks of each role. The node’s public page has all of them.`,
   release: 'Release',
   releaseOf: (task: number) => `Release the bond of task ${task}`,
   payments: 'My rewards and slashes',

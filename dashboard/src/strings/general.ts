@@ -17,7 +17,7 @@ export const general = {
   footer: (block: number | null, behind: number | null) =>
     block === null
       ? 'No block is indexed yet.'
-      : `Complete up to block ${block}${behind ? `, ${behind} behind the chain` : ''}. You can check every round yourself.`,
+      : `Complete up to block ${block}${behind ? `, ${behind} blocks behind the chain` : ''}. You can check every round yourself.`,
   loading: 'Loading',
   none: 'none',
   more: 'Show more',
@@ -28,11 +28,11 @@ export const general = {
   copied: 'Copied',
   unreachable: 'The API does not answer. This page may be out of date. It retries by itself.',
   faulty: (detail: string) => `This could not be loaded: ${detail}`,
-  notFound: 'There is no such page.',
+  notFound: 'This page does not exist.',
   home: 'To the overview',
-  crashed: 'This page has failed because of an error in the dashboard. Reload it.',
+  crashed: 'An error in the dashboard stopped this page. Reload it.',
   tableOf: 'Show as a table',
-  notAmount: 'This is not an amount. Use digits, with a point before fractions of a token.',
+  notAmount: 'This is not an amount. Enter digits, with a point before a fraction of a token.',
   overBalance: 'This is more than your wallet holds.',
   balance: 'In your wallet',
   amount: 'Amount, in tokens',
@@ -65,8 +65,9 @@ export const general = {
     scoring: 'The committee scores the sums on held-out data, and commits to the scores.',
     revealing: 'The committee reveals its scores.',
     opening: 'The aggregator discloses which sums were sign-flipped to test the committee.',
-    settling: 'The contract pays rewards and takes slashes, page by page.',
-    ended: 'The task is over. The rest of its pool belongs to the operator.',
+    settling: 'The contract pays rewards and takes slashes.',
+    ended:
+      'The task is over. The operator gets back the pay of rounds that were not played. Pay that rounds did not earn is burnt.',
   },
   outcome: { pending: 'Running', settled: 'Settled', void: 'Void' },
   voidReason: {
@@ -83,11 +84,11 @@ export const general = {
   reason: {
     harmful_cohort: 'its cohort made the model worse',
     withheld_upload: 'did not upload the update that it committed to',
-    false_upload: 'uploaded another update than it committed to',
+    false_upload: 'uploaded an update that differs from its commitment',
     not_revealed: 'did not reveal its scores',
     failed_canary: 'scored a sign-flipped sum as a true one',
     not_published: 'did not publish the sums',
     not_opened: 'did not disclose which sums were sign-flipped',
-    mismatched: 'most voters say that its publication, or the hospitals that it named, are wrong',
+    mismatched: 'most voters say that it published wrong sums or named the wrong hospitals',
   },
 }

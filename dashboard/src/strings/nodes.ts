@@ -2,12 +2,12 @@
 export const nodes = {
   title: 'Nodes',
   role: 'Role',
-  days: 'Yield of the last',
+  days: 'Yield over the last',
   daysOf: (n: number) => `${n} days`,
   sort: 'Order',
   none: 'No node has this role.',
   yieldMeans:
-    'Yield is what one delegated token earned in this time, less commission and slashes. It is not annualised, and promises nothing for the future.',
+    'The yield is the earnings of one delegated token in this time, after commission and slashes. It is not a yearly rate. Future yields can be lower, or losses.',
   bySort: {
     yield: 'Highest yield',
     assets: 'Most stake',
@@ -19,18 +19,18 @@ export const nodes = {
 
 export const node = {
   stake: 'Stake',
-  stakeMeans: 'All tokens behind this node. Slashes reach all of them, unbonding ones too.',
+  stakeMeans: 'All tokens behind this node. A slash takes a part of all of them, also of tokens that are unbonding.',
   free: 'Free for new bonds',
   next: (bps: string, when: string) => `${bps} from ${when}`,
   earned: 'earned',
   lost: 'lost by slashes',
   history: 'Worth of one share over time',
-  noHistory: 'Nobody has shares of it.',
+  noHistory: 'Nobody has staked on this node yet.',
   flat: 'The worth has never changed: no slash has reached this node.',
   slashes: 'Slashes',
   noSlashes: 'Never slashed.',
   tasks: 'Tasks',
-  noTasks: 'It has joined no task.',
+  noTasks: 'This node has not joined a task.',
   delegators: 'Delegators',
   noDelegators: 'Only the node itself.',
   paid: 'Rounds with a reward or a slash',

@@ -1,23 +1,24 @@
 /** Texts of a task's operator, and of a task's model. */
 export const operate = {
   title: 'Operate',
-  means: 'For the account that proposed this task: add to the pool, stop the task, withdraw the refund.',
+  means: 'The account that proposed this task can add to the pool, stop the task, and withdraw the refund.',
   open: 'Operate this task…',
   notYours: 'Only the account that proposed this task can operate it:',
   fund: 'Add to the pool',
-  fundMeans: 'Every round then pays an equal part more. The part that is not paid comes back with the refund.',
+  fundMeans:
+    'Each round can then pay an equal part more. The refund has the parts of rounds that are not played. Pay that a played round does not earn is burnt.',
   fundOver: 'Everybody has joined, so the pool is fixed.',
   fundEnded: 'The task has ended, and so has its pool.',
   room: (amount: string) =>
-    `The aggregator’s bond allows at most ${amount} more, because missing a round must cost it twice its pay for the round.`,
+    `The aggregator’s bond allows at most ${amount} more: missing a round must cost the aggregator at least twice its pay for the round.`,
   tooMuch: (amount: string) => `The aggregator’s bond is too small for that. Add at most ${amount} tokens.`,
   payRole: 'A round pays at most',
   fundGo: 'Approve and add',
   stop: 'Stop the task',
   stopOpen: 'Stop…',
-  stopJoining: 'The task ends at once. Bonds are released, and its whole pool is refunded to you.',
+  stopJoining: 'The task ends at once. Everybody can release their bonds, and the whole pool is refunded to you.',
   stopRunning: (last: number) =>
-    `The present round is finished and paid as usual. Round ${last} is the last. Then bonds are released, and the rest of the pool is refunded to you.`,
+    `The present round is finished and paid as usual. Round ${last} is the last. After it, the parts of the pool for rounds that were not played are refunded to you. Pay that played rounds did not earn is burnt.`,
   stopForGood: 'This cannot be undone.',
   stopping: (last: number) => `You have stopped it. Round ${last} is the last.`,
   stopEnded: 'It has ended.',
@@ -27,7 +28,7 @@ export const operate = {
   refundGo: 'Withdraw',
   model: 'The model',
   modelMeans:
-    'The chain and the artifact store define it. The command line derives it, as every hospital does, and checks each round first. Anybody can do so.',
+    'The chain and the artifact store define the model. The command line derives it, as every hospital does, and checks each round first. Anybody can do this.',
   modelPlaces:
     'deployment.json is the address book of the contracts. artifacts is a folder or mirror of the artifact store.',
   modelSoFar: 'The task is not over, so this is the model after its last finished round.',
@@ -40,6 +41,6 @@ export const operate = {
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>
     `After round ${round} of ${rounds}. ${verified ? 'Each round was checked when the model was derived.' : 'NOT VERIFIED: some checks fail. See the model card.'}`,
-  modelDoubt: 'You need not trust this server. To derive the model from the chain, run:',
+  modelDoubt: 'You do not have to trust this server. To derive the model from the chain yourself, run:',
   modelNone: 'No training round is over yet, so there is no model.',
 }

@@ -8,7 +8,7 @@ export const delegate = {
   earned: (days: number) => `It would have earned in the last ${days} ${days === 1 ? 'day' : 'days'}`,
   atRisk: 'It would lose, if all locked bonds were slashed',
   promises:
-    'The estimate is from the past. Rewards depend on future rounds. A slash reaches every delegator by its part.',
+    'This estimate is from the past. Future rewards may be lower. A slash takes the same share of every delegator’s stake.',
   approve: 'Approval',
   bySignature: 'By a signature: one transaction',
   byTransaction: 'By an approval: two transactions',
@@ -17,13 +17,14 @@ export const delegate = {
 
 export const portfolio = {
   title: 'Portfolio',
-  lead: 'Your account’s stake, rewards and slashes, read from the contract itself. The command line can do the same as the buttons here.',
-  fromEvents: 'The API does not answer, so this is read from the chain alone. History and export return with the API.',
+  lead: 'Your account’s stake, rewards and slashes, read from the contract itself.',
+  fromEvents:
+    'The API does not answer, so this is read from the chain alone. The history and its export come back with the API.',
   staked: 'Staked',
   claimable: 'Vested rewards',
   unbonding: 'Unbonding',
   unbondingMeans:
-    'Unbonding stake earns nothing. Slashes reach it until it has matured. Then you can withdraw it or delegate it again.',
+    'Unbonding stake earns nothing. Slashes can still reach it until you withdraw it or delegate it again. You can do both once it has matured.',
   holdings: 'Delegations',
   none: 'You have no delegations. Choose a node.',
   claim: 'Claim',
@@ -32,7 +33,7 @@ export const portfolio = {
   withdraw: 'Withdraw',
   redelegate: 'Redelegate',
   redelegateMeans: (amount: string) =>
-    `${amount} tokens have matured. They can back another node without being withdrawn first.`,
+    `${amount} tokens have matured. You can delegate them to another node without withdrawing them first.`,
   overWorth: 'This is more than you delegated there.',
   howMuch: (all: string) => `Amount, of ${all}`,
 }

@@ -12,7 +12,7 @@ export const round = {
   fate: { open: 'not yet', published: 'published', dropped: 'dropped', accused: 'in dispute' },
   committee: 'Committee',
   committeeMeans:
-    'The beacon and each voter’s own key draw the committee, so nobody knows it before. Voters commit to their scores, then reveal them.',
+    'The beacon and each voter’s own key draw the committee, so nobody knows it in advance. Voters commit to their scores, then reveal them.',
   noCommittee: 'The committee has not been drawn.',
   verdict: {
     not_revealed: 'not revealed',
@@ -25,12 +25,12 @@ export const round = {
   events: (n: number) => `${n} events`,
   spread: 'Spread of the scores',
   payments: 'Payments',
-  noPayments: 'Nobody was paid or slashed.',
+  noPayments: 'This round paid no rewards and took no slashes.',
   commitments: 'Commitments',
   evidence: 'Evidence',
-  evidenceMeans: 'The contract events that this page is built from, with their place on the chain.',
+  evidenceMeans: 'This page is built from these events of the contract.',
   verify: 'Verify this round yourself',
   verifyMeans:
-    'Your browser reads the chain, adds up the commitments, fetches the published sums and commits to them again. It does not rely on this site’s server for any fact of the round.',
+    'Your browser reads the chain, adds up the commitments, fetches the published sums, and computes their commitments again. It does not trust this site’s server for any fact about the round.',
   verifyStart: 'Verify now',
 }

@@ -1,7 +1,7 @@
 /** Texts of the overview, the list of tasks, and a task's page. */
 export const overview = {
   title: 'Overview',
-  lead: 'Hospitals train one model on data that never leaves them. The chain checks the sum, a drawn committee scores it, and a contract pays or slashes.',
+  lead: 'Hospitals train one model on data that never leaves them. The chain checks the sum of their updates, a randomly drawn committee scores it, and a contract pays or slashes.',
   tasks: 'Tasks',
   running: (n: number) => `${n} running`,
   rounds: 'Rounds settled',
@@ -35,12 +35,12 @@ export const tasks = {
 
 export const task = {
   deadline: 'Phase ends',
-  noDeadline: 'waits for the beacon',
+  noDeadline: 'waiting for the beacon',
   overdue: 'overdue: anybody may end it',
   stopping: (last: number) => `The operator has stopped this task. Round ${last} is its last.`,
   progress: 'Improvement by round',
   progressMeans:
-    'The committee scores by how much each cohort’s sum improves the model, on data that nobody trained on. The gain adds up all accepted rounds. No chain has the score that a hospital reaches alone.',
+    'A score is the improvement of the model by a cohort’s sum, measured by the committee on data that nobody trained on. The gain is the sum over all accepted rounds. The chain does not know how well a hospital would do alone.',
   total: 'Gain since the start',
   rounds: 'Rounds',
   noRounds: 'No round has begun.',
@@ -57,11 +57,11 @@ export const task = {
   privacy: 'Privacy',
   epsilon: 'ε of the whole task, at most',
   delta: 'δ',
-  spent: (done: number, all: number) => `${done} of ${all} training rounds have spent their part of ε.`,
-  noPrivacy: 'This task adds no noise. Masks hide each update, but nothing bounds what the sums show of a row.',
+  spent: (done: number, all: number) => `${done} of ${all} training rounds have used their part of ε.`,
+  noPrivacy: 'This task adds no noise. Masks hide each update, but nothing limits how much the sums show of a row.',
   membership: 'Membership inference',
   membershipMeans: (isNoisy: boolean) =>
-    `An attacker with candidate rows uses the published sums to find a hospital’s rows. The table shows the AUC: 0.5 is a guess, 1 is certain. In brackets: the share found at 5 % false alarms. Measured on breast-cancer data in the nearest setting. ${isNoisy ? 'ε also bounds every other attacker.' : 'The setting is one training step a round, which hides least.'}`,
+    `An attacker who has a row can guess from the published sums if a hospital trained on it. The table shows the AUC of this attack: 0.5 is chance, 1 is certainty. The number in brackets is the share of training rows that it finds at 5 % false alarms. It was measured on breast-cancer data, in the nearest setting. ${isNoisy ? 'ε also limits every other attack.' : 'The setting has one training step a round, which hides least.'}`,
   membershipFound: (auc: string, found: string) => `${auc} (${found})`,
   membershipSum: (figures: string, n: number) => `${figures}, of ${n}`,
   participants: 'Participants',
@@ -69,7 +69,7 @@ export const task = {
   terms: 'Terms',
   allTerms: (n: number) => `All ${n} terms of the contract`,
   spec: 'Task file',
-  specUnknown: 'The server does not have the task file. Its hash:',
+  specUnknown: 'The server does not have the task file. Its hash is',
   model: 'Model',
   data: 'Data',
   metric: 'Metric',

@@ -3,7 +3,7 @@ export const verify = {
   steps: 'Steps',
   state: { holds: 'holds', fails: 'FAILS', waits: 'not yet', skipped: 'not checked', running: 'running…' },
   mark: { holds: '✓', fails: '✗', waits: '…', skipped: '–', running: '›' },
-  asked: 'Chain node',
+  node: 'Chain node',
   nodeOfSite: (host: string) => `the node that this site names (${host})`,
   nodeOfWallet: (name: string) => `the node of your wallet (${name})`,
   wallet: 'in the browser',
@@ -15,10 +15,10 @@ export const verify = {
     running: 'Verifying…',
     holds: 'All checks hold.',
     partly: 'No check fails, but some could not be done. See the steps.',
-    fails: 'A check FAILS. Do not rely on this round before you know why.',
+    fails: 'A check FAILS. Do not rely on this round until you know why.',
   },
   took: (seconds: number) => `It took ${seconds.toFixed(1)} s.`,
-  not: 'These checks do not prove that hospitals trained, on which data, or that scores and payments are right. They trust the node for its chain. They trust this site for the contracts’ addresses and for the checks themselves. For the full check, run this on your own machine:',
+  not: 'These checks do not prove how hospitals trained, or that scores and payments are right. They trust the chain node for the state of the chain. They trust this site for the contracts’ addresses and for the code of the checks. For the full check, run this on your own machine:',
   command: (task: number, round: number) => `consilium verify ${task} ${round}`,
 
   chain: 'The node is on the chain and has the contracts',
@@ -33,18 +33,19 @@ export const verify = {
   recordHolds: (events: number, block: bigint, hospitals: number, survivors: number) =>
     `Read from ${events} events, and from the contract at block ${block}: ${hospitals} hospitals committed, and ${survivors} are in the sums.`,
   recordFails: (why: string) => `The record could not be read: ${why}`,
-  manyQueries: (most: number) => `the node gives so few blocks at once that ${most} queries are not enough`,
+  manyQueries: (most: number) =>
+    `the node answers for so few blocks at once that ${most} queries are not enough. Use another node.`,
   noTask: (task: number) => `The contract has no task ${task}.`,
   notBegun: 'This round has not begun.',
   notFixed: 'The survivors are not fixed yet.',
   noPoints: (hospital: string, given: number, wanted: number) =>
     `The events hold ${given} commitments of ${hospital}. A sum of ${wanted} blobs needs ${wanted}.`,
   notCommitted: (hospital: string) => `${hospital} is in the sums, but has no commitment in the contract.`,
-  void: 'The round is void, so nothing of it enters the model.',
+  void: 'The round is void, so it does not change the model.',
   noCohorts: 'No cohort of this round has a sum.',
 
   canaries: 'The sign-flipped sums were fixed before publication',
-  canariesHolds: 'The seed matches its commitment, and gives the sign-flipped sums that the chain has.',
+  canariesHolds: 'The seed matches its commitment, and gives the same sign-flipped sums as the chain.',
   canariesWait: 'The aggregator discloses them after the reveals.',
   canariesUnset: 'The aggregator has not committed to them yet.',
   noSeed:
@@ -62,9 +63,9 @@ export const verify = {
     `It was derived again from all sums of ${rounds === 1 ? 'the round' : `the ${rounds} rounds`} before. Each sum has the hash that the contract holds.`,
   negatedDeltaReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,
   negatedDeltaBeyond:
-    'It matches. But a hospital used lanes beyond the model’s parameters, and the number of parameters is the server’s word. The command line derives it from the task file.',
+    'It matches. But a hospital used lanes beyond the model’s parameters, and only the server says how many parameters there are. The command line derives this number from the task file.',
   negatedDeltaLater:
-    'The aggregator committed to it before publication. The rounds before are too many to read here. The committee checked it, and the command line does.',
+    'The aggregator committed to it before publication. There are too many earlier rounds to read here. The committee checked it, and the command line can check it again.',
   inRound: (round: number, cohort: number, what: string) => `Round ${round}, cohort ${cohort}: ${what}`,
 
   sum: (cohort: number) => `Cohort ${cohort}: the commitments add up to the contract’s sum`,
@@ -73,7 +74,7 @@ export const verify = {
   sumFlipped: 'It was published sign-flipped, to test the committee.',
   sumWaits: (blob: number) => `Blob ${blob}: the contract has not added it up yet.`,
   sumUnopened: (blob: number) =>
-    `Blob ${blob}: this can be compared when the aggregator has disclosed which sums are sign-flipped.`,
+    `Blob ${blob}: this cannot be compared before the aggregator discloses which sums are sign-flipped.`,
   sumUnshown: (blob: number) =>
     `Blob ${blob}: no transaction to the contract shows its blinders, and without them every sum matches. Only the contract has checked it.`,
   sumDiffers: (blob: number, held: string, given: string) =>
@@ -84,7 +85,7 @@ export const verify = {
   malformed: (why: string) => `The events hold an invalid commitment: ${why}`,
   sums: 'The sums',
   crash: 'The checks themselves',
-  noWorker: 'the browser could not start them',
+  noWorker: 'The browser could not start them.',
 
   blob: (cohort: number) => `Cohort ${cohort}: the published blobs are that sum`,
   blobHolds: (blobs: number) =>

@@ -112,7 +112,7 @@ export class Progress {
     })
   }
 
-  /** How far a canary goes back in a lane. */
+  /** The steps that a canary takes back in a lane. */
   private back(at: number): bigint {
     const most = offset(this.layout)
     const back = ((this.steps[at] ?? 0n) * STRENGTH) >> 4n

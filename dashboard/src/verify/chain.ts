@@ -4,6 +4,7 @@ import {
   createPublicClient,
   custom,
   decodeFunctionData,
+  getContract,
   http,
   HttpRequestError,
   numberToHex,
@@ -60,20 +61,20 @@ export async function readRound(node: Node, config: Config, task: number, round:
 class TaskUnknown extends Error {}
 
 async function connectionStep(client: PublicClient, name: string, config: Config): Promise<Step> {
-  const said = (state: 'fails' | 'holds', line: string): Step => ({
+  const step = (state: 'fails' | 'holds', line: string): Step => ({
     key: 'chain',
     title: words.chain,
     state,
     lines: [line],
   })
   try {
-    const given = await client.getChainId()
-    if (given !== config.chainId) return said('fails', words.wrongChain(given, config.chainId))
+    const chainId = await client.getChainId()
+    if (chainId !== config.chainId) return step('fails', words.wrongChain(chainId, config.chainId))
     const code = await client.getCode({ address: config.tasks })
-    if (code === undefined) return said('fails', words.noCode(config.tasks))
-    return said('holds', words.chainHolds(given, config.tasks, name))
+    if (code === undefined) return step('fails', words.noCode(config.tasks))
+    return step('holds', words.chainHolds(chainId, config.tasks, name))
   } catch (error) {
-    return said('fails', words.unreachable(name, brief(error)))
+    return step('fails', words.unreachable(name, brief(error)))
   }
 }
 
@@ -82,67 +83,36 @@ function brief(error: unknown): string {
   return messageOf(error)
 }
 
-/** A round as the contract has it at one block. */
-class Contract {
-  readonly task: number
-  readonly round: number
-  readonly block: bigint
-  private readonly client: PublicClient
-  private readonly at: { address: Address; abi: typeof tasksAbi; blockNumber: bigint }
-
-  constructor(client: PublicClient, address: Address, task: number, round: number, block: bigint) {
-    this.client = client
-    this.task = task
-    this.round = round
-    this.block = block
-    this.at = { address, abi: tasksAbi, blockNumber: block }
-  }
-
-  async read() {
-    const { client, at } = this
-    const id = BigInt(this.task)
-    if (id > (await client.readContract({ ...at, functionName: 'taskCount' }))) throw new TaskUnknown()
-    const [params, state, hospitals] = await Promise.all([
-      client.readContract({ ...at, functionName: 'params', args: [id] }),
-      this.stateOf(this.round),
-      client.readContract({ ...at, functionName: 'hospitals', args: [id] }),
-    ])
-    return { params, state, hospitals }
-  }
-
-  stateOf(round: number) {
-    return this.client.readContract({
-      ...this.at,
-      functionName: 'roundState',
-      args: [BigInt(this.task), BigInt(round)],
-    })
-  }
-
-  membersOf(round: number, cohort: number): Promise<bigint> {
-    const args = [BigInt(this.task), BigInt(round), BigInt(cohort)] as const
-    return this.client.readContract({ ...this.at, functionName: 'cohortMembers', args })
-  }
-
-  /** The hashes of a sum's blobs, in order. */
-  hashesOf(round: number, cohort: number, blobs: number): Promise<Hex[]> {
-    return each(range(blobs), (blob) => {
-      const args = [BigInt(this.task), BigInt(round), BigInt(cohort), BigInt(blob)] as const
-      return this.client.readContract({ ...this.at, functionName: 'expectedBlobHash', args })
-    })
+/** Reads a task and its rounds, as the contract has them at one block. */
+function taskReader(client: PublicClient, address: Address, task: number, block: bigint) {
+  const { read } = getContract({ address, abi: tasksAbi, client })
+  const id = BigInt(task)
+  const at = { blockNumber: block }
+  return {
+    taskCount: () => read.taskCount(at),
+    params: () => read.params([id], at),
+    hospitals: () => read.hospitals([id], at),
+    round: (round: number) => read.roundState([id, BigInt(round)], at),
+    members: (round: number, cohort: number) => read.cohortMembers([id, BigInt(round), BigInt(cohort)], at),
+    /** The hashes of a sum's blobs, in order. */
+    hashes: (round: number, cohort: number, blobs: number) =>
+      each(range(blobs), (blob) => read.expectedBlobHash([id, BigInt(round), BigInt(cohort), BigInt(blob)], at)),
   }
 }
 
-type Found = Awaited<ReturnType<Contract['read']>>
+type TaskReader = ReturnType<typeof taskReader>
+type RoundState = Awaited<ReturnType<TaskReader['round']>>
 type Log = Awaited<ReturnType<typeof eventsOf>>[number]
 
 async function recordOf(client: PublicClient, config: Config, task: number, round: number): Promise<RoundRecord> {
-  const contract = new Contract(client, config.tasks, task, round, await client.getBlockNumber())
-  const found = await contract.read()
-  const { params, state, hospitals } = found
-  const logs = await eventsOf(client, config, [BigInt(task), BigInt(round)], contract.block)
+  const block = await client.getBlockNumber()
+  const reader = taskReader(client, config.tasks, task, block)
+  if (BigInt(task) > (await reader.taskCount())) throw new TaskUnknown()
+  const [params, state, hospitals] = await Promise.all([reader.params(), reader.round(round), reader.hospitals()])
+  const logs = await eventsOf(client, config, [BigInt(task), BigInt(round)], block)
   const hasCanaries = params.canaries && round !== STATISTICS_ROUND
   const blobs = round === STATISTICS_ROUND ? params.statisticsBlobs : params.updateBlobs
-  const cohorts = await cohortsOf(contract, found, logs, blobs)
+  const cohorts = await cohortsOf(reader, round, state, logs, blobs)
   const nodes = new Map(hospitals.map((hospital, index) => [hospital.node, index]))
   const set = logs.find((log) => log.eventName === 'CanariesSet')?.args
   const span = openingSpan(logs)
@@ -169,14 +139,20 @@ async function recordOf(client: PublicClient, config: Config, task: number, roun
     openingBlocks: tooMany ? openingBlocks : null,
     before:
       hasCanaries && cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped)
-        ? await earlier(contract, blobs, hospitals)
+        ? await earlier(reader, round, blobs, hospitals)
         : [],
     events: logs.length,
-    block: contract.block,
+    block,
   }
 }
 
-async function cohortsOf(contract: Contract, { state }: Found, logs: readonly Log[], blobs: number): Promise<Cohort[]> {
+async function cohortsOf(
+  reader: TaskReader,
+  round: number,
+  state: RoundState,
+  logs: readonly Log[],
+  blobs: number,
+): Promise<Cohort[]> {
   const published = new Map(
     logs
       .filter((log) => log.eventName === 'CohortPublished')
@@ -184,9 +160,9 @@ async function cohortsOf(contract: Contract, { state }: Found, logs: readonly Lo
   )
   const opened = new Set(logs.filter((log) => log.eventName === 'CohortOpened').map(({ args }) => Number(args.cohort)))
   return await each(range(state.cohorts), async (index): Promise<Cohort> => {
-    const members = await contract.membersOf(contract.round, index)
+    const members = await reader.members(round, index)
     const hasSum = has(state.viableCohorts, index)
-    const expected = hasSum ? await contract.hashesOf(contract.round, index, blobs) : []
+    const expected = hasSum ? await reader.hashes(round, index, blobs) : []
     return {
       index,
       members: indices(members),
@@ -214,20 +190,21 @@ function openingSpan(logs: readonly Log[]): Span | null {
 
 /** The sums that earlier training rounds added to the model; null if they are too many for a page to read. */
 async function earlier(
-  contract: Contract,
+  reader: TaskReader,
+  before: number,
   blobs: number,
   hospitals: readonly { weight: number }[],
 ): Promise<Earlier[] | null> {
-  const rounds = await each(range(contract.round - 1), async (index) => {
-    const state = await contract.stateOf(index + 1)
+  const rounds = await each(range(before - 1), async (index) => {
+    const state = await reader.round(index + 1)
     return { round: index + 1, state, accepted: indices(state.acceptedCohorts) }
   })
   if (rounds.reduce((sum, { accepted }) => sum + accepted.length, 0) * blobs > MOST_SUMS) return null
   return await each(rounds, async ({ round, state, accepted }) => ({
     round,
     cohorts: await each(accepted, async (cohort) => {
-      const members = await contract.membersOf(round, cohort)
-      const hashes = await contract.hashesOf(round, cohort, blobs)
+      const members = await reader.members(round, cohort)
+      const hashes = await reader.hashes(round, cohort, blobs)
       const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
       const weight = weights.reduce((sum, one) => sum + one, 0)
       return { cohort, weight, isFlipped: has(state.turnedCohorts, cohort), hashes }
@@ -256,8 +233,8 @@ async function eventsOf(client: PublicClient, config: Config, of: readonly [bigi
   const found: RpcLog[] = []
   let first = config.firstBlock
   let span = last - first + 1n
-  for (let asked = 0; first <= last; asked++) {
-    if (asked === MOST_QUERIES) throw new Error(words.manyQueries(MOST_QUERIES))
+  for (let queries = 0; first <= last; queries++) {
+    if (queries === MOST_QUERIES) throw new Error(words.manyQueries(MOST_QUERIES))
     const end = first + span - 1n < last ? first + span - 1n : last
     const filter = { address: config.tasks, topics, fromBlock: numberToHex(first), toBlock: numberToHex(end) }
     try {
@@ -282,8 +259,8 @@ interface Span {
 }
 
 /**
- * What the transactions that disclose this round's canaries say of its sums, reverted ones too. No event and no state has
- * it. Calls that another contract passed on are not found.
+ * The disclosures of this round's sums in transactions, also in reverted ones. No event and no state has them. Calls that
+ * another contract passed on are not found.
  */
 async function shownIn(
   client: PublicClient,
@@ -292,7 +269,7 @@ async function shownIn(
   round: number,
   span: Span,
 ): Promise<Shown[]> {
-  const numbers = Array.from({ length: Number(span.last - span.first) + 1 }, (_, at) => span.first + BigInt(at))
+  const numbers = range(Number(span.last - span.first) + 1).map((at) => span.first + BigInt(at))
   const found = await each(numbers, async (blockNumber) => {
     const { transactions } = await client.getBlock({ blockNumber, includeTransactions: true })
     return transactions

@@ -68,9 +68,9 @@ export function recordStep(record: RoundRecord): Step {
   const committed = new Set(record.committed)
   for (const index of survivors) {
     const name = record.hospitals[index]?.node ?? String(index)
-    const given = record.points.has(index) ? size(record.points.get(index) ?? '0x') / 48 : 0
+    const count = record.points.has(index) ? size(record.points.get(index) ?? '0x') / 48 : 0
     if (!committed.has(index)) finding.add('fails', words.notCommitted(name))
-    if (given !== record.blobs) finding.add('fails', words.noPoints(name, given, record.blobs))
+    if (count !== record.blobs) finding.add('fails', words.noPoints(name, count, record.blobs))
   }
   if (record.cohorts.length === 0 && record.outcome === 'pending') finding.add('waits', words.notBegun)
   else if (!record.isFixed && record.outcome === 'pending') finding.add('waits', words.notFixed)
@@ -273,8 +273,8 @@ export function faultOf(
   near: bigint,
 ): string | null {
   try {
-    const given = versionedHash(commit(raw, ceremony, near))
-    return given === held ? null : words.blobDiffers(blob, held, given)
+    const hash = versionedHash(commit(raw, ceremony, near))
+    return hash === held ? null : words.blobDiffers(blob, held, hash)
   } catch (error) {
     if (!(error instanceof BlobMalformed)) throw error
     return error.at === null ? words.blobLength(blob, error.bytes) : words.blobScalar(blob, error.at)

@@ -36,7 +36,7 @@ export function after(spec: OuterSpec, state: OuterState, update: Float64Array):
   return { model, moments }
 }
 
-/** Writes the moments of one parameter, and returns what the model's value grows by. An array rounds what it stores. */
+/** Writes the moments of one parameter, and returns the step of the model's value. An array rounds its values. */
 function moveOf(spec: OuterSpec): (update: number, moments: Float32Array[], at: number) => number {
   const grown = (moment: Float32Array | undefined, at: number, decay: number, by: number) => {
     if (!moment) throw new RangeError(`the state has no moments for the outer step ${spec.name}`)

@@ -10,7 +10,7 @@ import { useWallets } from '../parts/wallets'
 import { say } from '../strings'
 import { readRound, type Node } from './chain'
 import { verdictOf, type Step, type Verdict } from './core'
-import type { Order, Told } from './worker'
+import type { WorkerRequest, WorkerMessage } from './worker'
 
 const words = say.verify
 const BLOBS = `${BASE}/v1/artifacts/blobs`
@@ -20,7 +20,7 @@ interface Where {
   round: number
 }
 
-interface Given extends Where {
+interface RoundToVerify extends Where {
   config: Config
   /** The number of the model's parameters, as the server says. */
   parameters: number | null
@@ -31,11 +31,11 @@ export default function Panel({ task, round }: Where) {
   const described = useQuery(taskOf(task))
   const parameters = described.data?.spec?.parameters ?? null
   if (config && !described.isPending)
-    return <Asking config={config} task={task} round={round} parameters={parameters} />
+    return <NodeChoice config={config} task={task} round={round} parameters={parameters} />
   return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
 }
 
-function Asking({ config, task, round, parameters }: Given) {
+function NodeChoice({ config, task, round, parameters }: RoundToVerify) {
   const wallets = useWallets()
   const [chosen, choose] = useState<string>()
   const [attempt, setAttempt] = useState(0)
@@ -50,7 +50,7 @@ function Asking({ config, task, round, parameters }: Given) {
       {nodes.length > 1 && (
         <div className="tools">
           <Choice
-            name={words.asked}
+            name={words.node}
             value={node?.name ?? ''}
             of={nodes.map(({ name }) => [name, name] as const)}
             change={choose}
@@ -77,7 +77,7 @@ function Asking({ config, task, round, parameters }: Given) {
   )
 }
 
-function Verifying(props: Given & { node: Node; again: () => void }) {
+function Verifying(props: RoundToVerify & { node: Node; again: () => void }) {
   const { steps, seconds } = useVerification(props)
   const verdict = seconds === null ? 'running' : verdictOf(steps)
   return (
@@ -123,11 +123,11 @@ function Line({ of }: { of: Step }) {
 }
 
 /** The steps so far, and the time that all took, in seconds; null until all are done. */
-function useVerification({ node, config, task, round, parameters }: Given & { node: Node }) {
+function useVerification({ node, config, task, round, parameters }: RoundToVerify & { node: Node }) {
   const [steps, setSteps] = useState<Step[]>([READING])
   const [seconds, setSeconds] = useState<number | null>(null)
   // Each render makes a new object for the node, which its name identifies.
-  const [asked] = useState(node)
+  const [firstNode] = useState(node)
   useEffect(() => {
     const started = performance.now()
     const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' })
@@ -146,17 +146,17 @@ function useVerification({ node, config, task, round, parameters }: Given & { no
       if (!isOver) put({ key: 'crash', title: words.crash, state: 'fails', lines: [why] })
       finish()
     }
-    worker.onmessage = ({ data }: MessageEvent<Told>) => {
+    worker.onmessage = ({ data }: MessageEvent<WorkerMessage>) => {
       if ('step' in data) put(data.step)
       else if ('crashed' in data) crash(data.crashed)
       else finish()
     }
     worker.onerror = (event) => crash(event.message || words.noWorker)
-    readRound(asked, config, task, round).then(
+    readRound(firstNode, config, task, round).then(
       ({ steps: read, record }) => {
         if (isOver) return
         setSteps(read)
-        if (record) worker.postMessage({ record, blobs: BLOBS, parameters } satisfies Order)
+        if (record) worker.postMessage({ record, blobs: BLOBS, parameters } satisfies WorkerRequest)
         else finish()
       },
       (error: unknown) => crash(messageOf(error)),
@@ -165,7 +165,7 @@ function useVerification({ node, config, task, round, parameters }: Given & { no
       isOver = true
       worker.terminate()
     }
-  }, [asked, config, task, round, parameters])
+  }, [firstNode, config, task, round, parameters])
   return { steps, seconds }
 }
 

@@ -7,7 +7,7 @@ import { parseCeremony } from './kzg'
 import type { RoundRecord } from './record'
 import { verify } from './run'
 
-export interface Order {
+export interface WorkerRequest {
   record: RoundRecord
   /** The URL of a mirror that has blobs by their hashes. It is not trusted. */
   blobs: string
@@ -15,7 +15,7 @@ export interface Order {
 }
 
 /** A step; then the end, or an error of the checks themselves. */
-export type Told = { step: Step } | { done: true } | { crashed: string }
+export type WorkerMessage = { step: Step } | { done: true } | { crashed: string }
 
 const TRIES = 5
 const LONGEST_WAIT = 10 // seconds
@@ -40,11 +40,11 @@ function random(): bigint {
   return (high << 64n) | low
 }
 
-function send(told: Told) {
-  self.postMessage(told)
+function send(message: WorkerMessage) {
+  self.postMessage(message)
 }
 
-async function verifyAll({ record, blobs, parameters }: Order) {
+async function verifyAll({ record, blobs, parameters }: WorkerRequest) {
   const source = {
     ceremony: async () => {
       const response = await fetch(ceremonyUrl)
@@ -58,7 +58,7 @@ async function verifyAll({ record, blobs, parameters }: Order) {
   for await (const step of verify(record, source)) send({ step })
 }
 
-self.onmessage = ({ data }: MessageEvent<Order>) => {
+self.onmessage = ({ data }: MessageEvent<WorkerRequest>) => {
   verifyAll(data).then(
     () => send({ done: true }),
     (error: unknown) => send({ crashed: messageOf(error) }),

@@ -77,8 +77,8 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
         name={say.amount}
         text={text}
         fault={fault}
-        change={(given) => {
-          setText(given)
+        change={(entry) => {
+          setText(entry)
           reset()
         }}
       />
@@ -95,7 +95,7 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   )
 }
 
-/** Signs an approval of tokens for the staking contract (ERC-2612). Throws what the wallet refuses with. */
+/** Signs an approval of tokens for the staking contract (ERC-2612). Throws the wallet's error if the owner declines. */
 function usePermit(account: Address) {
   const place = usePlace()
   const config = useConfig()

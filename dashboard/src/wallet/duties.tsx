@@ -14,21 +14,21 @@ const words = say.desk
 const { columns } = say
 const TASKS = 20 // the most of each role: each is a query
 
-interface Given {
+interface NodeDesk {
   account: Address
   busy: boolean
   release: (task: number) => void
 }
 
-export function Duties({ roles, ...given }: { roles: readonly Role[] } & Given) {
-  const { account } = given
+export function Duties({ roles, ...desk }: { roles: readonly Role[] } & NodeDesk) {
+  const { account } = desk
   const { parts, failed } = useParts(account, roles)
   if (failed instanceof ApiUnreachable && parts.length === 0) return <Notice kind="wait">{words.noApi}</Notice>
   return (
     <>
       {failed && <Fault error={failed} />}
       <ToDo account={account} parts={parts} />
-      <Tasks parts={parts} {...given} />
+      <Tasks parts={parts} {...desk} />
       <Card title={words.payments}>
         <ListedTable
           query={payments({ account, limit: 25 })}
@@ -58,15 +58,15 @@ function useParts(account: Address, roles: readonly Role[]): { parts: Part[]; fa
       enabled: known?.items.some((one) => one.role === role) ?? false,
     })),
   })
-  const taken = nodes.flatMap(({ data }) =>
+  const joined = nodes.flatMap(({ data }) =>
     data ? data.task_history.slice(0, TASKS).map((one) => ({ role: data.role, task: one.task })) : [],
   )
-  const tasks = useQueries({ queries: [...new Set(taken.map((one) => one.task))].map(taskOf) })
+  const tasks = useQueries({ queries: [...new Set(joined.map((one) => one.task))].map(taskOf) })
   const running = tasks.flatMap(({ data }) =>
     data && data.phase !== 'ended' && data.phase !== 'joining' ? [data] : [],
   )
   const rounds = useQueries({ queries: running.map((one) => roundOf(one.task, one.round)) })
-  const parts = taken.flatMap(({ role, task: number }): Part[] => {
+  const parts = joined.flatMap(({ role, task: number }): Part[] => {
     const task = tasks.find(({ data }) => data?.task === number)?.data
     if (!task) return []
     const round = rounds.find(({ data }) => data?.task === number && data.round === task.round)?.data
@@ -125,7 +125,7 @@ function Otherwise({ of: { slash, round, deed } }: { of: Duty }) {
   )
 }
 
-function Tasks({ account, parts, busy, release }: { parts: readonly Part[] } & Given) {
+function Tasks({ account, parts, busy, release }: { parts: readonly Part[] } & NodeDesk) {
   return (
     <TableCard
       title={words.tasks}

@@ -130,8 +130,8 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
         name={say.amount}
         text={text}
         fault={fault}
-        change={(given) => {
-          setText(given)
+        change={(entry) => {
+          setText(entry)
           reset()
         }}
       />
@@ -156,7 +156,7 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
 
 function Stop({ task, busy, send }: Acting) {
   const { tasks } = useCalls()
-  const [asked, setAsked] = useState(false)
+  const [isAsking, setAsking] = useState(false)
   const isOver = task.phase === 'ended'
   // A task cannot end after the statistics round alone: one training round follows it.
   const last = Math.min(Math.max(task.round, 1), task.rounds)
@@ -169,18 +169,18 @@ function Stop({ task, busy, send }: Acting) {
         <>
           <p className="soft small">{means}</p>
           <div>
-            <button type="button" disabled={busy} onClick={() => setAsked(true)}>
+            <button type="button" disabled={busy} onClick={() => setAsking(true)}>
               {words.stopOpen}
             </button>
           </div>
         </>
       )}
-      {asked && (
+      {isAsking && (
         <Dialog
           title={words.stop}
-          close={() => setAsked(false)}
+          close={() => setAsking(false)}
           go={() => {
-            setAsked(false)
+            setAsking(false)
             void send(tasks('stop', BigInt(task.task)))
           }}
         >

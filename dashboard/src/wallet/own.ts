@@ -1,5 +1,5 @@
 /** An account's own nodes, as the contract has them now. It works without the API. */
-import { zeroHash, type Address, type PublicClient } from 'viem'
+import { getContract, zeroHash, type Address, type PublicClient } from 'viem'
 import type { Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
@@ -31,13 +31,14 @@ export interface Own {
 }
 
 async function read(client: PublicClient, place: Config, account: Address): Promise<Own> {
-  const staking = { address: place.staking, abi: stakingAbi } as const
+  const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
+  const token = getContract({ address: place.token, abi: tokenAbi, client }).read
   const node = async (role: Role): Promise<OwnNode | null> => {
     const args = [account, numberOf(role)] as const
     const [pool, stake, [, own, claimable]] = await Promise.all([
-      client.readContract({ ...staking, functionName: 'poolOf', args }),
-      client.readContract({ ...staking, functionName: 'stakeOf', args }),
-      client.readContract({ ...staking, functionName: 'positionOf', args: [account, ...args] }),
+      staking.poolOf(args),
+      staking.stakeOf(args),
+      staking.positionOf([account, ...args]),
     ])
     if (pool.vestedAt === 0) return null // not registered: `Pool.sol`
     const { active, free, locked, unbonding } = stake
@@ -46,9 +47,9 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
     return { role, active, free, locked, unbonding, own, claimable, commissionBps, next }
   }
   const [balance, unbondingPeriod, key, nodes] = await Promise.all([
-    client.readContract({ address: place.token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }),
-    client.readContract({ ...staking, functionName: 'unbondingPeriod' }),
-    client.readContract({ ...staking, functionName: 'voterKeyHash', args: [account] }),
+    token.balanceOf([account]),
+    staking.unbondingPeriod(),
+    staking.voterKeyHash([account]),
     Promise.all(ROLES.map(node)),
   ])
   return {

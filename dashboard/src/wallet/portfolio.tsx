@@ -38,18 +38,18 @@ function total(amounts: readonly bigint[]): bigint {
   return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
 
-type Asked = { unbond: Holding } | { redelegate: Unbonding }
+type Action = { unbond: Holding } | { redelegate: Unbonding }
 
 function Positions({ of }: { of: Holdings }) {
   const { sending, send, reset } = useSending()
-  const [asked, setAsked] = useState<Asked | null>(null)
+  const [action, setAction] = useState<Action | null>(null)
   const { staking } = useCalls()
   const busy = isBusy(sending)
-  const ask = (action: Asked) => {
+  const ask = (next: Action) => {
     reset()
-    setAsked(action)
+    setAction(next)
   }
-  const close = () => setAsked(null)
+  const close = () => setAction(null)
   const go = (call: Call) => {
     close()
     void send(call)
@@ -66,18 +66,18 @@ function Positions({ of }: { of: Holdings }) {
       <SendingNotice of={sending} />
       <Delegations of={of.holdings} busy={busy} go={go} unbond={(one) => ask({ unbond: one })} />
       <Unbondings of={of.unbondings} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
-      {asked && 'unbond' in asked && (
+      {action && 'unbond' in action && (
         <Unbond
-          of={asked.unbond}
+          of={action.unbond}
           cancel={close}
-          go={(shares) => go(staking('startUnbonding', asked.unbond.node, numberOf(asked.unbond.role), shares))}
+          go={(shares) => go(staking('startUnbonding', action.unbond.node, numberOf(action.unbond.role), shares))}
         />
       )}
-      {asked && 'redelegate' in asked && (
+      {action && 'redelegate' in action && (
         <Redelegate
-          of={asked.redelegate}
+          of={action.redelegate}
           cancel={close}
-          go={(node, role) => go(staking('redelegate', asked.redelegate.request, node, role))}
+          go={(node, role) => go(staking('redelegate', action.redelegate.request, node, role))}
         />
       )}
     </>

@@ -1,5 +1,5 @@
 /** An account's stake, as the contract has it now. The API lists its nodes; if it does not answer, the events do. */
-import type { Address, PublicClient } from 'viem'
+import { getContract, type Address, type PublicClient } from 'viem'
 import { answer, api, ApiUnreachable, type Role, type Schemas } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
@@ -72,40 +72,29 @@ async function backedByEvents(client: PublicClient, place: Config, account: Addr
 }
 
 async function read(client: PublicClient, place: Config, account: Address): Promise<Holdings> {
-  const staking = { address: place.staking, abi: stakingAbi } as const
+  const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
+  const token = getContract({ address: place.token, abi: tokenAbi, client }).read
   let fromEvents = false
   const backed = await backedByApi(account).catch((error: unknown) => {
     if (!(error instanceof ApiUnreachable)) throw error
     fromEvents = true
     return backedByEvents(client, place, account)
   })
-  const [balance, count] = await Promise.all([
-    client.readContract({ address: place.token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }),
-    client.readContract({ ...staking, functionName: 'requestCount', args: [account] }),
-  ])
+  const [balance, count] = await Promise.all([token.balanceOf([account]), staking.requestCount([account])])
   const holdings = await Promise.all(
     backed.map(async ({ node, role }): Promise<Holding> => {
-      const [shares, worth, claimable] = await client.readContract({
-        ...staking,
-        functionName: 'positionOf',
-        args: [account, node, numberOf(role)],
-      })
+      const [shares, worth, claimable] = await staking.positionOf([account, node, numberOf(role)])
       return { node, role, shares, worth, claimable }
     }),
   )
   const requests = await Promise.all(
-    Array.from({ length: Number(count) }, (_, index) => BigInt(index)).map(
-      async (request): Promise<Unbonding | null> => {
-        const [about, worth] = await client.readContract({
-          ...staking,
-          functionName: 'requestOf',
-          args: [account, request],
-        })
-        const role = ROLES[about.role]
-        if (about.shares === 0n || !role) return null // withdrawn, or delegated again
-        return { request, node: about.node, role, worth, maturesAt: about.maturesAt }
-      },
-    ),
+    Array.from({ length: Number(count) }, async (_, index): Promise<Unbonding | null> => {
+      const request = BigInt(index)
+      const [about, worth] = await staking.requestOf([account, request])
+      const role = ROLES[about.role]
+      if (about.shares === 0n || !role) return null // withdrawn, or delegated again
+      return { request, node: about.node, role, worth, maturesAt: about.maturesAt }
+    }),
   )
   return {
     balance,

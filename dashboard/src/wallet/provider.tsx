@@ -53,10 +53,10 @@ function wagmiOf(place: Config): WagmiConfig {
 
 /** The wallet's own node, for a place that names none. */
 const walletNode = {
-  request: async (asked: { method: string; params?: unknown }): Promise<unknown> => {
+  request: async (call: { method: string; params?: unknown }): Promise<unknown> => {
     const [wallet] = loneWallet()
     if (!wallet) throw new Error(say.wallet.noNode)
-    return await wallet.request(asked)
+    return await wallet.request(call)
   },
 }
 

@@ -57,7 +57,7 @@ function nodeOf(config: Config): PublicClient {
   return client
 }
 
-/** Why a call was reverted. The receipt does not say, so the call is simulated at the block that carried it. */
+/** The reason for a reverted call. The receipt does not have it, so the call is simulated at its block. */
 async function whyReverted(config: Config, call: Call & { account: Address; blockNumber: bigint }): Promise<string> {
   try {
     await nodeOf(config).simulateContract(call)

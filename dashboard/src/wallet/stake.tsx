@@ -111,8 +111,8 @@ function OneField(props: {
     >
       <Field
         {...field}
-        change={(given) => {
-          field.change(given)
+        change={(entry) => {
+          field.change(entry)
           reset()
         }}
       />

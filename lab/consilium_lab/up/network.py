@@ -13,7 +13,6 @@ from typing import Any
 import tomli_w
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import deploy
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_ports
@@ -21,6 +20,7 @@ from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.home import HospitalHome
 from consilium_client.voter.registration import register
+from consilium_core.private_files import write_private_file
 from eth_account import Account
 
 from consilium_lab.demo.datasets import DemoData

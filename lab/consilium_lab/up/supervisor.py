@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from consilium_chain.errors import ArtifactMissing, SpecInvalid
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settings import read_settings
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import OwnersRefusal
+from consilium_core.errors import ArtifactMissing
 from consilium_core.logs import emit
 from consilium_operators.watching import rounds_over
 from consilium_server.api.models import model_folder

@@ -1,1 +1,1 @@
-"""The aggregator: it collects uploads, publishes sums, and opens disputes and decoys."""
+"""The aggregator collects uploads, publishes sums, accuses cheaters and discloses decoys."""

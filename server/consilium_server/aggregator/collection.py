@@ -1,8 +1,7 @@
-"""Asks a round's hospitals for their parts over Flower and gathers what comes back, without waiting for anyone.
+"""Requests hospitals' parts of a round over Flower, and receives the replies. No call waits for a hospital.
 
-A hospital is asked for one part at a time, by its name, and for the next as soon as the one before is on disk here: a
-SuperNode takes up nothing else while its hospital waits for a part's time to come. So whatever was lost, with the
-aggregator that had asked for it, can be asked for again.
+A request names one part. The next request follows as soon as the reply before is on disk here, because a SuperNode
+does nothing else while its hospital waits for a part's time. So a restarted aggregator can request lost parts again.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from consilium_server.aggregator.uploads import Answer, Signed, Upload, parse_re
 from consilium_server.errors import ReplyRefused
 from consilium_server.flower.internals import NODE_AWAY
 
-TRIES = 2  # of each part that reached the node: it may have been starting anew
-# Seconds until who failed so often is asked again for what it owes once it has committed, as long as its time lasts:
-# else a disk that is full for a moment would cost a hospital a slash.
+TRIES = 2  # of each part that reached the node, which may have restarted
+# Seconds after these tries until the next request for a part that a committed hospital owes. Without it a disk that is
+# full for a moment would cost a hospital a slash.
 REST = 5.0
 OWED = (Part.UPLOAD, Part.ANSWER)
 
@@ -37,10 +36,10 @@ class Carrier(Protocol):
         """Nodes that are online."""
 
     def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """Returns an identifier for each message, in order; an empty one for a message that was not taken."""
+        """Returns an identifier for each message, in order; an empty one for a message that was not accepted."""
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """Replies to these messages that are there, each once."""
+        """Replies to these messages that have arrived, each once."""
 
 
 class Collection:
@@ -62,14 +61,14 @@ class Collection:
         """`kept`: stored replies, also of an earlier process; `clock`: a monotonic clock in seconds."""
         self._grid, self._nodes, self._addresses, self._blob_count = grid, nodes, addresses, blob_count
         self.round = round_
-        self._place = {"contract": contract, "task": task, "round": round_}
+        self._request = {"contract": contract, "task": task, "round": round_}
         self._masked, self._kept, self._clock = masked, kept, clock
         self._asked = 0
         self._committed = 0
         self._tries: Counter[tuple[int, Part]] = Counter()
         self._waiting: dict[str, tuple[int, Part]] = {}
-        self._away: set[int] = set()  # whom the last request did not reach: nothing was refused
-        self._resting: dict[int, float] = {}  # until when
+        self._away: set[int] = set()  # hospitals that the last request did not reach
+        self._resting: dict[int, float] = {}  # end of the rest, by hospital
         self.signed: dict[int, Signed] = kept.signed(addresses, blob_count) if kept else {}
         self.uploads: dict[int, Upload] = kept.uploads(len(addresses), blob_count) if kept else {}
         self.answers: dict[int, Answer] = {}
@@ -81,7 +80,7 @@ class Collection:
 
     @property
     def finished(self) -> int:
-        """Bit map of the hospitals that owe no reply: they will send nothing that they have not sent."""
+        """Bit map of the hospitals that owe no reply, and so send nothing more."""
         return self._asked & ~sum(1 << index for index in self._owing | self._away | self._resting.keys())
 
     @property
@@ -89,9 +88,9 @@ class Collection:
         return {index for index, _ in self._waiting.values()}
 
     def ask(self, hospitals: int, committed: int = 0) -> bool:
-        """Asks those hospitals that are online for the next part of each. Returns true if all could be asked.
+        """Requests the next part of each of these hospitals that is online. Returns true if all are online.
 
-        committed: bit map of hospitals whose commitment is on chain, by any sender.
+        committed: bit map of hospitals whose commitment is on chain, from any sender.
         """
         self._committed |= committed
         owing = self._owing
@@ -105,7 +104,7 @@ class Collection:
         return len(ready) == len(wanted)
 
     def _next(self, index: int) -> Part | None:
-        """The part that a hospital is to send now; None if it sent everything, failed too often, or rests."""
+        """The part that a hospital must send now; None if it sent all parts, failed too often, or rests."""
         if self._resting.get(index, 0.0) > self._clock():
             return None
         if index not in self.signed and not self._committed >> index & 1:
@@ -126,7 +125,7 @@ class Collection:
         self._asked |= sum(1 << index for index, _ in requests)
         messages = [
             Message(
-                RecordDict({"request": ConfigRecord({**self._place, "part": int(part)})}),
+                RecordDict({"request": ConfigRecord({**self._request, "part": int(part)})}),
                 dst_node_id=self._nodes[index],
                 message_type="train",
             )
@@ -137,17 +136,17 @@ class Collection:
                 self._waiting[identifier] = request
 
     def receive(self) -> None:
-        """Takes in the replies that are there, and asks their senders for the next part."""
+        """Receives the replies that have arrived, and requests the next part of their senders."""
         if not self._waiting:
             return
-        heard = []
+        answered = []
         for reply in self._grid.pull_messages(list(self._waiting)):
             request = self._waiting.pop(reply.metadata.reply_to_message_id, None)
             if request is None:
                 continue
             index = request[0]
             if reply.has_error() and reply.error.code == NODE_AWAY:
-                # Its node was ended or lost: it is asked again, by `ask`, once it is online.
+                # Its node stopped or is lost. `ask` sends another request once it is online.
                 self._tries[request] -= 1
                 self._away.add(index)
                 continue
@@ -160,8 +159,8 @@ class Collection:
                 if name_of(error) == "PartFailed" and request[1] in OWED and self._tries[request] >= TRIES:
                     self._tries[request] -= 1
                     self._resting[index] = self._clock() + REST
-            heard.append(index)
-        if requests := [(index, part) for index in heard if (part := self._next(index))]:
+            answered.append(index)
+        if requests := [(index, part) for index in answered if (part := self._next(index))]:
             self._send(requests)
 
     def _take(self, index: int, reply: Signed | Upload | Answer) -> None:

@@ -1,6 +1,6 @@
-"""Decoys (canaries) at the aggregator: sums published as they are or sign-flipped, and the secrets that disclose which.
+"""Decoys (canaries) at the aggregator: sums published as they are or sign-flipped, and the secrets that disclose them.
 
-Seed and blinders are on disk before anything is published: a restart must not cost the bond.
+Seed and blinders are on disk before the publication, because a restart must not cost the bond.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import Retreat
 from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import blinders
 from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment
 from consilium_zk.curve import to_eip2537
@@ -26,14 +26,14 @@ from consilium_server.aggregator.uploads import CohortSum
 from consilium_server.errors import CanariesLost
 
 SEED_BYTES = 32
-SETTLE_GAS = 200_000  # but for what grows with nodes and scores
+SETTLE_GAS = 200_000  # without the part that grows with nodes and scores
 
 Blinders = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class RoundSecrets:
-    """The seed, 32 bytes; two blinders of each summed blob, by cohort; a bit map of whose updates these sums hold."""
+    """The seed, 32 bytes; two blinders of each summed blob, by cohort; a bit map of the hospitals in these sums."""
 
     seed: bytes
     blinders: Mapping[int, list[Blinders]]
@@ -42,7 +42,7 @@ class RoundSecrets:
 
 @dataclass
 class HiddenSums:
-    """A round's sums on their way to publication. `seed`: 32 random bytes that nobody else knows."""
+    """A round's sums before publication. `seed`: 32 secret random bytes."""
 
     task: int
     round: int
@@ -51,7 +51,7 @@ class HiddenSums:
     _blinders: dict[int, list[Blinders]] = field(default_factory=dict)
 
     def hide(self, cohort: int, total: CohortSum, weight: int) -> CohortSum:
-        """Makes a cohort's published sum of its true one, of this total weight: no blinders, flipped by the seed."""
+        """A cohort's published sum, given its true sum and total weight: without blinders, and flipped by the seed."""
         turned = is_turned(self.seed, self.task, self.round, cohort)
         layout = self.retreat.layout
         secret = self._blinders[cohort] = [blinders(blob) for blob in total.blobs]
@@ -67,7 +67,7 @@ class HiddenSums:
 
     @property
     def canaries(self) -> Canaries:
-        """Commitments to the seed and to the negated delta, which are published with the sums."""
+        """Commitments to the seed and to the negated delta. They are published with the sums."""
         return Canaries(seed_commitment(self.seed), self.retreat.digest)
 
     @property
@@ -105,30 +105,30 @@ def _path(folder: Path, round_: int) -> Path:
 
 
 def earlier_secrets(task: AggregatedTask, round_: int) -> RoundSecrets | None:
-    """Secrets of what was, or was to be, published of this round before. Raises CanariesLost."""
+    """Secrets of an earlier publication of this round, or of an attempt at one. Raises CanariesLost."""
     return read_secrets(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
 
 
 def hidden_sums(
-    task: AggregatedTask, round_: int, earlier: RoundSecrets | None, said: Canaries | None
+    task: AggregatedTask, round_: int, earlier: RoundSecrets | None, on_chain: Canaries | None
 ) -> HiddenSums | None:
     """Begins a round's hidden sums, with the `earlier` seed if there is one; None in a round without decoys.
 
-    A transaction that was sent with that seed may come onto the chain at any time. Raises CanariesLost where the chain
-    has been `said` others.
+    A transaction with the earlier seed may reach the chain at any time. Raises CanariesLost if the canaries `on_chain`
+    are others.
     """
     if not task.params.has_canaries(round_):
         return None
     seed = earlier.seed if earlier else secrets.token_bytes(SEED_BYTES)
     blinders_before = dict(earlier.blinders) if earlier else {}
     hidden = HiddenSums(task.number, round_, seed, task.sums.retreat(round_), blinders_before)
-    if said not in (None, hidden.canaries):
+    if on_chain not in (None, hidden.canaries):
         raise CanariesLost("CanariesLost", path=str(task.secrets_folder))
     return hidden
 
 
 def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: bool) -> None:
-    """Shows on chain which sums were sign-flipped, and that all of them are the sums. Settles in the same go if it can.
+    """Discloses on chain which sums were sign-flipped, with the proof of all sums. Settles in the same call if it can.
 
     `force`: without a dry run. Raises CanariesLost, Refused.
     """
@@ -154,7 +154,7 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
 
 
 def _settle_gas(task: AggregatedTask, hospitals: int) -> int:
-    """More than settling a round, or its first page, can cost."""
+    """An upper bound on the gas of settling a round, or its first page."""
     voters = task.params.max_voters
     scores = voters * ballot_size(task.params, STATISTICS_ROUND + 1, task.params.cohorts)
     return SETTLE_GAS + min(PAGE_GAS, settle_gas(hospitals + voters, scores))

@@ -1,4 +1,4 @@
-"""The aggregator's part in a dispute over a masked cohort without a sum: statements, accusations, cheaters' names."""
+"""The aggregator's part in a dispute over a masked cohort without a sum: statements, accusations, cheaters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from consilium_server.aggregator.uploads import Upload
 
 
 class Statements:
-    """The sound statements that a round's hospitals signed with their uploads, by index."""
+    """The valid statements that a round's hospitals signed with their uploads, by index."""
 
     def __init__(self, ledger: Ledger, task: int, round_: int) -> None:
         self._addresses = [hospital.node for hospital in ledger.tasks.hospitals(task)]
@@ -30,27 +30,27 @@ class Statements:
         self._signed: dict[int, SignedStatement] = {}
 
     def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
-        """Hospitals of a cohort's masking that uploaded with a sound statement: else nobody answers for an upload."""
-        masking, found = masking_digest(cohort, dealings), set()
+        """Hospitals of a cohort's masking whose upload has a valid statement. Only these answer for their upload."""
+        masking, sound = masking_digest(cohort, dealings), set()
         for index in dealings.keys() & uploads.keys():
             try:
                 self._take(index, uploads[index], masking)
             except (StatementMalformed, ShapeWrong) as error:
                 emit("statement-refused", round=self.round, hospital=index, error=str(error))
             else:
-                found.add(index)
-        return found
+                sound.add(index)
+        return sound
 
     def _take(self, index: int, upload: Upload, masking: bytes) -> None:
         """Raises StatementMalformed, ShapeWrong."""
         signed = parse_signed_statement(upload.statement)
         statement = parse_statement(signed.statement)
         if not self._signing.is_by(self._addresses[index], signed):
-            raise StatementMalformed("another's signature")
+            raise StatementMalformed("its signature is not the hospital's")
         if statement.upload != upload_digest(upload.blobs):
-            raise StatementMalformed("it is on another upload")
+            raise StatementMalformed("it names another upload")
         if statement.masking != masking:
-            raise StatementMalformed("it is of another masking")
+            raise StatementMalformed("it names another masking")
         self._signed[index] = signed
 
     def of(self, hospitals: set[int]) -> dict[int, SignedStatement]:
@@ -68,9 +68,9 @@ def make_accusation(
     uploads: Mapping[int, Upload],
     roots: Mapping[int, int],
 ) -> Accusation:
-    """Stores the evidence against a cohort, by its number, whose sum does not hold.
+    """Stores the evidence against a cohort, by its number, whose sum is wrong.
 
-    Uploads are masked, and roots given only ever of one kind: a reader learns no more than this aggregator.
+    Uploads are masked, and the roots are of one kind only. So a reader learns no more than this aggregator.
     """
     case = read_case(ledger, store, task, statements.round, cohort, round_state)
     signed = statements.of(set(case.survivors))
@@ -80,19 +80,19 @@ def make_accusation(
 
 
 def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Accusation:
-    """Stores the evidence against a cohort whose roots are missing though a threshold have answered.
+    """Stores the evidence against a cohort whose roots are missing although enough survivors answered.
 
-    answers: by index, of survivors. Nothing is combined by factors here, so that the accusation is the evidence's name.
+    answers: of survivors, by index. No factors combine anything here, so that the accusation is the evidence's digest.
     """
     evidence = store.put_file(Shown(answers=answers).to_file())
     return Accusation(evidence, evidence)
 
 
 def name_cheaters(task: AggregatedTask, round_: int, round_state: RoundState) -> None:
-    """Names on chain the hospitals because of which accused cohorts have no sum. Raises EvidenceMalformed, Refused."""
+    """Names on chain the hospitals that broke the sums of accused cohorts. Raises EvidenceMalformed, Refused."""
     cheaters = find_culprits(task.ledger, task.store, task.number, round_, round_state)
     if not cheaters:
-        raise EvidenceMalformed("every survivor's testimony goes with its upload")
+        raise EvidenceMalformed("the testimony of every survivor fits its upload")
     for index, reason in cheaters.items():
         emit("culprit", round=round_, hospital=index, reason=reason)
     task.ledger.aggregator.name_cheaters(task.number, round_, sum(1 << index for index in cheaters))

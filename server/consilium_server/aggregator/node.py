@@ -1,4 +1,4 @@
-"""The aggregator conducts a task's rounds. Flower carries uploads; the chain says what phase it is and what holds."""
+"""The aggregator runs a task's rounds. Flower carries uploads; the chain has the phase and the results."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import CanariesLost, ServerError, SuperLinkFailed
 from consilium_server.flower.internals import DATABASE, SuperLink
+from consilium_server.open_steps import chain_view, take_open_step
 
-LOCK = "lock"  # file name: two aggregators with one key would publish one round twice, differently
-POLL, SLOWEST_POLL = 0.15, 1.0  # seconds between looks for replies: the longer a block takes, the less they hurry
+LOCK = "lock"  # file name; two aggregators with one key would publish a round twice, differently
+POLL, SLOWEST_POLL = 0.15, 1.0  # seconds between polls for replies: longer on a chain with slower blocks
 POLLS_OF_A_BLOCK = 12
-SHORTEST_WAIT, LONGEST_WAIT = 1.0, 15.0  # seconds: for a chain node, for ether, before another SuperLink is started
+SHORTEST_WAIT, LONGEST_WAIT = 1.0, 15.0  # seconds: for a chain node, for ether, before the next SuperLink starts
 AHEAD = (*WAITING, Phase.SCORING, Phase.REVEALING)
 MOST_PROVERS = 8
-# The steps that a phase is for: once they were refused for good, only the deadline ends the phase.
+# The steps that are the purpose of a phase. After a final refusal of them only the deadline ends the phase.
 PURPOSE: dict[Phase, tuple[Step, ...]] = {
     Phase.UPLOADING: (Step.FIX_SURVIVORS, Step.PUBLISH),
     Phase.PUBLISHING: (Step.PUBLISH,),
@@ -63,13 +64,13 @@ PURPOSE: dict[Phase, tuple[Step, ...]] = {
     Phase.OPENING: (Step.OPEN,),
 }
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # a refusal of these is not tried again
-OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # by anybody, who may do a part of it: the rest is still to be done
-MOVED = {"WrongPhase", "WrongRound"}  # the chain is elsewhere than it was when the step was chosen
-UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # and will be at any time
+OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # another account did a part of it: the rest is still due
+MOVED = {"WrongPhase", "WrongRound"}  # the chain moved on after the step was chosen
+UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # also at any later time
 
 
 def home_lock(home: Path) -> AbstractContextManager[None]:
-    """Holds `home`'s lock, which ends with this process however it ends. Raises ServerError (AlreadyConducting)."""
+    """Holds `home`'s lock until any end of this process. Raises ServerError (AlreadyConducting)."""
     return alone(home / LOCK, ServerError("AlreadyConducting", home=str(home)))
 
 
@@ -77,14 +78,14 @@ class Aggregator:
     """The aggregator of one task. Tests and dishonest aggregators override the hooks, its first three methods."""
 
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
-        """Hook: commits for those who signed, when it is time to. Hospitals need no ether for it."""
+        """Hook: sends the commitments that hospitals signed, when it is time. Hospitals need no ether for it."""
         work = self.rounds.of(collection.round)
         if work.committer is not None:
             updates = work.relayable(collection, round_state)
             work.committer.commit_if_due(updates, round_state, collection.finished)
 
     def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
-        """Hook: the sum that is published of a cohort's checked one."""
+        """Hook: the sum to publish, given a cohort's checked sum."""
         return total
 
     def forces(self, round_: int) -> bool:
@@ -92,7 +93,7 @@ class Aggregator:
         return False
 
     def __init__(self, settings: AggregatorSettings) -> None:
-        """Connects to the chain and reads the task. Raises SpecMismatch, and all that chain and store raise."""
+        """Connects to the chain and reads the task. Raises SpecMismatch, and the errors of chain and store."""
         self.settings = settings
         self.task = AggregatedTask.open(settings)
         self.ledger, self.number, self.params = self.task.ledger, self.task.number, self.task.params
@@ -100,23 +101,23 @@ class Aggregator:
         self.membership = Membership(self.task)
         self._block, self._poll = 0, POLL
         self._was_up = False  # true once a SuperLink was
-        self._patient = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
+        self._retry = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
 
     def run(self) -> None:
-        """Joins, conducts every round, and takes the bond and the fee home. Goes on where another process was ended.
+        """Joins, runs every round, and collects the bond and the fee. Continues the work of an ended process.
 
-        Raises ServerError (AlreadyConducting), and SuperLinkFailed where the first SuperLink does not start.
+        Raises ServerError (AlreadyConducting), and SuperLinkFailed if the first SuperLink does not start.
         """
         with home_lock(self.settings.home):
-            if self._patient(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
+            if self._retry(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
                 self._conduct_with_provers()
-            self._patient(self.ledger.staking.release_bond, self.number, self.ledger.address)
-            self._patient(self.ledger.staking.claim, Role.AGGREGATOR)
-            # Nobody asks for hospitals' replies and the SuperLink's database once the task has ended.
+            self._retry(self.ledger.staking.release_bond, self.number, self.ledger.address)
+            self._retry(self.ledger.staking.claim, Role.AGGREGATOR)
+            # Hospitals' replies and the SuperLink's database have no use after the task's end.
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
             for file in self.settings.home.glob(f"{DATABASE}*"):
                 file.unlink(missing_ok=True)
-            emit("left", role="aggregator", balance=str(self._patient(self.ledger.token.balance, self.ledger.address)))
+            emit("left", role="aggregator", balance=str(self._retry(self.ledger.token.balance, self.ledger.address)))
 
     def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs
@@ -127,26 +128,26 @@ class Aggregator:
                 try:
                     return self._conduct_by_flower()
                 except SuperLinkFailed as error:
-                    if not self._was_up:  # the fault was there before: somebody who looks can tell
+                    if not self._was_up:  # it never worked, so an operator must correct it
                         raise
                     wait = min(2 * wait, LONGEST_WAIT) if time.monotonic() - started < LONGEST_WAIT else SHORTEST_WAIT
                     emit("superlink-failed", error=str(error), wait_s=wait)
                     time.sleep(wait)
 
     def _conduct_by_flower(self) -> None:
-        """Conducts the task to its end with one SuperLink. Raises SuperLinkFailed."""
+        """Runs the task to its end with one SuperLink. Raises SuperLinkFailed."""
         blobs = max(self.params.update_blobs, self.params.statistics_blobs)
         home, port = self.settings.home, self.settings.superlink_port
         with SuperLink(home, port, blobs, self.params.max_hospitals) as superlink:
             superlink.wait_until_up()
             self._was_up = True
             setup()
-            # Last: the first round may begin with it, and hospitals must find a SuperLink then.
-            self._patient(self._join)
-            if self._patient(self._wait_for_participants) is Phase.ENDED:
+            # The last step, because the first round may begin with it, and hospitals need the SuperLink then.
+            self._retry(self._join)
+            if self._retry(self._wait_for_participants) is Phase.ENDED:
                 return
             self.membership.register = superlink.register
-            nodes = self._patient(self.membership.nodes)
+            nodes = self._retry(self.membership.nodes)
             with superlink.run() as (grid, context):
                 server_app(self, nodes)(grid, context)
 
@@ -157,10 +158,10 @@ class Aggregator:
         emit("joined", role="aggregator")
 
     def _wait_for_participants(self) -> Phase:
-        """Waits until joining is over; returns the phase that the task is in then."""
+        """Waits until joining is over. Returns the phase after it."""
         block = 0
         while (state := self.ledger.tasks.state(self.number)).phase is Phase.JOINING:
-            if not state.aggregator_joined:  # any more: the block that had it is gone
+            if not state.aggregator_joined:  # a reorganisation removed the block with it
                 self._join()
             if deadline_passed(state, self.ledger.connection.blocks.now()):
                 self._attempt(Step.TICK, state, None)
@@ -168,7 +169,7 @@ class Aggregator:
         return state.phase
 
     def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
-        """Makes everything anew that goes by hospitals' indices, where a reorganisation changed their order."""
+        """Rebuilds all state by hospitals' indices if a reorganisation changed their order."""
         if state.phase is Phase.JOINING:
             self._wait_for_participants()
         if self.membership.has_moved():
@@ -179,15 +180,15 @@ class Aggregator:
             self.rounds.forget()
 
     def conduct(self, grid: Carrier, nodes: dict[int, int]) -> None:
-        """Drives the task from where it is to its end; returns when it has ended. `nodes`: Flower ids by index."""
+        """Runs the task from its present state to its end. `nodes`: Flower ids by hospital's index."""
         self.rounds.disconnect()
-        block_seconds = self._patient(self.ledger.connection.blocks.seconds)
+        block_seconds = self._retry(self.ledger.connection.blocks.seconds)
         self._poll = min(max(POLL, block_seconds / POLLS_OF_A_BLOCK), SLOWEST_POLL)
-        while self._patient(self._turn, grid, nodes):
+        while self._retry(self._advance, grid, nodes):
             pass
 
-    def _turn(self, grid: Carrier, nodes: dict[int, int]) -> bool:
-        """Takes the step that is due, or waits a little; returns false once the task has ended."""
+    def _advance(self, grid: Carrier, nodes: dict[int, int]) -> bool:
+        """Takes the step that is due, or waits a little. Returns false once the task has ended."""
         state = self.ledger.tasks.state(self.number)
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
             self._follow_joining(state, nodes)
@@ -199,7 +200,7 @@ class Aggregator:
         if steps:
             self._attempt(steps[0], state, round_state)
         elif more_to_come:
-            time.sleep(self._poll)  # Flower has no other way to say that a node or a reply is there
+            time.sleep(self._poll)  # Flower has no notification of a node or a reply
         else:
             self._block = self.ledger.connection.blocks.wait_after(self._block)
         return True
@@ -216,39 +217,32 @@ class Aggregator:
         view = self._view(state, round_state)
         refused = work.refused in PURPOSE.get(state.phase, ())
         if state.phase is Phase.REVEALING and work.are_secrets_lost:
-            refused = deadline_passed(state, view.now)  # the next phase has a deadline of its own to bring them back
+            refused = deadline_passed(state, view.now)  # the next phase has its own deadline for restoring them
         unmasked = work.is_unmasked(state, round_state)
         return next_steps(view, AsAggregator(awaited, arrived, refused, unmasked))
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
-        waits = state.phase in WAITING
-        return View(
-            state=state,
-            round=round_state,
-            now=self.ledger.connection.blocks.now(),
-            beacon_ready=waits and self.ledger.phases.beacon_ready(round_state.beacon_request),
-            beacon_expired=waits and self.ledger.phases.beacon_expired(round_state.beacon_request),
-            upload_margin=margin(self.params.upload_window),
-            answer_margin=margin(self.params.publish_window),
-            masked=self.params.masked,
-            publish_window=self.params.publish_window,
-            has_canaries=self.params.has_canaries(state.round),
-            min_reveals=self.params.min_reveals,
-        )
+        params = self.params
+        return chain_view(
+            self.ledger, state, round_state,
+            upload_margin=margin(params.upload_window), answer_margin=margin(params.publish_window),
+            masked=params.masked, publish_window=params.publish_window,
+            has_canaries=params.has_canaries(state.round), min_reveals=params.min_reveals,
+        )  # fmt: skip
 
     def _collect(self, grid: Carrier, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
-        """Asks hospitals for their parts, takes in what is there, and commits; true if it should look again soon.
+        """Requests hospitals' parts, receives replies, and commits. Returns true if it should poll again soon.
 
-        Hospitals are asked for a part before its time: a request takes long on its way, and they answer as soon as they
-        have trained, and again once commitments are closed.
+        Hospitals get a request before its time, because it takes long to arrive. They answer as soon as they have
+        trained, and again once commitments are closed.
         """
         committed = round_state.committed
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             work = self.rounds.ask(state.round)
             collection = work.connect(grid, nodes)
             uploads = state.phase is Phase.UPLOADING
-            asked = work.uploaders(round_state) if uploads else round_state.members
-            complete = collection.ask(asked, committed)
+            hospitals = work.uploaders(round_state) if uploads else round_state.members
+            complete = collection.ask(hospitals, committed)
             self.task.sums.prepare(state.round)  # while hospitals train
             collection.receive()
             if uploads:
@@ -267,40 +261,32 @@ class Aggregator:
         return False
 
     def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
-        """Takes a step. A refusal is told and remembered, not fatal: others may have been first."""
+        """Takes a step. A refusal is logged and remembered, not fatal: another account may have been first."""
         try:
             self._take(step, state, round_state)
         except Refused as error:
             late = {"late_s": self.ledger.connection.blocks.now() - state.deadline} if error.name == "PhaseOver" else {}
             emit("refused", call=error.call, error=error.name, round=state.round, **late)
-            if error.name in MOVED:  # the chain is looked at again with the next block
+            if error.name in MOVED:  # the next block shows the new state
                 self._block = self.ledger.connection.blocks.wait_after(self._block)
             elif (step in FINAL and error.name not in OVERTAKEN) or error.name in UNOPENABLE:
                 self.rounds.of(state.round).refused = step
-        except EvidenceMalformed as error:  # of a sum that holds nobody is to be named
+        except EvidenceMalformed as error:  # the sum is correct, so there is no cheater
             emit("nobody-named", round=state.round, error=str(error))
             self.rounds.of(state.round).refused = step
-        except CanariesLost as error:  # until the deadline somebody may bring them back
+        except CanariesLost as error:  # the operator may restore them before the deadline
             work = self.rounds.of(state.round)
             if not work.are_secrets_lost:
                 emit("canaries-lost", round=state.round, error=str(error))
             work.are_secrets_lost = True
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
-        except RandomnessUnavailable as error:  # anybody who gets hold of the round first may prove it
+        except RandomnessUnavailable as error:  # any account may deliver the drand round
             relays = [failure.name for failure in error.failures]
             emit("randomness-unavailable", round=state.round, drand_round=error.round, relays=relays)
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
 
     def _take(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
         match step:
-            case Step.TICK:
-                self.ledger.phases.tick(self.number)
-            case Step.FORM_COHORTS if round_state:
-                self.ledger.phases.form_cohorts(self.number, round_state.beacon_request)
-            case Step.DRAW_SEATS if round_state:
-                self.ledger.phases.draw_seats(self.number, round_state.beacon_request)
-            case Step.SETTLE:
-                self.ledger.phases.settle(self.number, state.round)
             case Step.FIX_SURVIVORS if round_state:
                 self.rounds.of(state.round).fix_survivors(round_state)
             case Step.PUBLISH if round_state:
@@ -311,24 +297,26 @@ class Aggregator:
                 name_cheaters(self.task, state.round, round_state)
             case Step.OPEN if round_state:
                 disclose(self.task, state.round, round_state, self.forces(state.round))
+            case _:
+                take_open_step(self.ledger, self.number, step, state.round, round_state)
 
 
 class Membership:
-    """Maps hospitals to Flower's nodes. `register` makes a node of a transport key; None until a SuperLink is up."""
+    """Maps hospitals to Flower's nodes. `register` registers a transport key; None until a SuperLink is up."""
 
     def __init__(self, task: AggregatedTask) -> None:
         self._task = task
-        self._order: list[str] | None = None  # hospitals', as their nodes were registered
+        self._order: list[str] | None = None  # hospitals' accounts when their nodes were registered
         self.register: Callable[[bytes], int] | None = None
 
     def nodes(self) -> dict[int, int]:
         """Registers every hospital's key, and returns Flower node ids by hospitals' indices. Raises SuperLinkFailed.
 
-        A hospital whose key is unusable is absent, and the others take part.
+        A hospital with an unusable key is absent, and the others take part.
         """
         order = self._task.addresses()
         keys = self._task.ledger.record.transport_keys(self._task.number)
-        self._order = order if len(keys) == len(order) else None  # where blocks were taken back between the two
+        self._order = order if len(keys) == len(order) else None  # a reorganisation came between the two reads
         register, nodes = self.register, dict[int, int]()
         if register is None:
             return nodes
@@ -345,7 +333,7 @@ class Membership:
         return nodes
 
     def has_moved(self) -> bool:
-        """True if hospitals stand in another order than when their nodes were registered."""
+        """True if hospitals have another order than when their nodes were registered."""
         return self.register is not None and self._order != self._task.addresses()
 
 

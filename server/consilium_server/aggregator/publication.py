@@ -1,4 +1,4 @@
-"""Publishes a round: each cohort's checked sum, or the reason why it has none."""
+"""Publishes a round: each cohort's checked sum, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Summed = tuple[dict[int, Contribution], CohortSum]  # a cohort's survivors by in
 
 @dataclass
 class Publication:
-    """An attempt to publish a round. `sum_to_publish` makes each published sum of the checked one."""
+    """An attempt to publish a round. `sum_to_publish` gives the sum to publish for each checked sum."""
 
     task: AggregatedTask
     work: RoundWork
@@ -51,7 +51,7 @@ class Publication:
         for cohort in members(self.round_state.viable_cohorts):
             present = {index: contributions[index] for index in members(cohorts[cohort]) if index in contributions}
             self._add(cohort, cohorts[cohort], present, hidden)
-        if hidden is not None and self.published:  # nothing here must not replace what was published before a restart
+        if hidden is not None and self.published:  # an empty result must not replace secrets from before a restart
             store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
         publish = task.ledger.aggregator.publish_digests if task.params.digests else task.ledger.aggregator.publish_sums
         canaries = hidden.canaries if hidden and self.published else None
@@ -65,7 +65,7 @@ class Publication:
         )  # fmt: skip
 
     def _contributions(self, allowed: int) -> dict[int, Contribution]:
-        """Uploads of the hospitals in the bit map `allowed` that committed, with their points and weights."""
+        """Uploads of committed hospitals in the bit map `allowed`, with their points and weights."""
         task, round_ = self.task, self.work.number
         points = task.ledger.record.committed_points(task.number, round_)
         hospitals = task.ledger.tasks.hospitals(task.number)
@@ -80,7 +80,7 @@ class Publication:
     def _add(
         self, cohort: int, cohort_members: int, present: dict[int, Contribution], hidden: HiddenSums | None
     ) -> None:
-        """Adds a cohort's sum, or its accusation, or drops it. Raises SumMismatch where nobody is to blame."""
+        """Adds a cohort's sum or its accusation, or drops it. Raises SumMismatch if no hospital is at fault."""
         try:
             summed = self._unmasked_sum(cohort, present) if self.task.params.masked else self._sum(cohort, present)
         except SumMismatch as error:
@@ -101,7 +101,7 @@ class Publication:
         self.published.append(self._stored(cohort, shown, parts))
 
     def _sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
-        """A cohort's checked sum, without the hospitals whose upload is wrong; None if too few are left."""
+        """A cohort's checked sum, without hospitals with a wrong upload; None if too few are left."""
         if len(present) < max(self.task.params.min_cohort_size, 1):
             return None
         try:
@@ -114,9 +114,9 @@ class Publication:
             return self._sum(cohort, {index: part for index, part in present.items() if index not in wrong})
 
     def _unmasked_sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
-        """A masked cohort's checked sum; None where its masks are not known.
+        """A masked cohort's checked sum; None if its masks are unknown.
 
-        Raises SumMismatch where an upload is not what was committed to under the masks that were agreed on.
+        Raises SumMismatch if an upload differs from the commitment and the agreed masks.
         """
         residue = self.work.answers(self.round_state)[cohort].residue()
         if residue is None:
@@ -126,11 +126,11 @@ class Publication:
         return survivors, sum_cohort(cohort, list(survivors.values()), self._factors(), residue)
 
     def _factors(self) -> list[int]:
-        """Random factors of a sum's check, one per blob, which nobody knew before the uploads were in."""
+        """Random factors of a sum's check, one per blob. They are chosen after the uploads arrived."""
         return [secrets.randbits(CHECK_BITS) for _ in range(self.task.blob_count(self.work.number))]
 
     def _leave_out(self, cohort: int) -> None:
-        """Accuses those who withheld their masks' roots, if a threshold have answered; else drops the cohort."""
+        """Accuses hospitals that withheld their masks' roots, if enough answered; else drops the cohort."""
         answers = self.work.answers(self.round_state).get(cohort) if self.task.params.masked else None
         if answers is not None and answers.at_fault():
             self.accused[cohort] = accuse_withholders(self.task.store, answers.sound)
@@ -140,7 +140,7 @@ class Publication:
     def _accusation(self, cohort: int, cohort_members: int) -> Accusation:
         task, work, round_state = self.task, self.work, self.round_state
         roots = work.answers(round_state)[cohort].roots()
-        # Another process, which had read the statements, may have fixed the survivors.
+        # This process has not read the statements if an earlier one fixed the survivors.
         work.sound_statements(cohort_members, round_state.committed)
         return make_accusation(
             task.ledger, task.store, task.number, cohort, round_state, work.statements, work.uploads, roots

@@ -1,4 +1,4 @@
-"""State of one round, as this process of the aggregator knows it, and the commits that it relays."""
+"""State of one round in this process of the aggregator, and the commitments that it relays."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
 from consilium_server.aggregator.uploads import Upload
 
-KEPT = 2  # the present round, and the next, which is asked ahead, or the last, which a reorganisation may bring back
-# Seconds that a signed update waits for others: long enough for hospitals of one kind to end their training, short
-# against any window to commit, after half of which a hospital pays for a transaction of its own.
+KEPT = 2  # the present round, and the next (requested early) or the last (a reorganisation may bring it back)
+# Seconds that a signed update waits for others. In this time similar hospitals end their training. It is short compared
+# with the window to commit, after half of which a hospital pays for its own transaction.
 GATHER = 1.0
 
 
 def due(waiting: int, missing: int, waited: float) -> bool:
-    """True if it is time to commit: all who are missing on chain are here, or the first has waited long enough.
+    """True if it is time to commit: all updates that the chain lacks are here, or the first has waited long enough.
 
     `waiting` is a bit map within `missing`; `waited` is in seconds.
     """
@@ -44,13 +44,13 @@ class Committer:
     def __init__(self, ledger: Ledger, task: int, round_: int, addresses: Sequence[str]) -> None:
         self._ledger, self._task, self._round, self._addresses = ledger, task, round_, addresses
         self._wrong = 0
-        self._since: float | None = None  # when the first of those that wait came
+        self._since: float | None = None  # arrival of the first update that waits
         self._over = False
 
     def commit_if_due(self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int) -> None:
-        """Commits the updates if it is time to. It waits for none of the `silent` (a bit map) who have not signed.
+        """Commits the updates if it is time. It does not wait for the `silent` hospitals (a bit map) without update.
 
-        A commitment in a block that a reorganisation took back is sent again.
+        It sends a commitment again if a reorganisation removed its block.
         """
         signed = sum(1 << index for index in updates)
         missing = round_state.members & ~round_state.committed & ~self._wrong & (signed | ~silent)
@@ -62,14 +62,14 @@ class Committer:
             self._since = None
 
     def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int) -> None:
-        """Tries the batch, which costs nothing, and leaves out the hospital that a refusal names."""
+        """Tries the batch without cost, and leaves out the hospital that a refusal names."""
         while waiting:
             batch = [updates[index] for index in members(waiting)]
             try:
                 receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
             except Refused as error:
                 if error.values.get("hospital") not in self._addresses:
-                    # Somebody else completed the round, which a reorganisation may undo; or time ran out.
+                    # Another account completed the round (a reorganisation may undo that), or the time is over.
                     if error.name != "WrongPhase":
                         self._over = True
                         emit("refused", call=error.call, error=error.name, round=self._round)
@@ -89,11 +89,11 @@ class Committer:
 
 @dataclass
 class Known:
-    """Facts that follow from the chain's word on a round's hospitals, read once. Cohorts by their members' bit map.
+    """Facts about a round's hospitals that are read from the chain once. Cohorts by their members' bit map.
 
-    `relayable`: signed updates with sound secret shares, which are stored; `unsound`: hospitals without them.
-    `maskings` and `uploaders` belong to one state of the commitments, a bit map that stands first. `answers`: by
-    cohort's number, once survivors are fixed.
+    `relayable`: signed updates whose secret shares are valid and stored; `unsound`: hospitals without them.
+    `maskings` and `uploaders` start with the bit map of commitments that they belong to. `answers`: by cohort's
+    number, once survivors are fixed.
     """
 
     relayable: dict[int, SignedUpdate] = field(default_factory=dict)
@@ -106,9 +106,9 @@ class Known:
 
 
 class RoundWork:
-    """Hospitals' parts of a round, their consequences, and the steps taken. Each round has a new object.
+    """Hospitals' parts of a round, their results, and the steps taken. Each round has a new object.
 
-    `survivors`: a bit map, if this process fixed them. `refused`: the step that the contract refused for good.
+    `survivors`: a bit map, if this process fixed them. `refused`: the step that the contract finally refused.
     `are_secrets_lost`: the secrets that disclose its decoys are not on disk.
     """
 
@@ -122,7 +122,7 @@ class RoundWork:
         self.are_secrets_lost = False
 
     def connect(self, grid: Carrier, nodes: dict[int, int]) -> Collection:
-        """Prepares to ask hospitals over Flower, with the replies on disk. `nodes`: Flower node ids by index."""
+        """Prepares requests to hospitals over Flower, with the replies on disk. `nodes`: Flower node ids by index."""
         if self.collection is None:
             task, addresses = self._task, self._task.addresses()
             contract = bytes.fromhex(task.ledger.deployment.tasks.removeprefix("0x"))
@@ -153,7 +153,7 @@ class RoundWork:
         return self._task.cohorts(self.number, round_state)
 
     def relayable(self, collection: Collection, round_state: RoundState) -> dict[int, SignedUpdate]:
-        """Signed updates to be relayed. In a masked task each has sound secret shares, stored before it is named."""
+        """Signed updates to be relayed. In a masked task their secret shares are valid, and stored first."""
         known = self.known
         new = collection.signed.keys() - known.relayable.keys() - known.unsound
         cohorts = self.cohorts(round_state) if new else []
@@ -169,22 +169,22 @@ class RoundWork:
         return known.relayable
 
     def store_dealing(self, index: int, dealing: bytes, cohorts: Sequence[int]) -> None:
-        """Stores a hospital's secret shares if they are sound. Raises DealingInvalid."""
+        """Stores a hospital's secret shares if they are valid. Raises SharesInvalid (DealingInvalid)."""
         cohort = next((c for c in cohorts if c >> index & 1), None)
         if self._task.params.masked and cohort is not None:
             self.masked_cohort(cohort).parse(index, dealing)
             self._task.store.put_file(dealing)
         elif dealing:
-            raise SharesInvalid("DealingInvalid", reason="nothing is to be dealt here")
+            raise SharesInvalid("DealingInvalid", reason="this round has no secret shares")
 
     def masked_cohort(self, cohort: int) -> MaskedCohort:
-        """A cohort, by its members' bit map; read from the chain once, for its keys do not change any more."""
+        """A cohort, by its members' bit map; read from the chain once, because its keys no longer change."""
         if cohort not in self.known.masked:
             self.known.masked[cohort] = masked_cohort(self._task.ledger, self._task.number, self.number, cohort)
         return self.known.masked[cohort]
 
     def masking(self, cohort: int, committed: int) -> dict[int, Dealing]:
-        """Secret shares of those in a cohort, by its members' bit map, who committed with sound ones."""
+        """Valid secret shares of the committed hospitals of a cohort, by its members' bit map."""
         if self.known.maskings is None or self.known.maskings[0] != committed:
             self.known.maskings = committed, {}
         found = self.known.maskings[1]
@@ -201,13 +201,13 @@ class RoundWork:
         return self.known.statements
 
     def sound_statements(self, cohort: int, committed: int) -> set[int]:
-        """Hospitals of a cohort, by its members' bit map, that uploaded with a sound statement."""
+        """Hospitals of a cohort, by its members' bit map, whose upload has a valid statement."""
         return self.statements.sound(self.masked_cohort(cohort), self.masking(cohort, committed), self.uploads)
 
     def uploaders(self, round_state: RoundState) -> int:
-        """Bit map of the hospitals that are asked to upload: all who committed.
+        """Bit map of the hospitals that must upload: all that committed.
 
-        In a masked task only those in a large enough masking: others upload nothing, and their cohort has no sum.
+        In a masked task only those in a large enough masking. The others upload nothing, and their cohort has no sum.
         """
         committed, known = round_state.committed, self.known
         if not self._task.params.masked:
@@ -222,9 +222,9 @@ class RoundWork:
         return known.uploaders[1]
 
     def fix_survivors(self, round_state: RoundState) -> None:
-        """Fixes on chain whose updates the sums hold. Raises Refused.
+        """Fixes on chain the hospitals in the sums. Raises Refused.
 
-        If a reorganisation took back the block that had them, they stay: hospitals answer for no others.
+        They stay the same if a reorganisation removed the block with them, because hospitals answer for no others.
         """
         survivors = self._sound_uploaders(round_state) if self.survivors is None else self.survivors
         receipt = self._task.ledger.aggregator.fix_survivors(self._task.number, self.number, survivors)
@@ -232,7 +232,7 @@ class RoundWork:
         emit("survivors-fixed", round=self.number, survivors=survivors.bit_count(), gas=receipt.gas_used)
 
     def _sound_uploaders(self, round_state: RoundState) -> int:
-        """Bit map of those who uploaded soundly, in cohorts where enough did for a sum."""
+        """Bit map of the hospitals with a valid upload, in cohorts that have enough of them for a sum."""
         survivors = 0
         for cohort in self._viable_cohorts(round_state):
             sound = self.sound_statements(cohort, round_state.committed)
@@ -247,7 +247,7 @@ class RoundWork:
         return [tasks.cohort_members(self._task.number, self.number, cohort) for cohort in viable]
 
     def _least(self, cohort: int) -> int:
-        """Fewest survivors with which a masked cohort, by its members' bit map, has a sum."""
+        """Fewest survivors for a sum of a masked cohort, by its members' bit map."""
         return max(self._task.params.min_cohort_size, self.masked_cohort(cohort).least)
 
     def answers(self, round_state: RoundState) -> dict[int, CohortAnswers]:
@@ -261,7 +261,7 @@ class RoundWork:
         return self.known.answers
 
     def is_unmasked(self, state: TaskState, round_state: RoundState) -> bool:
-        """True once every cohort's masks are known, or no answer is to be waited for."""
+        """True once every cohort's masks are known, or no more answers are expected."""
         if not self._task.params.masked or state.phase is not Phase.PUBLISHING or self.collection is None:
             return True
         answers = self.answers(round_state)
@@ -276,10 +276,10 @@ class Rounds:
     def __init__(self, task: AggregatedTask) -> None:
         self._task = task
         self._work: dict[int, RoundWork] = {}
-        self.asked: int | None = None  # the round whose hospitals were asked last
+        self.asked: int | None = None  # the round of the last requests
 
     def of(self, number: int) -> RoundWork:
-        """The round of this number, begun if it is not there yet."""
+        """The round of this number, which begins now if it is new."""
         if number not in self._work:
             self._work[number] = RoundWork(self._task, number)
             for old in sorted(self._work, key=lambda known: abs(known - number))[KEPT:]:
@@ -287,19 +287,19 @@ class Rounds:
         return self._work[number]
 
     def ask(self, number: int) -> RoundWork:
-        """The round whose hospitals are asked from now on. All that a reorganisation may have changed is read anew."""
+        """Begins the requests of a round. Reads again all data that a reorganisation may have changed."""
         work = self.of(number)
         if self.asked != number:
             self.asked, work.known = number, Known()
         return work
 
     def disconnect(self) -> None:
-        """Has hospitals asked by another connection, for everything."""
+        """Forgets the connection, so that a new one requests every part."""
         for work in self._work.values():
             work.collection = None
         self.asked = None
 
     def forget(self) -> None:
-        """Forgets every round: nothing that goes by hospitals' indices holds any more."""
+        """Forgets every round, because hospitals' indices have changed."""
         self._work.clear()
         self.asked = None

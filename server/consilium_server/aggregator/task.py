@@ -1,4 +1,4 @@
-"""The task, as every part of the aggregator reads it: contract client, artifact store and terms."""
+"""The task for all parts of the aggregator: contract client, artifact store and terms."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class AggregatedTask:
 
     @classmethod
     def open(cls, settings: AggregatorSettings) -> AggregatedTask:
-        """Reads the task from chain and store. Raises SpecMismatch, and all that chain and store raise."""
+        """Reads the task from chain and store. Raises SpecMismatch, and the errors of chain and store."""
         ledger, number, home = settings.connect(), settings.task, settings.home
         store = ArtifactStore(settings.artifacts, home / CACHE)
         params = ledger.tasks.params(number)
         spec = parse_task_spec(store.get_file(params.spec_hash))
         if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
-            raise SpecMismatch(f"task {number}'s terms on chain are not those of its file; ask its operator")
+            raise SpecMismatch(f"the terms of task {number} on chain differ from its file: ask its operator")
         place = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
         return cls(ledger, store, number, params, sums, home / "canaries" / place, home / "replies" / place)

@@ -1,4 +1,4 @@
-"""Survivors' answers in a masked round, by cohort, from which the masks of the cohort's sum follow."""
+"""Survivors' answers in a masked round, by cohort. They give the masks of the cohort's sum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CohortAnswers:
         self._residue: Callable[[int], Blob] | None = None
 
     def take(self, answers: Mapping[int, Answer]) -> None:
-        """Takes in the new answers of this cohort's survivors. Logs what is wrong with one, with its hospital."""
+        """Takes the new answers of this cohort's survivors. Logs each invalid one with its hospital."""
         for index in members(self._survivors & ~self._taken):
             if index not in answers:
                 continue
@@ -42,11 +42,11 @@ class CohortAnswers:
                 emit("share-missing", round=self._round, hospital=index, dealer=dealer, error=str(fault))
 
     def at_fault(self) -> set[int]:
-        """Hospitals that withheld roots of masks, once a threshold have answered."""
+        """Hospitals that withheld roots of masks, once enough survivors answered."""
         return set(self._unmasking.at_fault()) if len(self.sound) >= self._threshold else set()
 
     def is_over(self, silent: int) -> bool:
-        """True if no answer is awaited: the masks are known, or all others are `silent` (a bit map)."""
+        """True if no answer is expected: the masks are known, or all others are `silent` (a bit map)."""
         return self.residue() is not None or not self._survivors & ~self._taken & ~silent
 
     def roots(self) -> dict[int, int]:
@@ -54,7 +54,7 @@ class CohortAnswers:
         return self._unmasking.roots()
 
     def residue(self) -> Callable[[int], Blob] | None:
-        """The mask of the survivors' sum, by number of blob; None as long as the answers do not give it."""
+        """The mask of the survivors' sum, by number of blob; None until the answers give it."""
         if self._residue is None and self._taken != self._tried and len(self.sound) >= self._threshold:
             self._tried = self._taken
             try:

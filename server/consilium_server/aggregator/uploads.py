@@ -41,7 +41,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Answer:
-    """A survivor's answer, from which its cohort's sum is unmasked; unchecked (`secure_aggregation.Unmasking`)."""
+    """A survivor's unchecked answer for the unmasking of its cohort's sum (`secure_aggregation.Unmasking`)."""
 
     words: bytes
 
@@ -53,7 +53,7 @@ def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed |
     if code not in (ReplyCode.SIGNED, ReplyCode.ANSWERED):
         return parse_upload(content, blob_count)
     if set(content) != {"status"} or set(status) != {"code", "body"} or not isinstance(status["body"], bytes):
-        raise SignedUpdateMalformed("it did not come alone, or not as bytes")
+        raise SignedUpdateMalformed("the reply has other records beside the update, or the update is not bytes")
     body = status["body"]
     return Answer(body) if code == ReplyCode.ANSWERED else parse_signed(body, hospital, blob_count)
 
@@ -63,14 +63,14 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
     size = signed_update_bytes(blob_count)
     update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
     if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
-        raise SignedUpdateMalformed("the dealing with it is not the one that it names")
+        raise SignedUpdateMalformed("its secret shares do not match their digest in the update")
     return Signed(update, dealing)
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
     """Parses one status and `blob_count` blobs of raw bytes. Raises ReplyRefused (UploadInvalid, PartFailed)."""
     if set(content) != {"status", "blobs"}:
-        raise ReplyRefused("UploadInvalid", why=f"records {sorted(content)} instead of blobs and status")
+        raise ReplyRefused("UploadInvalid", why=f"its records are {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
     code, statement = status.get("code"), status.get("body", b"")
     if not isinstance(statement, bytes):
@@ -81,7 +81,7 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
         raise ReplyRefused(fault, why=f"the hospital answered {name}")
     arrays = content.array_records.get("blobs", {})
     if set(arrays) != {str(index) for index in range(blob_count)}:
-        raise ReplyRefused("UploadInvalid", why=f"{len(arrays)} blobs instead of {blob_count}")
+        raise ReplyRefused("UploadInvalid", why=f"it has {len(arrays)} blobs instead of {blob_count}")
     blobs = []
     for index in range(blob_count):
         array = arrays[str(index)]
@@ -90,7 +90,7 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
         try:
             blobs.append(parse_blob(array.data))
         except ZkError as error:
-            raise ReplyRefused("UploadInvalid", why=f"blob {index} is not a blob of field elements") from error
+            raise ReplyRefused("UploadInvalid", why=f"blob {index} does not consist of field elements") from error
     return Upload(blobs, statement)
 
 
@@ -106,10 +106,10 @@ class Contribution:
 def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:
     """Hospitals (by index) whose upload is not `weight` times their committed update.
 
-    It costs a commitment for each upload, so it is only called once a cohort's sum is wrong. Hospitals whose deviations
-    add up to zero are never named, and need not be. A KZG commitment is additive and binding: a sum that opens the sum
-    of the commitments is the committed sum, whatever its shares were. Uploads serve nothing else, and each of these
-    hospitals answers for its commitment.
+    It computes a commitment for each upload, so it is called only after a cohort's sum was wrong. It cannot find
+    hospitals whose deviations add up to zero, and need not. A KZG commitment is additive and binding: a sum that opens
+    the sum of the commitments is the committed sum. Uploads have no other use, and each hospital answers for its
+    commitment.
     """
     return [
         index
@@ -144,7 +144,7 @@ def sum_cohort(
     """The cohort's sum, checked against the commitments that the contract adds up. Raises SumMismatch.
 
     residue: the mask of the sum's blob of a number, for masked uploads. `factors`, one per blob, are those of
-    `consilium_zk.kzg.commits_to`: nobody may know them before the uploads are in.
+    `consilium_zk.kzg.commits_to`: they must stay unknown until the uploads have arrived.
     """
     expected = sum_commitments(contributions)
     sums = [add([c.upload.blobs[position] for c in contributions]) for position in range(len(expected))]

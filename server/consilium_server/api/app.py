@@ -1,4 +1,4 @@
-"""The HTTP API: reads of the index for everybody, and stored files for signed-in accounts."""
+"""The HTTP API: reads of the index for all, and stored files for signed-in accounts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from starlette.middleware.cors import CORSMiddleware
 from consilium_server.api import models, problems, routes, server_routes
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
+from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
 from consilium_server.api.metrics import Metrics
+from consilium_server.api.nodes import NodeTable
 from consilium_server.api.observed import Edge, Gate
-from consilium_server.api.reading import THREADS, open_engine
+from consilium_server.api.reading import THREADS, SharedReads, open_engine
 from consilium_server.api.routing import BLOCK_HEADER
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
@@ -33,20 +35,20 @@ from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
-ENDING = 5  # seconds that open answers have once the server is told to stop
-DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Nothing here has to be trusted: all
-answers are functions of the chain's events up to the block that `X-Consilium-Block` names, and rounds have evidence.
+ENDING = 5  # seconds that open answers have after the signal to stop
+DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Clients need not trust this server: all
+answers are functions of the chain's events up to the block in `X-Consilium-Block`, and rounds have evidence.
 
 Amounts are decimal text of the token's smallest unit (10^18 in one token); times are whole seconds since the epoch;
 enumerations are the contracts' names in lower case. Lists come in pages: send `next` as `cursor` for the next one.
-Answers have strong ETags: send them as `If-None-Match`. Every error is a problem (RFC 9457) with a `type` that stays.
+Answers have strong ETags: send them as `If-None-Match`. Every error is a problem (RFC 9457) with a stable `type`.
 """
 
 
 def make_service(settings: ApiSettings, engine: Engine) -> Service:
     """Builds the state that all requests share. Raises DeploymentInvalid, ServerError (SecretExposed)."""
     deployment = Deployment.read(settings.deployment)
-    seal = Seal(ensure_secret(settings.home / "api.secret"))
+    seal, metrics = Seal(ensure_secret(settings.home / "api.secret")), Metrics()
     site = Site(settings.origin, deployment.chain_id)
     return Service(
         settings=settings,
@@ -55,13 +57,16 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         store=settings.store,
         seal=seal,
         sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
-        limits=Limits.of(settings, time.monotonic),
-        metrics=Metrics(),
+        limits=Limits(settings.limits, time.monotonic),
+        metrics=metrics,
+        nodes=NodeTable(),
+        reads=SharedReads(engine, deployment),
+        broadcaster=Broadcaster(settings, deployment, engine, metrics),
     )
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document, of no server in particular."""
+    """The OpenAPI document, which is the same for every server."""
     return _openapi(_routed())
 
 
@@ -73,13 +78,13 @@ def build(service: Service) -> FastAPI:
     if (folder := service.settings.dashboard) is not None:
         serve(app, folder, service.deployment, service.settings.public_chain_url)
     # The last one added is the outermost.
-    app.add_middleware(Gate, state=service)
+    app.add_middleware(Gate, service=service)
     app.add_middleware(
         CORSMiddleware, allow_origins=list(service.settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
         allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
         expose_headers=["ETag", BLOCK_HEADER, "X-Request-Id", "Retry-After"],
     )  # fmt: skip
-    app.add_middleware(Edge, state=service)
+    app.add_middleware(Edge, service=service)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
@@ -87,10 +92,10 @@ def build(service: Service) -> FastAPI:
 def _routed() -> FastAPI:
     app = FastAPI(
         title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
-        docs_url=None, redoc_url=None,  # whose pages come from elsewhere
+        docs_url=None, redoc_url=None,  # their pages load scripts from other sites
     )  # fmt: skip
     for router in (*routes.ROUTERS, *models.ROUTERS, *server_routes.ROUTERS):
-        app.router.routes += router.routes  # `include_router` would have each request build its handler anew
+        app.router.routes += router.routes  # with `include_router` each request would build its handler again
     return app
 
 
@@ -115,14 +120,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         following.cancel()
         with suppress(asyncio.CancelledError):
             await following
-        # Threads read on, and would leave their connections open.
-        underway = [*service.broadcaster.underway(), *service.desk.underway()]
+        # Threads continue to read, and would leave their connections open.
+        underway = [*service.broadcaster.underway(), *service.reads.underway()]
         if underway:
             await asyncio.wait(underway, timeout=ENDING)
 
 
 def run(settings: ApiSettings) -> None:
-    """Serves until it is told to stop. Raises ServerError, DeploymentInvalid, LocalNodeError (the port is taken)."""
+    """Serves until a signal to stop. Raises ServerError, DeploymentInvalid, LocalNodeError (the port is in use)."""
     engine = open_engine(settings.url)
     service = make_service(settings.model_copy(update={"dashboard": settings.dashboard or built()}), engine)
     try:
@@ -138,7 +143,7 @@ def run(settings: ApiSettings) -> None:
         app, log_level="warning", access_log=False, ws="none", server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=ENDING,
     )  # fmt: skip
-    with suppress(KeyboardInterrupt):  # as `uvicorn.run`: Ctrl-C is how it is told to stop
+    with suppress(KeyboardInterrupt):  # as `uvicorn.run`: Ctrl-C is a normal end
         uvicorn.Server(config).run(sockets=listening(settings))
 
 
@@ -147,7 +152,7 @@ def listening(settings: ApiSettings) -> list[socket.socket]:
 
     On Linux the system closes the connection of a client that has read nothing for `stalled_seconds`.
     """
-    found = []
+    sockets = []
     for family, kind, protocol, _, address in socket.getaddrinfo(
         settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     ):
@@ -155,8 +160,8 @@ def listening(settings: ApiSettings) -> list[socket.socket]:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted connections have it of this one
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # accepted connections inherit it
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * settings.stalled_seconds))
         one.bind(address)
-        found.append(one)
-    return found
+        sockets.append(one)
+    return sockets

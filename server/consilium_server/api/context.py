@@ -1,28 +1,39 @@
-"""The service: shared state, and the parts that answer from it."""
+"""The service: state that the requests of one process share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.address_book import Deployment
 from fastapi import Request
+from sqlalchemy import Engine
 
 from consilium_server.api.events import Broadcaster
+from consilium_server.api.limits import Limits
+from consilium_server.api.metrics import Metrics
 from consilium_server.api.nodes import NodeTable
-from consilium_server.api.reading import Desk
-from consilium_server.api.state import State
+from consilium_server.api.reading import SharedReads
+from consilium_server.api.sessions import Seal, Sessions
+from consilium_server.config import ApiSettings
 
 
-@dataclass
-class Service(State):
-    """State of one process, with its caches and its poller of events."""
+@dataclass(frozen=True)
+class Service:
+    """State of one process, with its caches and its poller of events and of the chain."""
 
-    nodes: NodeTable = field(init=False)
-    desk: Desk = field(init=False)
-    broadcaster: Broadcaster = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.nodes, self.desk, self.broadcaster = NodeTable(), Desk(self), Broadcaster(self)
+    settings: ApiSettings
+    deployment: Deployment
+    engine: Engine
+    store: ArtifactStore
+    seal: Seal
+    sessions: Sessions
+    limits: Limits
+    metrics: Metrics
+    nodes: NodeTable
+    reads: SharedReads
+    broadcaster: Broadcaster
 
 
 def service_of(request: Request) -> Service:

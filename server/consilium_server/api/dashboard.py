@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
-AGAIN = "no-cache"  # keep it, but ask each time whether it still holds
+AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 
 def built() -> Path | None:
@@ -32,7 +32,7 @@ def connections(public_chain_url: str | None) -> str:
 
 
 def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: str | None) -> None:
-    """Below all routes that the app has already."""
+    """Adds the dashboard's files to the app, after all routes that the app has already."""
 
     def config(request: Request) -> Response:
         contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token")}
@@ -52,7 +52,7 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: 
 
 
 class _Files(StaticFiles):
-    """Names of what lies in `assets` have a hash of the content in them."""
+    """Files in `assets` have a hash of their content in the name, so that browsers can keep them."""
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200

@@ -1,8 +1,8 @@
 """Streams the chain's events to all clients as they are indexed: server-sent events (WHATWG HTML, 9.2).
 
 One poller per process reads new rows and hands them to all streams. A stream has a queue of fixed length: a client that
-does not read is disconnected, and comes back with its Last-Event-ID. An id names a block, a log and the block's hash,
-so that the server notices if a block that the client saw is gone.
+does not read is disconnected, and comes back with its Last-Event-ID. An id names a block, a log and the block's hash.
+So the server notices if a reorganisation removed a block that the client saw.
 """
 
 from __future__ import annotations
@@ -19,53 +19,56 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.tasks.estimate import ChainTerms
 from consilium_core.logs import emit
-from sqlalchemy import select
+from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
+from consilium_server.api.metrics import Metrics
 from consilium_server.api.paging import behind
-from consilium_server.api.reading import Head, head_of, of_this_loop
-from consilium_server.api.state import State
+from consilium_server.api.reading import Head, head_of, of_this_loop, place_of
+from consilium_server.config import ApiSettings
 from consilium_server.database.tables import Block, EventRow
 from consilium_server.jobs.retry_delay import RetryPolicy
 
 QUEUE = 1024  # events that a stream may lag behind: more than come at once
 REPLAYED = 200  # rows read at once
-DEPTH = 256  # blocks with events whose hashes are looked at again
+DEPTH = 256  # blocks with events whose hashes are compared again
 CHAIN_EVERY = 5.0  # seconds
-TERMS_EVERY = 15.0  # seconds between looks for what gas costs
+TERMS_EVERY = 15.0  # seconds between two queries for the price of gas
 HASH_DIGITS = 16  # of an id
-RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: so late may events be once it answers again
-# All that a database can bring about: no connection in time, an error of the driver, a value that is not of its column.
+RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: events are late by this once it answers again
+# All faults of a database: no connection in time, an error of the driver, a value that does not fit its column.
 DATABASE_FAULTS = (SQLAlchemyError, ValueError)
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
 
 Place = tuple[int, int]  # block and log index
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class EventId:
-    """`digits`: the first ones of the block's hash, where they were named."""
+    """`digits`: the first digits of the block's hash, if the id has them."""
 
     place: Place
     digits: str | None
 
 
 @dataclass(frozen=True)
-class Told:
-    """An event to be sent. `task`: None if it belongs to none; a reorganisation goes to all."""
+class StreamEvent:
+    """An event for the streams. `task`: None if it belongs to none; a reorganisation goes to all."""
 
     kind: str  # chain or reorg
     place: Place
     task: int | None
-    sent: bytes  # as it goes out, to all alike
+    encoded: bytes  # the same for all streams
 
 
 @dataclass(eq=False)
@@ -73,30 +76,36 @@ class Stream:
     """The stream of one client. While it catches up, only reorganisations are put into its queue."""
 
     task: int | None
-    queue: asyncio.Queue[Told] = field(default_factory=lambda: asyncio.Queue(QUEUE))
+    queue: asyncio.Queue[StreamEvent] = field(default_factory=lambda: asyncio.Queue(QUEUE))
     is_live: bool = False
     is_dropped: bool = False
 
-    def wants(self, told: Told) -> bool:
+    def wants(self, event: StreamEvent) -> bool:
         """True if the event is put into the queue."""
-        if told.kind == "reorg":
+        if event.kind == "reorg":
             return True
-        return self.is_live and self.task in (None, told.task)
+        return self.is_live and self.task in (None, event.task)
 
 
 class Broadcaster:
-    """Polls the index, and sends what is new to all streams."""
+    """Polls the index, and sends new events to all streams. Polls the chain node, if there is one.
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    `chain_head`: latest block of the chain node. `chain_terms`: gas prices and fees. Both are None until the node
+    answers, and while it does not.
+    """
+
+    def __init__(self, settings: ApiSettings, deployment: Deployment, engine: Engine, metrics: Metrics) -> None:
+        self._settings, self._deployment, self._engine, self._metrics = settings, deployment, engine, metrics
         self._streams: set[Stream] = set()
         self._place: Place = (0, -1)
-        self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks told of
-        self._looked: Head | None = None  # all that was there at this head has been told
+        self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks whose events were sent
+        self._sent_up_to: Head | None = None  # all events at this head were sent
         self._is_ready = asyncio.Event()
         self._reading: asyncio.Future[Any] | None = None
         self.has_failed = False
         self.failure: str | None = None  # of the database, while it lasts
+        self.chain_head: int | None = None
+        self.chain_terms: ChainTerms | None = None
 
     # The poller
 
@@ -105,9 +114,9 @@ class Broadcaster:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._follow())
-                if self._state.settings.chain_url is not None:
-                    group.create_task(self._watch_chain(self._state.settings.chain_url))
-        except Exception:  # a fault of this program's: streams would be silent, and the server must not look well
+                if self._settings.chain_url is not None:
+                    group.create_task(self._watch_chain(self._settings.chain_url))
+        except Exception:  # a fault of this program: streams are silent, and the server must not look ready
             self.has_failed = True
             logging.getLogger(__name__).exception("the poller of events ended")
 
@@ -115,7 +124,7 @@ class Broadcaster:
         failures = 0
         while True:
             try:
-                while await self._look():
+                while await self._poll():
                     pass
             except DATABASE_FAULTS as error:
                 failures += 1
@@ -125,38 +134,37 @@ class Broadcaster:
             if self.failure is not None:
                 emit("index-readable", failures=failures)
             failures, self.failure = 0, None
-            await asyncio.sleep(self._state.settings.poll_seconds)
+            await asyncio.sleep(self._settings.poll_seconds)
 
     def _note_failure(self, name: str) -> None:
-        if name != self.failure:  # once, not at every look
+        if name != self.failure:  # once, not at every poll
             self.failure = name
             emit("index-unreadable", error=name)
 
-    async def _look(self) -> bool:
-        """Sends what is new. Returns true if there may be more."""
+    async def _poll(self) -> bool:
+        """Sends new events. Returns true if there may be more."""
         if not self._is_ready.is_set():
             self._place, self._seen = await self._read(self._present)
             self._is_ready.set()
-        lost, head, found = await self._read(self._changes)
+        lost, head, events = await self._read(self._changes)
         if lost is not None:
-            self._tell_reorg(lost)
-        metrics = self._state.metrics
+            self._send_reorg(lost)
         if head.number is not None:
-            metrics.index_head.set(head.number)
-            if self._state.chain_head is not None:
-                metrics.lag.set(max(0, self._state.chain_head - head.number))
-        for told, block_hash in found:
-            self._place = told.place
-            self._seen[told.place[0]] = block_hash
-            self._tell(told)
+            self._metrics.index_head.set(head.number)
+            if self.chain_head is not None:
+                self._metrics.lag.set(max(0, self.chain_head - head.number))
+        for event, block_hash in events:
+            self._place = event.place
+            self._seen[event.place[0]] = block_hash
+            self._send(event)
         while len(self._seen) > DEPTH:
             self._seen.popitem(last=False)
-        is_more = len(found) == REPLAYED
-        self._looked = None if is_more else head
+        is_more = len(events) == REPLAYED
+        self._sent_up_to = None if is_more else head
         return is_more
 
-    async def _read(self, what: Callable[[], Found]) -> Found:
-        reading = self._reading = asyncio.ensure_future(run_in_threadpool(what))
+    async def _read(self, read: Callable[[], Result]) -> Result:
+        reading = self._reading = asyncio.ensure_future(run_in_threadpool(read))
         return await asyncio.shield(reading)
 
     def underway(self) -> list[asyncio.Future[Any]]:
@@ -164,43 +172,40 @@ class Broadcaster:
         return of_this_loop([self._reading])
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
-        with Session(self._state.engine) as db, db.begin():
-            latest = db.execute(
-                select(EventRow.block, EventRow.log_index)
-                .order_by(EventRow.block.desc(), EventRow.log_index.desc())
-                .limit(1)
-            ).first()
+        last = select(EventRow.block, EventRow.log_index).order_by(*(column.desc() for column in place_of(EventRow)))
+        with Session(self._engine) as db, db.begin():
+            latest = db.execute(last.limit(1)).first()
             blocks = db.execute(select(Block.number, Block.hash).order_by(Block.number.desc()).limit(DEPTH)).all()
         return (latest[0], latest[1]) if latest else (0, -1), OrderedDict((n, h) for n, h in reversed(blocks))
 
-    def _changes(self) -> tuple[int | None, Head, list[tuple[Told, bytes]]]:
+    def _changes(self) -> tuple[int | None, Head, list[tuple[StreamEvent, bytes]]]:
         """The lowest sent block that is gone, the head, and the events after the last sent one that is still there."""
-        with Session(self._state.engine) as db, db.begin():
+        with Session(self._engine) as db, db.begin():
             head = head_of(db)
-            if head == self._looked:
+            if head == self._sent_up_to:
                 return None, head, []
             blocks = select(Block.number, Block.hash).where(Block.number >= min(self._seen, default=0))
             there = {number: hash_ for number, hash_ in db.execute(blocks.limit(2 * DEPTH).order_by(Block.number))}
             gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
             lost = min(gone, default=None)
             place = self._place if lost is None else min(self._place, (lost, -1))
-            found = [(_told(row), row.hash) for row in db.execute(_after(place, None))]
-        return lost, head, found
+            events = [(_chain_event(row), row.hash) for row in db.execute(_after(place, None))]
+        return lost, head, events
 
-    def _tell_reorg(self, lost: int) -> None:
+    def _send_reorg(self, lost: int) -> None:
         emit("reorg", from_block=lost)
-        self._state.metrics.reorgs.inc()
+        self._metrics.reorgs.inc()
         for number in [number for number in self._seen if number >= lost]:
             del self._seen[number]
         self._place = min(self._place, (lost, -1))
-        self._tell(_reorg(lost))
+        self._send(_reorg(lost))
 
-    def _tell(self, told: Told) -> None:
+    def _send(self, event: StreamEvent) -> None:
         for stream in list(self._streams):
-            if not stream.wants(told):
+            if not stream.wants(event):
                 continue
             try:
-                stream.queue.put_nowait(told)
+                stream.queue.put_nowait(event)
             except asyncio.QueueFull:
                 self._drop(stream)
 
@@ -211,11 +216,11 @@ class Broadcaster:
         while not stream.queue.empty():
             stream.queue.get_nowait()
         stream.queue.put_nowait(_reorg(0))  # wakes it
-        self._state.metrics.dropped.inc()
+        self._metrics.dropped.inc()
 
     def _leave(self, stream: Stream) -> None:
         self._streams.discard(stream)
-        self._state.metrics.subscribers.set(len(self._streams))
+        self._metrics.subscribers.set(len(self._streams))
 
     async def _watch_chain(self, url: str) -> None:
         connection: Connection | None = None
@@ -225,16 +230,16 @@ class Broadcaster:
                 if connection is None:
                     connection = await run_in_threadpool(Connection, url)
                 head = await run_in_threadpool(connection.blocks.number)
-                self._state.chain_head = head
+                self.chain_head = head
                 if time.monotonic() >= terms_due:
-                    ledger = Ledger(connection, self._state.deployment)
-                    self._state.chain_terms = await run_in_threadpool(ledger.chain_terms)
+                    ledger = Ledger(connection, self._deployment)
+                    self.chain_terms = await run_in_threadpool(ledger.chain_terms)
                     terms_due = time.monotonic() + TERMS_EVERY
-                self._state.metrics.chain_head.set(head)
+                self._metrics.chain_head.set(head)
             except ChainError as error:
-                if self._state.chain_head is not None:
+                if self.chain_head is not None:
                     emit("chain-unreachable", error=name_of(error))
-                self._state.chain_head, self._state.chain_terms, connection = None, None, None
+                self.chain_head, self.chain_terms, connection = None, None, None
             await asyncio.sleep(CHAIN_EVERY)
 
     # Streams
@@ -244,21 +249,21 @@ class Broadcaster:
         await self._is_ready.wait()
         stream = Stream(task)
         self._streams.add(stream)
-        self._state.metrics.subscribers.set(len(self._streams))
+        self._metrics.subscribers.set(len(self._streams))
         try:
             place = self._place
             if last_id is not None:
                 place, lost = await run_in_threadpool(self._resumed, last_id)
                 if lost is not None:
-                    yield _reorg(lost).sent
+                    yield _reorg(lost).encoded
             async for missed in self._caught_up(stream, place):
                 yield missed
             while not stream.is_dropped:
                 waiting = [await stream.queue.get()]
-                while not stream.queue.empty():  # what came at once goes out at once
+                while not stream.queue.empty():  # events that came together go out together
                     waiting.append(stream.queue.get_nowait())
                 if not stream.is_dropped:
-                    yield b"".join(told.sent for told in waiting)
+                    yield b"".join(event.encoded for event in waiting)
         finally:
             self._leave(stream)
 
@@ -268,31 +273,31 @@ class Broadcaster:
             with suppress(asyncio.QueueEmpty):
                 reorg = stream.queue.get_nowait()
                 place = min(place, (reorg.place[0], -1))
-                yield reorg.sent
+                yield reorg.encoded
                 continue
             if place >= self._place:
-                stream.is_live = True  # nothing awaited since the poller's place was read: no event is between
+                stream.is_live = True  # without an await since the place was read, so that no event is between
                 return
             end = self._place
             rows = await run_in_threadpool(self._page, place, end, stream.task)
             if not stream.queue.empty():
-                continue  # what was read may be gone
+                continue  # the rows may be gone
             if rows:
-                yield b"".join(told.sent for told in rows)
+                yield b"".join(event.encoded for event in rows)
             place = rows[-1].place if len(rows) == REPLAYED else end
 
-    def _page(self, place: Place, end: Place, task: int | None) -> list[Told]:
-        with Session(self._state.engine) as db, db.begin():
-            found = [_told(row) for row in db.execute(_after(place, task))]
-        return [told for told in found if told.place <= end]
+    def _page(self, place: Place, end: Place, task: int | None) -> list[StreamEvent]:
+        with Session(self._engine) as db, db.begin():
+            events = [_chain_event(row) for row in db.execute(_after(place, task))]
+        return [event for event in events if event.place <= end]
 
     def _resumed(self, last_id: EventId) -> tuple[Place, int | None]:
-        """The place to go on from. If the block is gone, also the block from which all is sent again.
+        """The place to continue from. If the block is gone, also the block from which all is sent again.
 
         An id does not say how deep the fork was.
         """
         block, digits = last_id.place[0], last_id.digits
-        with Session(self._state.engine) as db, db.begin():
+        with Session(self._engine) as db, db.begin():
             there = db.scalar(select(Block.hash).where(Block.number == block))
         if digits is None or (there is not None and there.hex()[:HASH_DIGITS] == digits):
             return last_id.place, None
@@ -301,44 +306,30 @@ class Broadcaster:
 
 
 def _after(place: Place, task: int | None) -> Any:
-    found = (
-        select(EventRow, Block.hash, Block.time)
-        .join(Block, Block.number == EventRow.block)
-        .where(*behind((EventRow.block, EventRow.log_index), list(place), descending=False))
-        .order_by(EventRow.block, EventRow.log_index)
-        .limit(REPLAYED)
-    )
-    return found if task is None else found.where(EventRow.task == task)
+    columns = (EventRow.block, EventRow.log_index)
+    query = select(EventRow, Block.hash, Block.time).join(Block, Block.number == EventRow.block)
+    query = query.where(*behind(columns, list(place), descending=False)).order_by(*columns).limit(REPLAYED)
+    return query if task is None else query.where(EventRow.task == task)
 
 
 def parse_event_id(text: str) -> EventId | None:
-    """Parses a Last-Event-ID; None if this server gave no such id."""
+    """Parses a Last-Event-ID; None if it is not an id of this server."""
     match = _EVENT_ID.fullmatch(text)
     return None if match is None else EventId((int(match[1]), int(match[2])), match[3])
 
 
-def event_id(block: int, log_index: int, block_hash: bytes) -> str:
-    """The id of an event, as clients send it back in Last-Event-ID."""
-    return f"{block}-{log_index}-{block_hash.hex()[:HASH_DIGITS]}"
-
-
-def _told(row: Any) -> Told:
-    event, block_hash, time = row[0], row[1], row[2]
-    data = described(event, time)
-    id_ = event_id(event.block, event.log_index, block_hash)
-    sent = ServerSentEvent(data=json.dumps(data, separators=(",", ":")), event="chain", id=id_)
-    return Told("chain", (event.block, event.log_index), event.task, sent.encode())
-
-
-def described(event: EventRow, time: int) -> dict[str, Any]:
-    """The event as JSON."""
-    return {
+def _chain_event(row: Any) -> StreamEvent:
+    event, block_hash, time = row
+    data = {
         "block": event.block, "log_index": event.log_index, "time": time, "transaction": "0x" + event.transaction.hex(),
         "contract": event.contract, "name": event.name, "task": event.task, "round": event.round,
         "account": event.account, "other": event.other, "values": event.values,
     }  # fmt: skip
+    id_ = f"{event.block}-{event.log_index}-{block_hash.hex()[:HASH_DIGITS]}"
+    sent = ServerSentEvent(data=json.dumps(data, separators=(",", ":")), event="chain", id=id_)
+    return StreamEvent("chain", (event.block, event.log_index), event.task, sent.encode())
 
 
-def _reorg(lost: int) -> Told:
+def _reorg(lost: int) -> StreamEvent:
     sent = ServerSentEvent(data=json.dumps({"from_block": lost}), event="reorg")
-    return Told("reorg", (lost, -1), None, sent.encode())
+    return StreamEvent("reorg", (lost, -1), None, sent.encode())

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-from consilium_server.config import ApiSettings
+from consilium_server.config import ApiLimits
 
-ROUNDING = 1e-6  # of clocks and levels: who waits as long as it was told is let in
-MOST_BUCKETS = 20_000  # the longest unused goes first
+ROUNDING = 1e-6  # of clocks and levels: a client that waits the stated time is admitted
+MOST_BUCKETS = 20_000  # the longest unused is dropped first
 
 
 class Buckets:
-    """Each key may do `burst` things at once and `per_second` in the long run. `clock` in seconds, never back."""
+    """Each key may make `burst` requests at once, and `per_second` in the long run. `clock`: monotonic seconds."""
 
     def __init__(self, per_second: float, burst: int, clock: Callable[[], float], most: int = MOST_BUCKETS) -> None:
         self._rate, self._burst, self._clock, self._most = per_second, burst, clock, most
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, key: str) -> int:
-        """0, or after how many whole seconds to come again."""
+        """Takes a token. Returns 0, or the whole seconds to wait until there is one."""
         now = self._clock()
         level, at = self._levels.pop(key, (float(self._burst), now))
         level = min(self._burst, level + (now - at) * self._rate)
@@ -34,53 +32,44 @@ class Buckets:
         return wait
 
 
-@dataclass(frozen=True)
 class Limits:
-    """`requests`, `sign_ins` and `checks` by client address; `files` by account, and by client address."""
+    """`requests`, `sign_ins` and `checks` by client address; `files` by account, and by client address.
 
-    requests: Buckets
-    sign_ins: Buckets
-    checks: Buckets
-    files: Buckets
-    streams: Counter[str]  # open, by client address
+    `streams`: number of open streams, by client address.
+    """
 
-    @classmethod
-    def of(cls, settings: ApiSettings, clock: Callable[[], float]) -> Limits:
-        """Limits by these settings."""
-        limits = settings.limits
-        return cls(
-            requests=Buckets(limits.requests_per_minute / 60, limits.requests_per_minute, clock),
-            sign_ins=Buckets(limits.sign_ins_per_minute / 60, limits.sign_ins_per_minute, clock),
-            checks=Buckets(limits.checks_per_minute / 60, limits.checks_per_minute, clock),
-            files=Buckets(limits.files_per_hour / 3600, limits.files_per_hour, clock),
-            streams=Counter(),
-        )
+    def __init__(self, limits: ApiLimits, clock: Callable[[], float]) -> None:
+        def buckets(most: int, seconds: int) -> Buckets:
+            return Buckets(most / seconds, most, clock)
+
+        self.requests = buckets(limits.requests_per_minute, 60)
+        self.sign_ins = buckets(limits.sign_ins_per_minute, 60)
+        self.checks = buckets(limits.checks_per_minute, 60)
+        self.files = buckets(limits.files_per_hour, 3600)
+        self.streams: Counter[str] = Counter()
 
 
 def client_of(peer: str, forwarded: Sequence[str], proxies: Sequence[IPv4Network | IPv6Network]) -> str:
     """The key of a client's limits: its address, or the /64 of an IPv6 address, which one client owns.
 
-    `forwarded`: values of X-Forwarded-For, believed from the right for as long as our own proxies wrote them.
+    `forwarded`: values of X-Forwarded-For, trusted from the right as far as our own proxies wrote them.
     """
     chain = [one.strip() for value in forwarded for one in value.split(",")]
-    client = peer
-    while chain and _is_among(client, proxies):
+    client, address = peer, _address(peer)
+    while chain and address is not None and any(address in network for network in proxies):
         client = chain.pop()
-    try:
-        address = ipaddress.ip_address(client)
-    except ValueError:
+        address = _address(client)
+    if address is None:
         return client[:64] if client != peer else peer
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((int(address) >> 64 << 64, 64)))
     return str(address)
 
 
-def _is_among(client: str, proxies: Sequence[IPv4Network | IPv6Network]) -> bool:
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """The address, as IPv4 if it is one that is mapped to IPv6; None for other text."""
     try:
-        address = ipaddress.ip_address(client)
+        address = ip_address(text)
     except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return any((mapped or address) in network for network in proxies)
+        return None
+    return (isinstance(address, IPv6Address) and address.ipv4_mapped) or address

@@ -23,17 +23,17 @@ class Metrics:
             "consilium_request_seconds", "until an answer begins", ("route",), buckets=_SECONDS, registry=self.registry
         )
         self.index_head = gauge("consilium_index_head_block", "block up to which all is indexed")
-        self.chain_head = gauge("consilium_chain_head_block", "latest block that the chain told of")
-        self.lag = gauge("consilium_index_lag_blocks", "blocks that the index lacks")
-        self.subscribers = gauge("consilium_event_subscribers", "streams of events that are open")
-        self.dropped = count("consilium_event_subscribers_dropped_total", "let go as slow")
-        self.reorgs = count("consilium_reorgs_total", "reorganisations noticed")
+        self.chain_head = gauge("consilium_chain_head_block", "latest block of the chain node")
+        self.lag = gauge("consilium_index_lag_blocks", "blocks that the index is behind")
+        self.subscribers = gauge("consilium_event_subscribers", "open streams of events")
+        self.dropped = count("consilium_event_subscribers_dropped_total", "streams closed because of a slow client")
+        self.reorgs = count("consilium_reorgs_total", "reorganisations seen")
         since, failures = "since a job of this name last succeeded", "in a row, of the job of this name that fails most"
         self.job_seconds = gauge("consilium_job_seconds_since_success", since, ("job",))
         self.job_failures = gauge("consilium_job_failures", failures, ("job",))
 
     def note_jobs(self, rows: Sequence[JobRow], now: float) -> None:
-        """Takes in how the jobs last went; `now` in seconds since the epoch."""
+        """Updates the metrics of jobs from their rows; `now` in seconds since the epoch."""
         for job in {row.job for row in rows}:
             own = [row for row in rows if row.job == job]
             self.job_failures.labels(job).set(max(row.failures for row in own))

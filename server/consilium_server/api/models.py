@@ -1,6 +1,6 @@
-"""Models that were derived of tasks and put beside the server, as `consilium operator download-model` writes them.
+"""Models of tasks in the server's folder, as `consilium operator download-model` writes them.
 
-Nobody need believe them: the public record has all that a model follows from, and the same command derives it anew.
+Clients need not trust them: the public record has all inputs of a model, and the same command derives it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from consilium_server.api import schemas
 from consilium_server.api.context import Service
 from consilium_server.api.problems import Problem, documented
-from consilium_server.api.routing import NOT_MODIFIED, Shared, media
+from consilium_server.api.routing import NOT_MODIFIED, Shared, is_known, media
 from consilium_server.api.schemas import ModelFileName, TaskNumber
 
 INDEX = "model.json"
@@ -49,11 +49,11 @@ def model_folder(models: FilePath, task: int) -> FilePath:
 
 @models.get(
     "/tasks/{task}/models", response_model=schemas.Models, operation_id="listModels",
-    summary="A task's model, if one was put beside this server: none or one", responses=documented(422, 429),
+    summary="The task's model, if this server has it: none or one", responses=documented(422, 429),
 )  # fmt: skip
 def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
     response.headers.update(AGAIN)
-    found = _found(service, task)
+    found = _find(service, task)
     if found is None:
         return schemas.Models(items=[])
     folder, index = found
@@ -62,10 +62,7 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
         for name in get_args(ModelFileName)
         if (folder / name).is_file()
     ]
-    told = schemas.ModelView(
-        round=index.round, rounds=index.rounds, verified=index.verified, sha256=index.sha256, files=files
-    )
-    return schemas.Models(items=[told])
+    return schemas.Models(items=[schemas.ModelView(**dict(index), files=files)])
 
 
 @models.get(
@@ -80,19 +77,19 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
 def get_model_file(
     request: Request, service: Shared, task: TaskNumber, name: Annotated[ModelFileName, Path(alias="file")]
 ) -> Response:
-    found = _found(service, task)
+    found = _find(service, task)
     if found is None or not (path := found[0] / name).is_file():
         way = f"derive it with `consilium operator download-model {task}`"
-        raise Problem("not-found", f"no {name} of task {task} lies beside this server: {way}")
-    # A model's files follow from the index: another round's model has another digest of its parameters.
+        raise Problem("not-found", f"this server has no {name} of task {task}: {way}")
+    # The index determines a model's files: another round's model has another digest of its parameters.
     tag = hashlib.sha256(f"{name} {found[1].model_dump_json()}".encode()).hexdigest()
     headers = AGAIN | {"ETag": f'"{tag}"'}
-    if headers["ETag"] in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+    if is_known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return FileResponse(path, headers=headers, media_type="application/octet-stream", filename=f"task-{task}-{name}")
 
 
-def _found(service: Service, task: int) -> tuple[FilePath, _Index] | None:
+def _find(service: Service, task: int) -> tuple[FilePath, _Index] | None:
     """Folder and index of the task's model; None if it has none, or one of other contracts."""
     if service.settings.models is None:
         return None
@@ -102,6 +99,5 @@ def _found(service: Service, task: int) -> tuple[FilePath, _Index] | None:
             index = _Index.model_validate_json(file.read(LARGEST_INDEX))
     except (OSError, ValidationError):
         return None
-    return (
-        (folder, index) if (index.task, index.chain_id, index.contract) == (task, book.chain_id, book.tasks) else None
-    )
+    is_own = (index.task, index.chain_id, index.contract) == (task, book.chain_id, book.tasks)
+    return (folder, index) if is_own else None

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from consilium_chain.ledger.structs import Role, SlashReason
-from sqlalchemy import and_, select
-from sqlalchemy.orm import aliased
+from consilium_chain.ledger.structs import Role
+from fastapi import APIRouter, Query
+from sqlalchemy import FromClause, select
 
 from consilium_server.api import schemas
-from consilium_server.api.paging import Asked, Place, behind
-from consilium_server.api.reading import At, latest
-from consilium_server.api.schemas import name
+from consilium_server.api.paging import Place, behind
+from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.routing import LIST, Paged, read_route
+from consilium_server.api.schemas import GivenAccount
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
 from consilium_server.errors import AnswerBroken
+from consilium_server.index.store import latest
 
 MOVEMENTS = {
     "Delegated": "delegated",
@@ -30,71 +32,51 @@ MOVEMENTS = {
 CSV_COLUMNS = tuple(schemas.Entry.model_fields)
 CSV_PAGE = 500  # rows read at once
 
-
-@dataclass(frozen=True)
-class PaymentFilter:
-    """Payments of one account, kind or task; None for any."""
-
-    account: str | None = None
-    kind: str | None = None
-    task: int | None = None
+money = APIRouter(prefix="/v1", tags=["money"])
 
 
-def _payments(of: Any = Payment) -> Any:
-    """Payments with time and transaction. No two logs of a block have one index. `of`: the table, or rows of it."""
-    return (
-        select(of, Block.time, EventRow.transaction)
-        .join(Block, Block.number == of.block)
-        .outerjoin(EventRow, and_(EventRow.block == of.block, EventRow.log_index == of.log_index))
-    )
+def _payment_views(rows: Iterable[Any]) -> list[schemas.Payment]:
+    return [schemas.Payment(**row._mapping) for row in rows]
 
 
-def payments_of_round(at: At, task: int, round_: int) -> list[Any]:
-    """Rows of a round's payments, in the chain's order."""
-    found = _payments().where(Payment.task == task, Payment.round == round_)
-    return list(at.db.execute(found.order_by(Payment.block, Payment.log_index, Payment.item)))
+def payments_of_round(at: At, task: int, round_: int) -> list[schemas.Payment]:
+    """A round's payments, in the chain's order."""
+    query = with_log(Payment.__table__).where(Payment.task == task, Payment.round == round_)
+    return _payment_views(at.db.execute(query.order_by(*place_of(Payment))))
 
 
-def payment_views(rows: Sequence[Any]) -> list[schemas.Payment]:
-    """Payments as the API says them."""
-    return [
-        schemas.Payment(
-            kind=row.kind, task=row.task, round=row.round, account=row.account, role=_role(row.role),
-            amount=str(row.amount), reason=_reason(row.reason), time=time, block=row.block, log_index=row.log_index,
-            transaction=_hash(transaction),
-        )
-        for row, time, transaction in rows
-    ]  # fmt: skip
-
-
-def list_payments(at: At, wanted: PaymentFilter, asked: Asked) -> schemas.Page[schemas.Payment]:
-    """Payments, the latest first."""
-    columns = (Payment.block, Payment.log_index, Payment.item)
-    found = _payments().where(*behind(columns, asked.start(), descending=True))
-    if wanted.account is not None:
-        found = found.where(Payment.account == wanted.account)
-    if wanted.kind is not None:
-        found = found.where(Payment.kind == wanted.kind)
-    if wanted.task is not None:
-        found = found.where(Payment.task == wanted.task)
-    found = found.order_by(*(column.desc() for column in columns)).limit(asked.limit + 1)
-    cut = asked.cut(list(at.db.execute(found)), lambda row: [row[0].block, row[0].log_index, row[0].item])
-    return schemas.Page(items=payment_views(cut.rows), next=cut.next)
+@read_route(money, "/payments", "listPayments", "Rewards, slashes, bounties, refunds", LIST)
+def list_payments(
+    at: At,
+    request: Paged,
+    account: GivenAccount | None = None,
+    kind: Literal["reward", "slash", "bounty", "refund"] | None = None,
+    task: Annotated[schemas.TaskNumber | None, Query()] = None,
+) -> schemas.Page[schemas.Payment]:
+    """Payments of this account, kind and task, the latest first; None for any."""
+    wanted = ((Payment.account, account), (Payment.kind, kind), (Payment.task, task))
+    query = with_log(Payment.__table__).where(*(column == value for column, value in wanted if value is not None))
+    cut = request.read(at.db, query, place_of(Payment), descending=True)
+    return schemas.Page(items=_payment_views(cut.rows), next=cut.next)
 
 
 def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
     """Latest slashes of a node, `most` at most."""
-    found = _payments().where(Payment.account == node, Payment.role == role, Payment.kind == "slash")
-    columns = (Payment.block.desc(), Payment.log_index.desc(), Payment.item.desc())
-    return payment_views(list(at.db.execute(found.order_by(*columns).limit(most))))
+    own = (Payment.account == node, Payment.role == role, Payment.kind == "slash")
+    query = with_log(Payment.__table__).where(*own).order_by(*(column.desc() for column in place_of(Payment)))
+    return _payment_views(at.db.execute(query.limit(most)))
 
 
 # An account's history
 
 
-def list_history(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Entry]:
+@read_route(
+    money, "/accounts/{account}/history", "listHistory",
+    "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
+)  # fmt: skip
+def list_history(at: At, request: Paged, account: GivenAccount) -> schemas.Page[schemas.Entry]:
     """An account's history, the latest first."""
-    cut = asked.cut(_entries(at, account, asked.start(), asked.limit + 1), lambda pair: pair[0])
+    cut = request.cut(_entries(at, account, request.start(), request.limit + 1), lambda pair: pair[0])
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
 
 
@@ -144,41 +126,39 @@ def _csv(rows: Sequence[Sequence[object]]) -> str:
 
 def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
     """Payments to the account and its acts as a delegator, after a place."""
-    columns: tuple[Any, ...] = (Payment.block, Payment.log_index, Payment.item)
-    page = select(Payment).where(Payment.account == account, *behind(columns, place, True))
+
+    def page(rows: Any, of: Any) -> Any:
+        columns = place_of(of)
+        ordered = rows.where(*behind(columns, place, descending=True)).order_by(*(c.desc() for c in columns))
+        return ordered.limit(most)
+
     # Cut before it is joined: an account has many more payments than a page.
-    cut = aliased(Payment, page.order_by(*(c.desc() for c in columns)).limit(most).subquery())
-    paid = _payments(cut).order_by(cut.block.desc(), cut.log_index.desc(), cut.item.desc())
+    cut: FromClause = page(select(Payment.__table__).where(Payment.account == account), Payment).subquery()
+    paid = with_log(cut).order_by(*(column.desc() for column in place_of(cut.c)))
     moved = (
         select(EventRow, Block.time)
         .join(Block, Block.number == EventRow.block)
         .where(EventRow.other == account, EventRow.contract == "staking", EventRow.name.in_(MOVEMENTS))
     )
-    columns = (EventRow.block, EventRow.log_index, EventRow.item)
-    moved = moved.where(*behind(columns, place, True)).order_by(*(c.desc() for c in columns)).limit(most)
-    found = merge(
-        map(_paid, at.db.execute(paid)), map(_moved, at.db.execute(moved)), key=lambda pair: pair[0], reverse=True
-    )
-    return list(islice(found, most))
+    entries = merge(
+        map(_paid, at.db.execute(paid)), map(_moved, at.db.execute(page(moved, EventRow))),
+        key=lambda pair: pair[0], reverse=True,
+    )  # fmt: skip
+    return list(islice(entries, most))
 
 
 def _paid(row: Any) -> tuple[Place, schemas.Entry]:
-    (view,) = payment_views([row])
-    return [view.block, view.log_index, row[0].item], schemas.Entry(
-        time=view.time, kind=view.kind, task=view.task, round=view.round, node=view.account if view.role else None,
-        role=view.role, amount=view.amount, shares=None, reason=view.reason, block=view.block,
-        log_index=view.log_index, transaction=view.transaction,
-    )  # fmt: skip
+    node = None if row.role is None else row.account
+    return [row.block, row.log_index, row.item], schemas.Entry(**row._mapping, node=node, shares=None)
 
 
 def _moved(row: Any) -> tuple[Place, schemas.Entry]:
     event, time = row
     kind: Any = MOVEMENTS[event.name]
-    amount, shares = event.values.get("amount"), event.values.get("shares")
     return [event.block, event.log_index, event.item], schemas.Entry(
-        time=time, kind=kind, task=None, round=None, node=event.account, role=_role(event.role),
-        amount=None if amount is None else str(amount), shares=None if shares is None else str(shares), reason=None,
-        block=event.block, log_index=event.log_index, transaction=_hash(event.transaction),
+        time=time, kind=kind, task=None, round=None, node=event.account, role=event.role,
+        amount=event.values.get("amount"), shares=event.values.get("shares"), reason=None, block=event.block,
+        log_index=event.log_index, transaction=event.transaction,
     )  # fmt: skip
 
 
@@ -192,79 +172,48 @@ def worth(shares: int, generation: int, pool: Any) -> int:
     return int(shares * pool.assets // pool.shares)
 
 
+@read_route(money, "/delegations", "listDelegations", "Delegators' shares of nodes", LIST)
 def list_delegations(
-    at: At, delegator: str | None, node: str | None, role: str | None, asked: Asked
+    at: At,
+    request: Paged,
+    delegator: GivenAccount | None = None,
+    node: GivenAccount | None = None,
+    role: schemas.RoleName | None = None,
 ) -> schemas.Page[schemas.Delegation]:
     """A page of delegators' shares."""
-    where = []
-    if delegator is not None:
-        where.append(Position.delegator == delegator)
-    if node is not None:
-        where.append(Position.node == node)
-    if role is not None:
-        where.append(Position.role == schemas.named(Role, role))
-    found = latest(Position, (Position.delegator, Position.node, Position.role), *where)
-    columns = (found.c.delegator, found.c.node, found.c.role)
-    query = (
-        select(found, Block.time)
-        .join(Block, Block.number == found.c.block)
-        .where(*behind(columns, asked.start(), descending=False))
-        .order_by(*columns)
-        .limit(asked.limit + 1)
-    )
-    cut = asked.cut(list(at.db.execute(query)), lambda row: [row.delegator, row.node, row.role])
+    role_number = None if role is None else schemas.named(Role, role)
+    wanted = ((Position.delegator, delegator), (Position.node, node), (Position.role, role_number))
+    where = [column == value for column, value in wanted if value is not None]
+    held = latest(Position, (Position.delegator, Position.node, Position.role), *where)
+    query = select(held, Block.time.label("since")).join(Block, Block.number == held.c.block)
+    cut = request.read(at.db, query, (held.c.delegator, held.c.node, held.c.role))
     pools = pools_of(at, {row.node for row in cut.rows})
     items = []
     for row in cut.rows:
         pool = pools.get((row.node, row.role))
-        items.append(
-            schemas.Delegation(
-                delegator=row.delegator, node=row.node, role=name(Role(row.role)), shares=str(row.shares),
-                worth=str(worth(row.shares, row.generation, pool)),
-                is_wiped=pool is not None and pool.generation != row.generation, delegated=str(row.delegated),
-                withdrawn=str(row.withdrawn), claimed=str(row.claimed), since=row.time,
-            )
-        )  # fmt: skip
+        is_wiped = pool is not None and pool.generation != row.generation
+        held_worth = str(worth(row.shares, row.generation, pool))
+        items.append(schemas.Delegation(**row._mapping, worth=held_worth, is_wiped=is_wiped))
     return schemas.Page(items=items, next=cut.next)
 
 
-def list_unbondings(at: At, account: str, asked: Asked) -> schemas.Page[schemas.Unbonding]:
+@read_route(money, "/accounts/{account}/unbondings", "listUnbondings", "Stake that is being withdrawn", LIST)
+def list_unbondings(at: At, request: Paged, account: GivenAccount) -> schemas.Page[schemas.Unbonding]:
     """Stake that is being withdrawn, in the order of the requests."""
-    found = latest(UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account)
-    query = (
-        select(found)
-        .where(found.c.shares > 0, *behind([found.c.request], asked.start(), descending=False))
-        .order_by(found.c.request)
-        .limit(asked.limit + 1)
+    latest_rows = latest(
+        UnbondingRow, (UnbondingRow.delegator, UnbondingRow.request), UnbondingRow.delegator == account
     )
-    cut = asked.cut(list(at.db.execute(query)), lambda row: [row.request])
+    query = select(latest_rows).where(latest_rows.c.shares > 0)
+    cut = request.read(at.db, query, [latest_rows.c.request])
     pools = pools_of(at, {row.node for row in cut.rows})
-    return schemas.Page(
-        items=[
-            schemas.Unbonding(
-                request=row.request, node=row.node, role=name(Role(row.role)), shares=str(row.shares),
-                worth=str(worth(row.shares, row.generation, pools.get((row.node, row.role)))),
-                matures_at=row.matures_at,
-            )
-            for row in cut.rows
-        ],
-        next=cut.next,
-    )  # fmt: skip
+    items = []
+    for row in cut.rows:
+        left = str(worth(row.shares, row.generation, pools.get((row.node, row.role))))
+        items.append(schemas.Unbonding(**row._mapping, worth=left))
+    return schemas.Page(items=items, next=cut.next)
 
 
 def pools_of(at: At, nodes: set[str]) -> dict[tuple[str, int], Any]:
     """Latest pools of these nodes, by node and role."""
-    found = latest(PoolRow, (PoolRow.node, PoolRow.role), PoolRow.node.in_(nodes))
-    return {(row.node, row.role): row for row in at.db.execute(select(found))}
-
-
-def _role(role: int | None) -> str | None:
-    return None if role is None else name(Role(role))
-
-
-def _reason(reason: int | None) -> str | None:
-    return None if reason is None else name(SlashReason(reason))
-
-
-def _hash(raw: bytes | None) -> str | None:
-    return None if raw is None else "0x" + raw.hex()
+    pools = latest(PoolRow, (PoolRow.node, PoolRow.role), PoolRow.node.in_(nodes))
+    return {(row.node, row.role): row for row in at.db.execute(select(pools))}

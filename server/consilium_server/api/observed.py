@@ -6,7 +6,6 @@ import logging
 import re
 import secrets
 import time
-from typing import Any
 
 from anyio import move_on_after
 from consilium_chain.errors import name_of
@@ -14,46 +13,46 @@ from consilium_core.logs import emit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from consilium_server.api.context import Service
 from consilium_server.api.dashboard import connections
 from consilium_server.api.limits import client_of
 from consilium_server.api.problems import Problem, answer
-from consilium_server.api.state import State
 from consilium_server.errors import AnswerBroken
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
-UNLIMITED = ("/health", "/ready", "/metrics")  # for who watches over the server
-# A page of this server's takes nothing from elsewhere, but for wallets' icons, which they hand over as data; answers of
-# the API are no pages at all.
+UNLIMITED = ("/health", "/ready", "/metrics")  # for monitoring
+# A page of this server loads nothing from elsewhere, except icons that wallets hand over as data. An answer of the API
+# is not a page.
 PAGE_POLICY = "default-src 'self'; img-src 'self' data:; connect-src {connections}; object-src 'none'; "
 API_POLICY = "default-src 'none'; "
 FRAMES = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-def client(scope: Scope, state: State) -> str:
+def client_address(scope: Scope, service: Service) -> str:
     """The key of the limits that this request counts towards."""
     peer = scope["client"][0] if scope.get("client") else "local"
-    return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), state.settings.proxies)
+    return client_of(peer, Headers(scope=scope).getlist("x-forwarded-for"), service.settings.proxies)
 
 
 class Edge:
     """The outermost middleware: every answer has an id, safe headers, a log line and a count.
 
-    An unforeseen failure is a 500, with its trace on standard error by the request's id. An answer that its client does
+    An unexpected failure is a 500, with its trace on standard error by the request's id. An answer that its client does
     not read is broken off.
     """
 
-    def __init__(self, app: ASGIApp, state: State) -> None:
-        self._app, self._state = app, state
-        self._patience = state.settings.stalled_seconds
-        self._page_policy = PAGE_POLICY.format(connections=connections(state.settings.public_chain_url))
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._metrics = app, service.metrics
+        self._stalled_seconds = service.settings.stalled_seconds
+        self._page_policy = PAGE_POLICY.format(connections=connections(service.settings.public_chain_url))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        sent_id = Headers(scope=scope).get("x-request-id", "")
+        request_id = sent_id if REQUEST_ID.fullmatch(sent_id) else secrets.token_hex(8)
         began = time.perf_counter()
         status: int | None = None
         until_answer = 0.0
@@ -65,10 +64,10 @@ class Edge:
             if message["type"] == "http.response.start":
                 status, until_answer = message["status"], time.perf_counter() - began
                 _add_headers(MutableHeaders(scope=message), request_id, self._page_policy)
-            with move_on_after(self._patience) as waiting:
+            with move_on_after(self._stalled_seconds) as waiting:
                 await send(message)
             if waiting.cancelled_caught:
-                raise AnswerBroken("ClientStalled", seconds=self._patience)
+                raise AnswerBroken("ClientStalled", seconds=self._stalled_seconds)
 
         try:
             await self._app(scope, receive, sending)
@@ -81,16 +80,15 @@ class Edge:
             emit("request-failed", request=request_id, error=name_of(error))
             logging.getLogger(__name__).exception("request %s", request_id)
             if status is None:
-                told = f"it is in the server's log by the request's id, {request_id}: try again, then tell its operator"
-                await answer("fault", told)(scope, receive, sending)
+                why = f"see request {request_id} in the server's log: try again, then tell the server's operator"
+                await answer("fault", why)(scope, receive, sending)
         finally:
             self._note(scope, request_id, status or 499, until_answer, time.perf_counter() - began)
 
     def _note(self, scope: Scope, request_id: str, status: int, until_answer: float, seconds: float) -> None:
         route, method = route_of(scope), scope["method"] if scope["method"] in _METHODS else "other"
-        metrics = self._state.metrics
-        metrics.requests.labels(route, method, str(status)).inc()
-        metrics.seconds.labels(route).observe(until_answer)
+        self._metrics.requests.labels(route, method, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(until_answer)
         about = {k: v for k, v in scope.get("path_params", {}).items() if k in ("task", "round") and v.isdecimal()}
         emit(
             "request", request=request_id, method=method, route=route, status=status,
@@ -99,7 +97,7 @@ class Edge:
 
 
 def _is_of(error: Exception, kind: type[Exception]) -> bool:
-    """True if it is of this kind, or a group of nothing else: an event and a heartbeat may both be late."""
+    """True if it is of this kind, or a group of such errors: an event and a heartbeat may both be late."""
     if isinstance(error, ExceptionGroup):
         return all(_is_of(one, kind) for one in error.exceptions)
     return isinstance(error, kind)
@@ -113,7 +111,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def route_of(scope: Scope) -> str:
-    """The route's template. There are few of them, whatever path is requested."""
+    """The route's template, of which there are few; not the path, of which there are many."""
     return str(getattr(scope.get("route"), "path", "") or UNKNOWN_ROUTE)
 
 
@@ -131,23 +129,23 @@ def _add_headers(headers: MutableHeaders, request_id: str, page_policy: str) -> 
 class Gate:
     """Checks rates and sizes of requests. It is inside CORS, so that pages of other sites can read a refusal."""
 
-    def __init__(self, app: ASGIApp, state: State) -> None:
-        self._app, self._state = app, state
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in UNLIMITED:
             await self._app(scope, receive, send)
             return
-        wait = self._state.limits.requests.take(client(scope, self._state))
+        wait = self._service.limits.requests.take(client_address(scope, self._service))
         if wait:
-            await answer("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})(
-                scope, receive, send
-            )
+            refusal = answer("too-many-requests", f"try again in {wait} s", {"Retry-After": str(wait)})
+            await refusal(scope, receive, send)
             return
-        largest = self._state.settings.limits.largest_body
+        largest = self._service.settings.limits.largest_body
+        too_large = f"a request may have at most {largest} bytes: send less"
         declared = Headers(scope=scope).get("content-length", "0")
         if not declared.isdecimal() or int(declared) > largest:
-            await too_large(largest)(scope, receive, send)
+            await answer("request-too-large", too_large)(scope, receive, send)
             return
         arrived = 0
 
@@ -156,16 +154,7 @@ class Gate:
             message = await receive()
             arrived += len(message.get("body", b""))
             if arrived > largest:
-                raise Problem("request-too-large", _too_large(largest))
+                raise Problem("request-too-large", too_large)
             return message
 
         await self._app(scope, receiving, send)
-
-
-def too_large(largest: int) -> Any:
-    """The answer to a body that is too large."""
-    return answer("request-too-large", _too_large(largest))
-
-
-def _too_large(largest: int) -> str:
-    return f"a request may have at most {largest} bytes: send less"

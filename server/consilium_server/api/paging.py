@@ -1,32 +1,30 @@
-"""Pages by cursor: where the last page ended, in the order of the question, and sealed. Pure but for the seal's secret.
+"""Pages by cursor. A cursor is the place of a page's last row in the order of the list, sealed by the server.
 
-A page begins behind its cursor's place, whatever came or went before it, so that rows are neither skipped nor seen
-twice.
+A page begins behind its cursor's place. So it skips no row and repeats none, also when rows come or go before it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, and_, false, or_
+from sqlalchemy import ColumnElement, Select, and_, false, or_
+from sqlalchemy.orm import Session
 
 from consilium_server.api.sessions import Seal
 from consilium_server.errors import RequestRefused
 
 LARGEST_PAGE = 200
-_TAG = 16  # bytes
 
 Row = TypeVar("Row")
-Place = list[int | str]  # of a row in an order: its values of what is sorted by
+Place = list[int | str]  # of a row in an order: its values of the columns that the order is by
 
 
 @dataclass(frozen=True)
-class Asked:
-    """`scope`: the question without cursor and limit; a cursor fits no other."""
+class PageRequest:
+    """`scope`: the request without cursor and limit; a cursor fits no other."""
 
     scope: str
     limit: int
@@ -34,31 +32,38 @@ class Asked:
     seal: Seal
 
     def start(self) -> Place | None:
-        """Behind which place the page begins. Raises CursorInvalid."""
+        """The place behind which the page begins; None for the first page. Raises RequestRefused (CursorInvalid)."""
         if self.cursor is None:
             return None
-        try:
-            raw = base64.b64decode(self.cursor + "=" * (-len(self.cursor) % 4), altchars=b"-_", validate=True)
-        except ValueError as error:
-            raise RequestRefused("CursorInvalid") from error
-        tag, content = raw[:_TAG], raw[_TAG:]
-        if len(tag) != _TAG or not self.seal.fits("cursor", self.scope.encode() + b"\0" + content, tag):
+        content = self.seal.opened(self._purpose, self.cursor)
+        if content is None:
             raise RequestRefused("CursorInvalid")
         return list(json.loads(content))
 
-    def end(self, place: Place) -> str:
-        content = json.dumps(place).encode()
-        tag = self.seal.tag("cursor", self.scope.encode() + b"\0" + content)[:_TAG]
-        return base64.urlsafe_b64encode(tag + content).rstrip(b"=").decode()
+    def end(self, place: Sequence[int | str]) -> str:
+        """The cursor of the page behind this place."""
+        return self.seal.sealed(self._purpose, json.dumps(list(place)).encode())
 
-    def cut(self, rows: Sequence[Row], place: Callable[[Row], Place]) -> Cut[Row]:
-        """The page, of rows that begin where it does and of which there is one more if there is another page."""
+    def cut(self, rows: Sequence[Row], place: Callable[[Row], Sequence[int | str]]) -> Cut[Row]:
+        """The page, given its rows and one more if there is another page."""
         page = list(rows[: self.limit])
         return Cut(page, self.end(place(page[-1])) if len(rows) > self.limit else None)
+
+    def read(self, db: Session, query: Select[Any], columns: Sequence[Any], descending: bool = False) -> Cut[Any]:
+        """The page of a query in the order of these columns, which the query selects. Raises as `start`."""
+        query = query.where(*behind(columns, self.start(), descending)).limit(self.limit + 1)
+        query = query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+        return self.cut(db.execute(query).all(), lambda row: [getattr(row, column.key) for column in columns])
+
+    @property
+    def _purpose(self) -> str:
+        return f"cursor {self.scope}"
 
 
 @dataclass(frozen=True)
 class Cut(Generic[Row]):
+    """The rows of a page, and the cursor of the next one."""
+
     rows: list[Row]
     next: str | None
 
@@ -67,8 +72,8 @@ def behind(columns: Sequence[Any], place: Place | None, descending: bool) -> lis
     """The condition that a row lies behind a place, by the columns in their order."""
     if place is None:
         return []
-    found: ColumnElement[bool] = false()
+    condition: ColumnElement[bool] = false()
     for depth, (column, value) in enumerate(zip(columns, place, strict=True)):
-        before = [c == v for c, v in zip(columns[:depth], place[:depth], strict=True)]
-        found = or_(found, and_(*before, column < value if descending else column > value))
-    return [found]
+        equal = [c == v for c, v in zip(columns[:depth], place[:depth], strict=True)]
+        condition = or_(condition, and_(*equal, column < value if descending else column > value))
+    return [condition]

@@ -1,4 +1,4 @@
-"""Errors as clients get them: problem details (RFC 9457), each with a stable type and a way out."""
+"""Errors for clients: problem details (RFC 9457), each with a stable type and the next step."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SCHEMA = {"$ref": "#/components/schemas/Problem"}
 
 # By type: status and title. A type is never renamed, and its meaning never changed.
 TYPES: Final[dict[str, tuple[int, str]]] = {
-    "cursor-invalid": (400, "This cursor belongs to another question"),
-    "sign-in-malformed": (400, "This is no message of Sign-In with Ethereum"),
+    "cursor-invalid": (400, "This cursor belongs to another request"),
+    "sign-in-malformed": (400, "This is not a message of Sign-In with Ethereum"),
     "sign-in-required": (401, "Sign in first"),
     "not-allowed": (403, "This account may not do this"),
     "sign-in-refused": (403, "This signed message is refused"),
     "not-found": (404, "Not found"),
     "artifact-missing": (404, "No store has this artifact"),
-    "method-not-allowed": (405, "This address does not take this method"),
+    "method-not-allowed": (405, "This address does not accept this method"),
     "request-too-large": (413, "The request is too large"),
-    "parameters-invalid": (422, "What was sent does not hold"),
-    "task-file-invalid": (422, "The task file does not hold"),
+    "parameters-invalid": (422, "The request is not valid"),
+    "task-file-invalid": (422, "The task file is not valid"),
     "too-many-requests": (429, "Too many requests"),
-    "fault": (500, "The server has a fault"),
+    "fault": (500, "The server failed"),
     "not-ready": (503, "The server cannot answer this now"),
 }
 
@@ -42,7 +42,7 @@ REFUSALS: Final = {  # types by the name of the fault
 
 
 class Problem(HTTPException):
-    """Ends a request with one of `TYPES`, and words that tell the way out."""
+    """Ends a request with one of `TYPES`. `detail` says what is wrong and what to do."""
 
     def __init__(
         self, kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
@@ -54,16 +54,16 @@ class Problem(HTTPException):
 def body(kind: str, detail: str, faults: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
     """The problem as JSON."""
     status, title = TYPES[kind]
-    told = {"type": f"urn:consilium:problem:{kind}", "title": title, "status": status, "detail": detail}
-    return told | ({"faults": list(faults)} if faults else {})
+    problem = {"type": f"urn:consilium:problem:{kind}", "title": title, "status": status, "detail": detail}
+    return problem | ({"faults": list(faults)} if faults else {})
 
 
 def answer(
     kind: str, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[dict[str, str]] = ()
 ) -> JSONResponse:
     """The problem as a response."""
-    found = {"Cache-Control": "no-store", **(headers or {})}
-    return JSONResponse(body(kind, detail, faults), TYPES[kind][0], found, media_type=MEDIA_TYPE)
+    all_headers = {"Cache-Control": "no-store", **(headers or {})}
+    return JSONResponse(body(kind, detail, faults), TYPES[kind][0], all_headers, media_type=MEDIA_TYPE)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -79,7 +79,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 PROBLEM_SCHEMA: Final[dict[str, Any]] = {
     "title": "Problem",
-    "description": "RFC 9457. `type` is stable within a version of the API; `detail` tells the way out.",
+    "description": "RFC 9457. `type` is stable within a version of the API; `detail` says what to do.",
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
@@ -97,7 +97,7 @@ PROBLEM_SCHEMA: Final[dict[str, Any]] = {
             },
         },
     },
-    "example": body("not-found", "task 9 is not in the index: see /v1/tasks for those that are"),
+    "example": body("not-found", "the index has no task 9: /v1/tasks lists all tasks"),
 }
 
 
@@ -112,9 +112,9 @@ def add_handlers(app: FastAPI) -> None:
             allowed = (error.headers or {}).get("Allow", "")
             return answer("method-not-allowed", f"use {allowed or 'another method'} here", error.headers)
         if error.status_code == HTTPStatus.NOT_FOUND:
-            return answer("not-found", "nothing is at this address: /v1/openapi.json lists what there is")
-        # Only a body that Starlette or FastAPI cannot read is left.
-        return answer("parameters-invalid", "the request's body cannot be read: send what /v1/openapi.json describes")
+            return answer("not-found", "this address does not exist: /v1/openapi.json lists all addresses")
+        # The only other case is a body that Starlette or FastAPI cannot read.
+        return answer("parameters-invalid", "the request's body cannot be read: see /v1/openapi.json for its format")
 
     @app.exception_handler(RequestRefused)
     async def refused(request: Request, error: RequestRefused) -> JSONResponse:
@@ -124,5 +124,5 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         faults = [{"where": ".".join(map(str, one["loc"])), "what": str(one["msg"])} for one in error.errors()]
-        told = "; ".join(f"{fault['where']}: {fault['what']}" for fault in faults[:5])
-        return answer("parameters-invalid", f"{told}; /v1/openapi.json says what holds", faults=faults)
+        shown = "; ".join(f"{fault['where']}: {fault['what']}" for fault in faults[:5])
+        return answer("parameters-invalid", f"{shown}; see /v1/openapi.json for the valid values", faults=faults)

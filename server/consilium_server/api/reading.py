@@ -1,15 +1,15 @@
-"""Reads of the index: every answer belongs to one head, says which, and is not sent again to a client that has it.
+"""Reads of the index. Every answer belongs to one head, names it, and is not sent again to a client that has it.
 
-An answer is a function of the question and of the latest block with any content. So that block's hash and the question
-make a strong validator (RFC 9110, 8.8.3), known before anything is read. Requests for the same answer wait for the one
-that reads it: many at once cost as much as one.
+An answer is a function of the request and of the latest block with any content. So that block's hash and the request
+make a strong validator (RFC 9110, 8.8.3) that is known before anything is read. Requests for the same answer wait for
+one read: many at once cost as much as one.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,22 +17,21 @@ from typing import Any, TypeVar
 from anyio import CapacityLimiter, to_thread
 from consilium_chain.deploying.address_book import Deployment
 from pydantic import BaseModel
-from sqlalchemy import Connection, Engine, and_, func, select
+from sqlalchemy import Connection, Engine, FromClause, Select, and_, func, select
 from sqlalchemy.orm import Session
 
-from consilium_server.api.state import State
 from consilium_server.database.engine import open_database
-from consilium_server.database.tables import Block, Checkpoint, Spec
+from consilium_server.database.tables import Block, Checkpoint, EventRow, Spec
 
-THREADS = 40  # that answer requests side by side, and so connections
-READING = 4  # of them read the index for answers: more only take turns at Python's interpreter
-EXPORTING = 2  # read pages of exports: many exports at once take turns, and leave everything else to others
-MOST_KEPT = 16 << 20  # bytes of answers
+THREADS = 40  # that answer requests at the same time, and so the number of connections
+READING = 4  # of them read the index for answers: more would only take turns at Python's interpreter
+EXPORTING = 2  # read pages of exports: many exports take turns, and leave the rest to other requests
+MOST_CACHED = 16 << 20  # bytes of answers
 
 
 @dataclass(frozen=True)
 class Head:
-    """Block up to which all is in the tables; None before the first.
+    """The block up to which the tables are complete; None before the first.
 
     `specs`: number of known task files, which arrive independently. `latest`, `time`: hash and time of the latest block
     with any content; empty and 0 before the first.
@@ -51,9 +50,9 @@ class Head:
 
 
 class Answers:
-    """Answers of the latest state by their validators: each is read and encoded once. Older states are dropped."""
+    """Cache of the latest state's answers by their validators. Answers of older states are dropped."""
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
+    def __init__(self, most: int = MOST_CACHED) -> None:
         self._most, self._size, self._state = most, 0, ""
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
@@ -93,10 +92,10 @@ def open_engine(url: str) -> Engine:
 
 
 @contextmanager
-def at_head(state: State) -> Iterator[At]:
+def at_head(engine: Engine, deployment: Deployment) -> Iterator[At]:
     """Reads of one moment of the database."""
-    with Session(state.engine) as db, db.begin():
-        yield At(db, head_of(db), state.deployment)
+    with Session(engine) as db, db.begin():
+        yield At(db, head_of(db), deployment)
 
 
 def _latest_of(column: Any, number: Any) -> Any:
@@ -118,33 +117,31 @@ def head_of(db: Session | Connection) -> Head:
     return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
 
 
-def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
-    """A subquery of the latest row for each of the keys, by block and log; or of the latest in its `first` block.
+def place_of(fact: Any) -> tuple[Any, Any, Any]:
+    """The columns that say where on the chain a fact comes from, and so its order."""
+    return fact.block, fact.log_index, fact.item
 
-    The block is found in the index alone, for a table has many rows for each key; then of those in it the row.
-    """
-    chosen = (func.min if first else func.max)(model.block).label("chosen")
-    named = [key.label(f"key_{n}") for n, key in enumerate(keys)]
-    blocks = select(*named, chosen).where(*where).group_by(*keys).subquery()
-    same = [key == blocks.c[f"key_{n}"] for n, key in enumerate(keys)]
-    order = (model.log_index.desc(), model.item.desc())
-    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("place")
-    ranked = select(model, rank).join(blocks, and_(*same, model.block == blocks.c.chosen)).where(*where).subquery()
-    return select(ranked).where(ranked.c.place == 1).subquery()
+
+def with_log(rows: FromClause, *columns: Any) -> Select[Any]:
+    """Rows of facts with the time of their block, the transaction of their log, and more columns of either."""
+    same = and_(EventRow.block == rows.c.block, EventRow.log_index == rows.c.log_index)
+    query = select(*rows.c, Block.time, EventRow.transaction, *columns).select_from(rows)
+    return query.join(Block, Block.number == rows.c.block).outerjoin(EventRow, same)
 
 
 Read = Callable[[At], BaseModel]
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-class Desk:
-    """Joins the requests of one event loop, so that one read serves all who wait for it."""
+class SharedReads:
+    """Joins the requests of one event loop, so that one read serves all that wait for it."""
 
-    def __init__(self, state: State) -> None:
-        self._state, self._limit, self._exports = state, CapacityLimiter(READING), CapacityLimiter(EXPORTING)
+    def __init__(self, engine: Engine, deployment: Deployment) -> None:
+        self._engine, self._deployment = engine, deployment
+        self._limit, self._exports = CapacityLimiter(READING), CapacityLimiter(EXPORTING)
         self._answers = Answers()
         self._underway: dict[str, asyncio.Task[tuple[Head, bytes]]] = {}
-        self._asking: asyncio.Task[Head] | None = None
+        self._current: asyncio.Task[Head] | None = None
         self._next: asyncio.Task[Head] | None = None
 
     async def head(self) -> Head:
@@ -153,50 +150,49 @@ class Desk:
         A call during a read waits for the next one, together with all calls until then.
         """
         if self._next is None:
-            self._next = asyncio.create_task(self._ask_after(self._asking))
+            self._next = asyncio.create_task(self._head_after(self._current))
         return await asyncio.shield(self._next)
 
-    async def _ask_after(self, before: asyncio.Task[Head] | None) -> Head:
+    async def _head_after(self, before: asyncio.Task[Head] | None) -> Head:
         if before is not None and not before.done():
             await asyncio.wait([before])
-        self._asking, self._next = self._next, None
+        self._current, self._next = self._next, None
         return await to_thread.run_sync(self._head)
 
     def _head(self) -> Head:
-        with self._state.engine.connect() as db, db.begin():
+        with self._engine.connect() as db, db.begin():
             return head_of(db)
 
     async def answer(self, tag: str, head: Head, read: Read) -> tuple[Head, bytes]:
-        """The answer of `read`, and its head: this one, or a later one. Raises what `read` raises."""
-        found = self._answers.get(tag)
-        if found is not None:
-            return head, found
+        """The answer of `read`, and its head: this one, or a later one. Raises as `read`."""
+        cached = self._answers.get(tag)
+        if cached is not None:
+            return head, cached
         if tag not in self._underway:
             task = self._underway[tag] = asyncio.create_task(self._read(tag, head, read))
             task.add_done_callback(lambda _: self._underway.pop(tag))
         return await asyncio.shield(self._underway[tag])
 
     async def _read(self, tag: str, expected: Head, read: Read) -> tuple[Head, bytes]:
-        head, found = await to_thread.run_sync(self._said, read, limiter=self._limit)
-        if head == expected:
-            self._answers.put(head.state, tag, found)
-        return head, found
+        def encoded(at: At) -> tuple[Head, bytes]:
+            return at.head, read(at).model_dump_json().encode()
 
-    async def page(self, read: Callable[[At], Found]) -> Found:
-        """A page of an export. Its connection is given back before the page is sent. Raises what `read` raises."""
+        head, answer = await to_thread.run_sync(self._at_head, encoded, limiter=self._limit)
+        if head == expected:
+            self._answers.put(head.state, tag, answer)
+        return head, answer
+
+    async def page(self, read: Callable[[At], Result]) -> Result:
+        """A page of an export. Its connection is released before the page is sent. Raises as `read`."""
         return await to_thread.run_sync(self._at_head, read, limiter=self._exports)
 
-    def _at_head(self, read: Callable[[At], Found]) -> Found:
-        with at_head(self._state) as at:
+    def _at_head(self, read: Callable[[At], Result]) -> Result:
+        with at_head(self._engine, self._deployment) as at:
             return read(at)
 
     def underway(self) -> list[asyncio.Future[Any]]:
         """Reads that threads still do for this event loop."""
-        return of_this_loop([*self._underway.values(), self._asking, self._next])
-
-    def _said(self, read: Read) -> tuple[Head, bytes]:
-        with at_head(self._state) as at:
-            return at.head, read(at).model_dump_json().encode()
+        return of_this_loop([*self._underway.values(), self._current, self._next])
 
 
 def of_this_loop(futures: Iterable[asyncio.Future[Any] | None]) -> list[asyncio.Future[Any]]:

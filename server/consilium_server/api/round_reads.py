@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any
+from typing import Annotated, Any
 
 from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
@@ -18,41 +18,38 @@ from consilium_chain.ledger.structs import (
     VoidReason,
     members,
 )
+from fastapi import APIRouter, Path
 from sqlalchemy import func, select
 
 from consilium_server.api import schemas, task_schemas
-from consilium_server.api.money_reads import payment_views, payments_of_round
-from consilium_server.api.paging import Asked, behind
+from consilium_server.api.money_reads import payments_of_round
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
+from consilium_server.api.routing import LIST_OF_ONE, ONE, Paged, read_route
 from consilium_server.api.schemas import name
 from consilium_server.api.task_reads import participants, task_row
 from consilium_server.database.tables import Block, Cohort, EventRow, OutcomeRow, Participant, PhaseStart
 
 POINT_BYTES = 48
+RoundInPath = Annotated[schemas.RoundNumber, Path(alias="round")]
+
+rounds = APIRouter(prefix="/v1", tags=["tasks"])
 
 
-# Rounds
-
-
-def list_rounds(at: At, task: int, asked: Asked) -> schemas.Page[task_schemas.RoundSummary]:
+@read_route(rounds, "/tasks/{task}/rounds", "listRounds", "A task's rounds, the latest first", LIST_OF_ONE)
+def list_rounds(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.Page[task_schemas.RoundSummary]:
     """A task's rounds, the latest first."""
     current = task_row(at, task)
-    numbers = (
-        select(PhaseStart.round)
-        .where(PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
-        .where(*behind([PhaseStart.round], asked.start(), descending=True))
-        .group_by(PhaseStart.round)
-        .order_by(PhaseStart.round.desc())
-        .limit(asked.limit + 1)
-    )
-    cut = asked.cut(list(at.db.scalars(numbers)), lambda number: [number])
-    found = _round_summaries(at, current, cut.rows)
-    return schemas.Page(items=[task_schemas.RoundSummary(**found[number]) for number in cut.rows], next=cut.next)
+    begun = (PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
+    numbers = select(PhaseStart.round).where(*begun).group_by(PhaseStart.round)
+    cut = request.read(at.db, numbers, [PhaseStart.round], descending=True)
+    summaries = _round_summaries(at, current, [row.round for row in cut.rows])
+    return schemas.Page(items=[task_schemas.RoundSummary(**one) for one in summaries.values()], next=cut.next)
 
 
 def _round_summaries(at: At, row: Any, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
-    task = row[0].task
+    """Summaries by round, in the order of the numbers. `row`: the task's."""
+    task = row.task
     started = dict(
         at.db.execute(
             select(PhaseStart.round, func.min(Block.time))
@@ -69,64 +66,70 @@ def _round_summaries(at: At, row: Any, numbers: Sequence[int]) -> dict[int, dict
             .where(OutcomeRow.task == task, OutcomeRow.round.in_(numbers))
         )
     }
-    found = {}
+    summaries = {}
     for number in numbers:
         outcome, ended_at = outcomes.get(number, (None, None))
-        is_current = outcome is None and row[3] == number
-        found[number] = {
+        is_current = outcome is None and row.round == number
+        summaries[number] = {
             "round": number,
-            "phase": name(Phase(row[2] or 0)) if is_current else None,
+            "phase": row.phase or 0 if is_current else None,
             "outcome": name(Outcome(outcome.outcome if outcome else Outcome.PENDING)),
-            "void_reason": name(VoidReason(outcome.reason if outcome and outcome.outcome == Outcome.VOID else 0)),
+            "void_reason": outcome.reason if outcome and outcome.outcome == Outcome.VOID else VoidReason.NONE,
             "medians": outcome.medians if outcome else [],
             "accepted": list(members(outcome.accepted)) if outcome else [],
             "started_at": started.get(number, 0),
             "ended_at": ended_at,
         }
-    return found
+    return summaries
 
 
 @dataclass(frozen=True)
 class RoundEvents:
-    """Logs of a round, in order."""
+    """Logs of a round, in order: rows of `EventRow` with `block_hash` and `time`."""
 
-    rows: list[tuple[EventRow, bytes, int]]  # with their block's hash and time
+    rows: Sequence[Any]
 
-    def named(self, *wanted: str) -> list[EventRow]:
-        """Events of these names."""
-        return [row for row, _, _ in self.rows if row.name in wanted]
+    def named(self, name: str) -> list[Any]:
+        """Events of this name."""
+        return [row for row in self.rows if row.name == name]
 
-    def last(self, wanted: str) -> dict[str, Any] | None:
-        """Values of the last event of a name; None if there is none."""
-        found = self.named(wanted)
-        return found[-1].values if found else None
+    def last(self, name: str) -> dict[str, Any] | None:
+        """Values of the last event of this name; None if there is none."""
+        events = self.named(name)
+        return events[-1].values if events else None
 
 
 def round_events(at: At, task: int, round_: int) -> RoundEvents:
     """Reads a round's events."""
-    found = (
-        select(EventRow, Block.hash, Block.time)
+    query = (
+        select(*EventRow.__table__.c, Block.hash.label("block_hash"), Block.time)
         .join(Block, Block.number == EventRow.block)
         .where(EventRow.task == task, EventRow.round == round_)
         .order_by(EventRow.block, EventRow.log_index)
     )
-    return RoundEvents([(row[0], row[1], row[2]) for row in at.db.execute(found)])
+    return RoundEvents(at.db.execute(query).all())
 
 
 def cohorts_of(at: At, task: int, round_: int, hospitals: Sequence[Participant]) -> list[int]:
-    """The members of each cohort, as bit maps. The statistics are of all hospitals together, and no event says so."""
-    found = select(Cohort.members).where(Cohort.task == task, Cohort.round == round_).order_by(Cohort.item)
-    everybody = [sum(1 << hospital.position for hospital in hospitals)]
-    return everybody if round_ == STATISTICS_ROUND else list(at.db.scalars(found))
+    """The members of each cohort, as bit maps. The statistics round has one cohort of all hospitals, without event."""
+    if round_ == STATISTICS_ROUND:
+        return [sum(1 << hospital.position for hospital in hospitals)]
+    query = select(Cohort.members).where(Cohort.task == task, Cohort.round == round_).order_by(Cohort.item)
+    return list(at.db.scalars(query))
 
 
-def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
+@read_route(
+    rounds, "/tasks/{task}/rounds/{round}", "getRound",
+    "A round: cohorts, commitments, committee, outcome, payments, evidence", ONE,
+)  # fmt: skip
+def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas.Round:
     """A round with all its details. Raises Problem if it has not begun."""
     row = task_row(at, task)
     events, joined = round_events(at, task, round_), participants(at, task)
     cohorts = cohorts_of(at, task, round_, [one for one, _ in joined if one.role == Role.HOSPITAL])
-    if not any(row.name == "PhaseStarted" and int(row.values["phase"]) != Phase.JOINING for row, _, _ in events.rows):
-        raise Problem("not-found", f"round {round_} of task {task} has not begun: see /v1/tasks/{task}/rounds")
+    if not any(int(row.values["phase"]) != Phase.JOINING for row in events.named("PhaseStarted")):
+        why = f"round {round_} of task {task} has not begun: /v1/tasks/{task}/rounds lists its rounds"
+        raise Problem("not-found", why)
     summary = _round_summaries(at, row, [round_])[round_]
     positions = {(one.account, one.role): one.position for one, _ in joined}
     return task_schemas.Round(
@@ -135,55 +138,50 @@ def one_round(at: At, task: int, round_: int) -> task_schemas.Round:
         cohorts=_cohorts(events, cohorts, summary),
         commitments=[
             task_schemas.CommitmentView(
-                hospital=str(one.account), position=positions.get((str(one.account), Role.HOSPITAL)),
+                hospital=one.account, position=positions.get((one.account, Role.HOSPITAL)),
                 points=points_of(one.values), dealing=_hash_or_none(one.values["dealing"]),
-                transaction=schemas.hexed(one.transaction), block=one.block,
+                transaction=one.transaction, block=one.block,
             )
             for one in events.named("UpdateCommitted")
         ],
         committee=_committee(events, len(cohorts), summary, positions),
-        payments=payment_views(payments_of_round(at, task, round_)),
+        payments=payments_of_round(at, task, round_),
         evidence=evidence_of(events),
     )  # fmt: skip
 
 
 def evidence_of(events: RoundEvents) -> list[task_schemas.Evidence]:
-    """Place of every event of the round."""
-    return [
-        task_schemas.Evidence(
-            name=row.name, time=time, block=row.block, block_hash=schemas.hexed(hash_), log_index=row.log_index,
-            transaction=schemas.hexed(row.transaction),
-        )
-        for row, hash_, time in events.rows
-    ]  # fmt: skip
+    """The place of each event of the round on the chain."""
+    return [task_schemas.Evidence(**row._mapping) for row in events.rows]
 
 
 def _cohorts(events: RoundEvents, cohorts: Sequence[int], summary: dict[str, Any]) -> list[task_schemas.CohortView]:
     survivors, medians = survivors_of(events), summary["medians"]
     is_over = summary["outcome"] == name(Outcome.SETTLED)
-    found = []
-    for number, cohort in enumerate(cohorts):
-        blobs = blobs_of(events, number)
-        found.append(
-            task_schemas.CohortView(
-                cohort=number,
-                members=list(members(cohort)),
-                survivors=list(members(cohort & survivors)),
-                median=medians[number] if number < len(medians) else None,
-                accepted=number in summary["accepted"] if is_over else None,
-                fate=_fate(events, number, blobs),
-                is_turned=turned_of(events, number),
-                blobs=blobs,
-            )
+    return [
+        task_schemas.CohortView(
+            **_cohort(events, number, cohort, survivors),
+            median=medians[number] if number < len(medians) else None,
+            accepted=number in summary["accepted"] if is_over else None,
+            fate=_fate(events, number),
         )
-    return found
+        for number, cohort in enumerate(cohorts)
+    ]
 
 
-def _fate(events: RoundEvents, cohort: int, blobs: Sequence[task_schemas.BlobHashes]) -> Any:
+def _cohort(events: RoundEvents, number: int, cohort: int, survivors: int) -> dict[str, Any]:
+    """The values of a cohort that both views of it have."""
+    return {
+        "cohort": number, "members": list(members(cohort)), "survivors": list(members(cohort & survivors)),
+        "is_turned": turned_of(events, number), "blobs": blobs_of(events, number),
+    }  # fmt: skip
+
+
+def _fate(events: RoundEvents, cohort: int) -> Any:
     for event, fate in (("CohortAccused", "accused"), ("CohortDropped", "dropped")):
         if any(int(one.values["cohort"]) == cohort for one in events.named(event)):
             return fate
-    return "published" if any(blob.published for blob in blobs) else "open"
+    return "published" if any(blob.published for blob in blobs_of(events, cohort)) else "open"
 
 
 def survivors_of(events: RoundEvents) -> int:
@@ -208,8 +206,8 @@ def blobs_of(events: RoundEvents, cohort: int) -> list[task_schemas.BlobHashes]:
             if int(one.values["cohort"]) == cohort:
                 hashes[int(one.values["blob"])][key] = one.values["versionedHash"]
     return [
-        task_schemas.BlobHashes(blob=blob, expected=found.get("expected"), published=found.get("published"))
-        for blob, found in sorted(hashes.items())
+        task_schemas.BlobHashes(blob=blob, expected=of_blob.get("expected"), published=of_blob.get("published"))
+        for blob, of_blob in sorted(hashes.items())
     ]
 
 
@@ -237,7 +235,7 @@ def _committee(
         )  # fmt: skip
         ballots.append(
             task_schemas.Ballot(
-                voter=str(voter), position=positions.get((str(voter), Role.VOTER)), commitment=committed.get(voter),
+                voter=voter, position=positions.get((voter, Role.VOTER)), commitment=committed.get(voter),
                 verdict=verdict,
                 scores=[None if s == INVALID_SCORE else s for s in scores or []] if verdict == "scored" else None,
             )
@@ -255,39 +253,40 @@ def _committee(
 def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[task_schemas.Spread]:
     """Spread of the scores of each cohort's true sum. `ballots`: as revealed, in millionths.
 
-    It leaves out ballots that say "does not match", and scores that call a sum no valid model.
+    It excludes ballots that say "does not match", and scores that call a sum an invalid model.
     """
     counted = [ballot for ballot in ballots if ballot and ballot[0] != DOES_NOT_MATCH]
-    found = []
+    spreads = []
     for cohort, is_turned in enumerate(turned):
-        place = cohort + (len(turned) if is_turned else 0)
-        scores = sorted(b[place] for b in counted if place < len(b) and b[place] != INVALID_SCORE)
+        at = cohort + (len(turned) if is_turned else 0)
+        scores = sorted(b[at] for b in counted if at < len(b) and b[at] != INVALID_SCORE)
         if not scores:
             continue
         lower, _, upper = quantiles(scores, n=4, method="inclusive") if len(scores) > 1 else scores * 3
-        found.append(
+        spreads.append(
             task_schemas.Spread(
                 cohort=cohort, votes=len(scores), lowest=scores[0], lower_quartile=round(lower),
                 median=round(median(scores)), upper_quartile=round(upper), highest=scores[-1],
             )
         )  # fmt: skip
-    return found
+    return spreads
 
 
-def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
-    """Data to check a round again. Raises Problem if nobody has committed yet."""
+@read_route(rounds, "/tasks/{task}/rounds/{round}/proof", "getProof", "Data to check a round again", ONE)
+def proof(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas.Proof:
+    """Data to check a round again. Raises Problem before the first commitment."""
     row = task_row(at, task)
     events = round_events(at, task, round_)
     hospitals = [one for one, _ in participants(at, task) if one.role == Role.HOSPITAL]
     cohorts = cohorts_of(at, task, round_, hospitals)
     if not events.named("UpdateCommitted"):
-        raise Problem("not-found", f"nobody has committed to round {round_} of task {task} yet: wait")
+        raise Problem("not-found", f"round {round_} of task {task} has no commitments yet: try again later")
     committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
-    canaries, params, survivors = events.last("CanariesSet"), row[0].params, survivors_of(events)
+    canaries, params, survivors = events.last("CanariesSet"), row.TaskRow.params, survivors_of(events)
     deployment = at.deployment
     return task_schemas.Proof(
         chain_id=deployment.chain_id, contract=deployment.tasks, task=task, round=round_,
-        spec_hash=schemas.hexed(row[0].spec_hash), digests=params["digests"],
+        spec_hash=schemas.hexed(row.TaskRow.spec_hash), digests=params["digests"],
         canaries=params["canaries"] and round_ != STATISTICS_ROUND,
         seed_commitment=canaries["seedCommitment"] if canaries else None,
         retreat=canaries["retreat"] if canaries else None,
@@ -299,10 +298,7 @@ def proof(at: At, task: int, round_: int) -> task_schemas.Proof:
             for one in hospitals
         ],
         cohorts=[
-            task_schemas.ProofCohort(
-                cohort=number, members=list(members(cohort)), survivors=list(members(cohort & survivors)),
-                is_turned=turned_of(events, number), blobs=blobs_of(events, number),
-            )
+            task_schemas.ProofCohort(**_cohort(events, number, cohort, survivors))
             for number, cohort in enumerate(cohorts)
         ],
         evidence=evidence_of(events),

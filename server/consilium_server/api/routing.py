@@ -1,48 +1,55 @@
-"""Shared parts of routes: declarations, reads with validators, answers in OpenAPI, and rate limits."""
+"""Parts that routes share: declarations, reads with validators, answers in OpenAPI, and rate limits."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel
 
 from consilium_server.api.context import Service, service_of, shared
 from consilium_server.api.limits import Buckets
-from consilium_server.api.paging import LARGEST_PAGE, Asked
+from consilium_server.api.paging import LARGEST_PAGE, PageRequest
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import Head, Read
+from consilium_server.api.schemas import Index
 
 BLOCK_HEADER = "X-Consilium-Block"
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "the client already has this answer"}}
 READ = documented(422, 429) | NOT_MODIFIED
+LIST = documented(400, 422, 429) | NOT_MODIFIED
+ONE = documented(404, 422, 429) | NOT_MODIFIED
+LIST_OF_ONE = documented(400, 404, 422, 429) | NOT_MODIFIED
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+ReadFunction = TypeVar("ReadFunction", bound=Callable[..., BaseModel])
 Shared = Annotated[Service, Depends(shared)]
-
-
-def get(
-    router: APIRouter,
-    path: str,
-    model: Any,
-    operation_id: str,
-    summary: str,
-    responses: dict[int | str, dict[str, Any]],
-) -> Callable[[Handler], Handler]:
-    """A route whose handler answers with what it read of the index, as JSON of this model."""
-    return router.get(path, response_model=model, operation_id=operation_id, summary=summary, responses=responses)
 
 
 def limited(buckets: Buckets, key: str) -> None:
     """Counts a request. Raises Problem if there are too many."""
     if wait := buckets.take(key):
-        raise Problem("too-many-requests", f"come again in {wait} s", {"Retry-After": str(wait)})
+        raise Problem("too-many-requests", f"try again in {wait} s", {"Retry-After": str(wait)})
 
 
 def media(answer: str, media_type: str, schema: dict[str, str], **more: str) -> dict[int | str, dict[str, Any]]:
     """The OpenAPI of an answer that is not JSON."""
     return {200: {"description": answer, "content": {media_type: {"schema": schema, **more}}}}
+
+
+def is_known(request: Request, tag: str) -> bool:
+    """True if If-None-Match names this validator, by the weak comparison of RFC 9110 (13.1.2)."""
+    known = ",".join(request.headers.getlist("if-none-match")).split(",")
+    return tag in [one.strip().removeprefix("W/") for one in known]
+
+
+def index_view(head: Head, chain_head: int | None) -> Index:
+    """State of the index for the API. `chain_head`: the chain node's latest block, if known."""
+    behind = None if chain_head is None or head.number is None else max(0, chain_head - head.number)
+    values = {"block": head.number, "hash": head.hash or None, "latest_event_at": head.time}
+    return Index.model_validate(values | {"chain_head": chain_head, "behind": behind})
 
 
 class Reader:
@@ -53,32 +60,22 @@ class Reader:
 
     async def answer(self, read: Read, *, depends_on: Callable[[Head], str] = lambda head: "") -> Response:
         """The answer of `read` at the head, or 304 if the client has it. `depends_on`: other inputs of the answer."""
-        desk = self._service.desk
-        head = await desk.head()
+        reads = self._service.reads
+        head = await reads.head()
         headers = self.headers(head, depends_on(head))
-        if self.is_known(headers):
+        if is_known(self._request, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        at, found = await desk.answer(headers["ETag"], head, read)
+        at, body = await reads.answer(headers["ETag"], head, read)
         if at != head:
             headers = self.headers(at, depends_on(at))
-        return Response(found, headers=headers, media_type="application/json")
-
-    def is_known(self, headers: dict[str, str]) -> bool:
-        """True if the client has the answer with these headers."""
-        return headers["ETag"] in _known(self._request)
+        return Response(body, headers=headers, media_type="application/json")
 
     def headers(self, head: Head, depends_on: str = "") -> dict[str, str]:
         """Headers of an answer at a head: validator, caching and block."""
         question = f"{self._request.url.path}?{_sorted_query(self._request, ())}"
         tag = hashlib.sha256("\0".join((question, depends_on, head.state)).encode()).hexdigest()[:32]
-        told = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
-        return told if head.number is None else told | {BLOCK_HEADER: str(head.number)}
-
-
-def _known(request: Request) -> list[str]:
-    """Validators that If-None-Match names; by the weak comparison that it calls for."""
-    given = ",".join(request.headers.getlist("if-none-match"))
-    return [one.strip().removeprefix("W/") for one in given.split(",")]
+        headers = {"ETag": f'"{tag}"', "Cache-Control": "public, no-cache"}
+        return headers if head.number is None else headers | {BLOCK_HEADER: str(head.number)}
 
 
 def _sorted_query(request: Request, without: tuple[str, ...]) -> str:
@@ -90,17 +87,43 @@ async def reader(request: Request) -> Reader:
     return Reader(request)
 
 
-async def asked(
+async def page_request(
     request: Request,
     limit: Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="most rows of a page")] = 50,
     cursor: Annotated[
         str | None, Query(max_length=512, description="`next` of the page before; without it, the first page")
     ] = None,
-) -> Asked:
+) -> PageRequest:
     """The requested page, as a dependency."""
     scope = f"{request.url.path}?{_sorted_query(request, ('limit', 'cursor'))}"
-    return Asked(scope, limit, cursor, service_of(request).seal)
+    return PageRequest(scope, limit, cursor, service_of(request).seal)
 
 
 FromReader = Annotated[Reader, Depends(reader)]
-Paged = Annotated[Asked, Depends(asked)]
+Paged = Annotated[PageRequest, Depends(page_request)]
+
+
+def read_route(
+    router: APIRouter, path: str, operation_id: str, summary: str, responses: dict[int | str, dict[str, Any]]
+) -> Callable[[ReadFunction], ReadFunction]:
+    """A route that answers with the model that a function reads from the index.
+
+    The function's first argument is the tables at one head. FastAPI gives the others, by their annotations.
+    """
+
+    def add(read: ReadFunction) -> ReadFunction:
+        async def handler(reader: Reader, **arguments: Any) -> Response:
+            return await reader.answer(lambda at: read(at, **arguments))
+
+        hints = get_type_hints(read, include_extras=True)
+        parameters = [Parameter("reader", Parameter.KEYWORD_ONLY, annotation=FromReader)]
+        for one in list(signature(read).parameters.values())[1:]:
+            parameters.append(one.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[one.name]))
+        handler.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        add_route = router.get(
+            path, response_model=hints["return"], operation_id=operation_id, summary=summary, responses=responses
+        )
+        add_route(handler)
+        return read
+
+    return add

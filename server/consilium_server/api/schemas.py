@@ -1,7 +1,7 @@
-"""Models of the API's answers.
+"""Models of the API's answers. They take the values of the tables: numbers of enumerations, integers, bytes.
 
-Amounts are decimal text of the token's smallest unit (10^18 in one token), for JSON's numbers end at 2^53. Times are
-whole seconds since the epoch. Enumerations are the contracts' names in lower case.
+Amounts are decimal text of the token's smallest unit (10^18 in one token), because numbers of JSON are exact only up
+to 2^53. Times are whole seconds since the epoch. Enumerations are the contracts' names in lower case.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, VoidReason
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from consilium_server.config import checksummed
 
@@ -35,13 +35,21 @@ def named(kind: type[IntEnum], value: str) -> int:
     return int(kind[value.upper()])
 
 
-def _one_of(kind: type[IntEnum]) -> AfterValidator:
-    def check(value: str) -> str:
-        if value not in names(kind):
-            raise ValueError(f"one of {', '.join(names(kind))}")
-        return value
+def hexed(raw: bytes) -> str:
+    """Bytes as hexadecimal text."""
+    return "0x" + raw.hex()
 
-    return AfterValidator(check)
+
+def _one_of(kind: type[IntEnum]) -> BeforeValidator:
+    """Takes a name of the enumeration, or its number."""
+
+    def check(value: str | int) -> str:
+        text = name(kind(value)) if isinstance(value, int) else value
+        if text not in names(kind):
+            raise ValueError(f"one of {', '.join(names(kind))}")
+        return text
+
+    return BeforeValidator(check)
 
 
 def _enum(kind: type[IntEnum]) -> Any:
@@ -55,10 +63,20 @@ RoleName = Annotated[str, _one_of(Role), _enum(Role)]
 SlashReasonName = Annotated[str, _one_of(SlashReason), _enum(SlashReason)]
 
 Amount = Annotated[
-    str, Field(pattern=r"^(0|[1-9][0-9]*)$", description="smallest units, decimal", examples=["12500000000000000000"])
+    str,
+    Field(
+        pattern=r"^(0|[1-9][0-9]*)$",
+        coerce_numbers_to_str=True,
+        description="smallest units, decimal",
+        examples=["12500000000000000000"],
+    ),
 ]
 Time = Annotated[int, Field(ge=0, description="seconds since the epoch", examples=[1_795_000_000])]
-Hash = Annotated[str, Field(pattern=HASH, examples=["0x" + "1f" * 32])]
+Hash = Annotated[
+    str,
+    Field(pattern=HASH, examples=["0x" + "1f" * 32]),
+    BeforeValidator(lambda value: hexed(value) if isinstance(value, bytes) else value),
+]
 Account = Annotated[
     str,
     Field(
@@ -78,7 +96,7 @@ Millionths = Annotated[int, Field(description="in millionths")]
 
 
 class ApiModel(BaseModel):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
 class Page(ApiModel, Generic[Item]):
@@ -94,7 +112,7 @@ class Contracts(ApiModel):
 
 
 class Index(ApiModel):
-    """State of the index. `chain_head` and `behind` are null if the server asks no chain node, or got no answer."""
+    """State of the index. `chain_head` and `behind` are null if the server has no chain node, or got no answer."""
 
     block: int | None = Field(description="last indexed block; null before the first")
     hash: Hash | None
@@ -258,8 +276,8 @@ class ModelFile(ApiModel):
 class ModelView(ApiModel):
     round: int = Field(description="last round whose sums are in it")
     rounds: int = Field(description="rounds of the task")
-    verified: bool = Field(description="true if every check of every round held when it was derived")
-    sha256: Sha256 = Field(description="SHA-256 of its parameters, which `consilium verify` shows as well")
+    verified: bool = Field(description="true if every check of every round passed when the model was derived")
+    sha256: Sha256 = Field(description="SHA-256 of its parameters; `consilium verify` shows the same")
     files: list[ModelFile]
 
 
@@ -291,17 +309,17 @@ class SessionView(ApiModel):
 
 
 class SignedIn(SessionView):
-    token: str = Field(description="token for `Authorization: Bearer`; keep it as you would a password")
+    token: str = Field(description="token for `Authorization: Bearer`; keep it secret like a password")
 
 
 JobState = Literal["running", "done", "begun", "failed", "lost"]
 
 
 class JobView(ApiModel):
-    """`begun`: the process that it started has yet to prove stable. `lost`: its worker left it; another will do it."""
+    """`begun`: the process that it started is not yet known to be stable. `lost`: its worker ended; another does it."""
 
     job: str = Field(examples=["tick"])
-    subject: str = Field(description="a task, or task/round; empty for a job that has only one", examples=["3"])
+    subject: str = Field(description="a task, or task/round; empty for a job without subject", examples=["3"])
     state: JobState
     failures: int = Field(ge=0, description="failures in a row", examples=[2])
     begun_at: Time
@@ -314,13 +332,8 @@ class JobView(ApiModel):
 
 class Jobs(ApiModel):
     items: list[JobView]
-    total: int = Field(ge=0, description="number of such jobs, listed here or not")
+    total: int = Field(ge=0, description="number of all such jobs, also of those that the limit cut off")
 
 
 class Health(ApiModel):
     status: Literal["ok"]
-
-
-def hexed(raw: bytes) -> str:
-    """Bytes as hexadecimal text."""
-    return "0x" + raw.hex()

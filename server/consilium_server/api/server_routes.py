@@ -6,18 +6,19 @@ import time
 from contextlib import suppress
 from typing import Annotated, Any
 
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, SpecInvalid, StoreMissing
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy.exc import SQLAlchemyError
 
 from consilium_server.api import schemas, task_schemas
-from consilium_server.api.observed import client
+from consilium_server.api.observed import client_address
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import at_head
-from consilium_server.api.routing import NOT_MODIFIED, Shared, limited, media
+from consilium_server.api.routing import NOT_MODIFIED, Shared, index_view, is_known, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
@@ -58,16 +59,16 @@ def get_blob(request: Request, service: Shared, hash_: Annotated[Hash, Path(alia
 
 def _artifact(request: Request, hash_: str, read: Any) -> Response:
     headers = FOREVER | {"ETag": f'"{hash_}"'}
-    if headers["ETag"] in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+    if is_known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     try:
         raw = read(bytes.fromhex(hash_[2:]))
     except ArtifactMissing as error:
-        raise Problem("artifact-missing", f"nobody has stored {hash_} here: ask another mirror") from error
+        raise Problem("artifact-missing", f"{hash_} is not in this server's store: use another mirror") from error
     except ArtifactCorrupt as error:
-        raise Problem("artifact-missing", f"what is stored as {hash_} is not that: ask another mirror") from error
+        raise Problem("artifact-missing", f"the file stored as {hash_} is damaged: use another mirror") from error
     except (StoreMissing, OSError) as error:
-        raise Problem("not-ready", "this server's artifact store does not answer: ask another mirror") from error
+        raise Problem("not-ready", "this server's artifact store does not answer: use another mirror") from error
     return Response(raw, headers=headers, media_type="application/octet-stream")
 
 
@@ -76,13 +77,13 @@ def _artifact(request: Request, hash_: str, read: Any) -> Response:
 bearer = HTTPBearer(auto_error=False, description="a token of `POST /v1/session`")
 
 
-def session(service: Shared, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Session:
+def session(service: Shared, sent: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Session:
     """The session of the request. Raises Problem."""
-    found = service.sessions.session_of(given.credentials, int(time.time())) if given else None
-    if found is None:
-        told = "sign in with POST /v1/session, and send its token as Authorization: Bearer"
-        raise Problem("sign-in-required", told, {"WWW-Authenticate": "Bearer"})
-    return found
+    valid = service.sessions.session_of(sent.credentials, int(time.time())) if sent else None
+    if valid is None:
+        why = "sign in with POST /v1/session, and send its token as Authorization: Bearer"
+        raise Problem("sign-in-required", why, {"WWW-Authenticate": "Bearer"})
+    return valid
 
 
 SignedInAccount = Annotated[Session, Depends(session)]
@@ -92,26 +93,23 @@ SignedInAccount = Annotated[Session, Depends(session)]
     "/session/nonce", operation_id="getNonce", summary="Values of a message to sign", responses=documented(429)
 )
 def get_nonce(request: Request, service: Shared) -> schemas.Nonce:
-    limited(service.limits.sign_ins, client(request.scope, service))
-    now = int(time.time())
-    return service.sessions.challenge(now)
+    limited(service.limits.sign_ins, client_address(request.scope, service))
+    return service.sessions.challenge(int(time.time()))
 
 
 @sessions.post(
     "/session", operation_id="signIn", summary="Sign-In with Ethereum (EIP-4361)",
     responses=documented(400, 403, 413, 422, 429),
 )  # fmt: skip
-def sign_in(request: Request, service: Shared, given: schemas.SignIn) -> schemas.SignedIn:
-    limited(service.limits.sign_ins, client(request.scope, service))
-    token, found = service.sessions.sign_in(given.message, bytes.fromhex(given.signature[2:]), int(time.time()))
-    return schemas.SignedIn(
-        account=found.account, role=service.sessions.role_of(found), expires_at=found.expires_at, token=token
-    )
+def sign_in(request: Request, service: Shared, body: schemas.SignIn) -> schemas.SignedIn:
+    limited(service.limits.sign_ins, client_address(request.scope, service))
+    token, begun = service.sessions.sign_in(body.message, bytes.fromhex(body.signature[2:]), int(time.time()))
+    return schemas.SignedIn(**vars(begun), token=token)
 
 
 @sessions.get("/session", operation_id="getSession", summary="The signed-in account", responses=documented(401, 429))
-def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
-    return schemas.SessionView(account=who.account, role=service.sessions.role_of(who), expires_at=who.expires_at)
+def get_session(who: SignedInAccount) -> schemas.SessionView:
+    return schemas.SessionView.model_validate(who)
 
 
 @artifacts.put(
@@ -120,31 +118,31 @@ def get_session(service: Shared, who: SignedInAccount) -> schemas.SessionView:
     responses=documented(401, 403, 413, 422, 429, 503),
 )  # fmt: skip
 def put_task_file(
-    request: Request, service: Shared, who: SignedInAccount, given: task_schemas.TaskText
+    request: Request, service: Shared, who: SignedInAccount, body: task_schemas.TaskText
 ) -> task_schemas.StoredFile:
     allowed = service.settings.operators
-    if allowed is not None and who.account not in allowed and service.sessions.role_of(who) != "admin":
-        raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator, or another")
+    if allowed is not None and who.account not in allowed and who.role != "admin":
+        raise Problem("not-allowed", f"{who.account} may not store files here: ask this server's operator")
     limited(service.limits.files, who.account)
-    limited(service.limits.files, client(request.scope, service))
-    raw = given.text.encode()
+    limited(service.limits.files, client_address(request.scope, service))
+    raw = body.text.encode()
     try:
         parse_task_spec(raw)
     except (SpecInvalid, ZkError) as error:
         raise Problem("task-file-invalid", str(error)) from error
     try:
         digest = service.store.put_file(raw)
-    except (ChainError, OSError) as error:
-        told = f"the artifact store takes nothing now ({type(error).__name__}): try again, then tell the operator"
-        raise Problem("not-ready", told) from error
+    except (CoreError, OSError) as error:
+        why = f"the artifact store refuses to write now ({type(error).__name__}): try again, then tell the operator"
+        raise Problem("not-ready", why) from error
     return task_schemas.StoredFile(hash=schemas.hexed(digest), size=len(raw))
 
 
-# Watching over the server
+# Monitoring
 
 
 @jobs_router.get(
-    "/jobs", operation_id="listJobs", summary="State of the server's jobs, failed ones first; for admins",
+    "/jobs", operation_id="listJobs", summary="State of the server's jobs, failed ones first; for admins only",
     responses=documented(401, 403, 422, 429, 503),
 )  # fmt: skip
 def list_jobs(
@@ -153,13 +151,13 @@ def list_jobs(
     state: Annotated[schemas.JobState | None, Query(description="only jobs in this state")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000, description="most jobs of the answer")] = 200,
 ) -> schemas.Jobs:
-    if service.sessions.role_of(who) != "admin":
-        raise Problem("not-allowed", f"{who.account} is no admin here: ask this server's operator")
+    if who.role != "admin":
+        raise Problem("not-allowed", f"{who.account} is not an admin of this server: ask its operator")
     now = time.time()
     try:
         lines = [as_line(row, now) for row in all_jobs(service.engine)]
     except Unavailable as error:
-        raise Problem("not-ready", "the database does not answer: see that it runs") from error
+        raise Problem("not-ready", "the database does not answer: check that it runs") from error
     lines = [line for line in lines if state is None or line["state"] == state]
     lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
     items = [schemas.JobView.model_validate(line) for line in lines[:limit]]
@@ -178,7 +176,7 @@ async def health() -> schemas.Health:
 )  # fmt: skip
 def ready(service: Shared) -> schemas.Index:
     try:
-        with at_head(service) as at:
+        with at_head(service.engine, service.deployment) as at:
             head = at.head
             require_known(service.engine, at.db)
             has_source(service.engine, at.db, service.deployment)
@@ -186,25 +184,23 @@ def ready(service: Shared) -> schemas.Index:
         raise Problem("not-ready", str(error)) from error
     except SQLAlchemyError as error:
         raise Problem(
-            "not-ready", f"the database does not answer ({type(error).__name__}): see that it runs"
+            "not-ready", f"the database does not answer ({type(error).__name__}): check that it runs"
         ) from error
     if service.broadcaster.has_failed:
-        raise Problem("not-ready", "what follows the index has ended: the server's log says why; start it again")
+        raise Problem("not-ready", "the poller of events has ended: the server's log says why; restart the server")
     if (failure := service.broadcaster.failure) is not None:
-        told = f"live events wait for the database, which failed last with {failure}: they go on once it answers"
-        raise Problem("not-ready", told)
+        why = f"live events wait for the database, whose last error was {failure}: check that it runs"
+        raise Problem("not-ready", why)
     if head.number is None:
-        raise Problem("not-ready", "nothing is indexed yet: see that the indexer runs")
-    chain_head, most = service.chain_head, service.settings.most_behind
+        raise Problem("not-ready", "nothing is indexed yet: check that the indexer runs")
+    chain_head, most = service.broadcaster.chain_head, service.settings.most_behind
     if service.settings.chain_url is not None and chain_head is None:
-        raise Problem("not-ready", "the chain node does not answer: see that it runs")
-    behind = None if chain_head is None else max(0, chain_head - head.number)
-    if behind is not None and behind > most:
-        raise Problem("not-ready", f"the index lacks {behind} blocks, more than {most}: see that the indexer runs")
-    return schemas.Index(
-        block=head.number, hash=schemas.hexed(head.hash), latest_event_at=head.time, chain_head=chain_head,
-        behind=behind,
-    )  # fmt: skip
+        raise Problem("not-ready", "the chain node does not answer: check that it runs")
+    index = index_view(head, chain_head)
+    if index.behind is not None and index.behind > most:
+        why = f"the index is {index.behind} blocks behind, more than {most}: check that the indexer runs"
+        raise Problem("not-ready", why)
+    return index
 
 
 @watching.get(
@@ -212,6 +208,6 @@ def ready(service: Shared) -> schemas.Index:
     responses=media("text format", "text/plain", {"type": "string"}),
 )  # fmt: skip
 def metrics(service: Shared) -> Response:
-    with suppress(Unavailable):  # then what was last known stands
+    with suppress(Unavailable):  # then the last known values stay
         service.metrics.note_jobs(all_jobs(service.engine), time.time())
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,14 +1,13 @@
 """Authentication: nonces that are spent once, and short-lived sessions as signed tokens. No cookies, no table of users.
 
-The server signs tokens with one secret, which a file holds and all its processes share. Without the file all sessions
-end, and nothing else is lost. Spent nonces are in the database, in a volatile table that is no part of the index: it
-may be emptied once its rows have expired.
+The server signs tokens with one secret, which is in a file that all its processes share. Without the file all sessions
+end, and nothing else is lost. Spent nonces are in a table of the database that does not belong to the index. It may be
+emptied once its rows have expired.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import json
 import os
@@ -29,13 +28,12 @@ from consilium_server.errors import RequestRefused, ServerError
 NONCE_SECONDS = 600
 SESSION_SECONDS = 3600
 SECRET_BYTES = 32
+TAG_BYTES = 32
 _NONCE_RANDOM, _NONCE_TAG = 16, 16  # bytes
-
-Role = Literal["signed-in", "admin"]
 
 SPENT = Table(
     "spent_nonces",
-    MetaData(),  # of its own: the index's migrations and its proof by reindexing do not know it
+    MetaData(),  # its own: neither the index's migrations nor `reindex` know this table
     Column("nonce", String(96), primary_key=True),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
@@ -47,16 +45,17 @@ class Session:
 
     account: str
     expires_at: int
+    role: Literal["signed-in", "admin"]
 
 
 def ensure_secret(path: Path) -> bytes:
-    """The 32 bytes in the file, which is made if it is not there, with mode 600. Raises SecretExposed."""
+    """Reads the 32 bytes in the file. Makes the file with mode 600 if it is missing. Raises SecretExposed."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(secrets.token_bytes(SECRET_BYTES))
     try:
-        os.link(temporary, path)  # whole or not at all: of two processes that start at once, one makes it
+        os.link(temporary, path)  # whole or not at all: two processes may start at the same time
     except FileExistsError:
         pass
     finally:
@@ -70,7 +69,7 @@ def ensure_secret(path: Path) -> bytes:
 
 
 class Seal:
-    """Authenticates data that this server issued. Purposes keep one kind from passing for another."""
+    """Authenticates data that this server issued. A purpose keeps one kind of data from being used as another."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -84,19 +83,32 @@ class Seal:
         """True if the tag is of this content and purpose."""
         return hmac.compare_digest(self.tag(purpose, content)[: len(tag)], tag)
 
+    def sealed(self, purpose: str, content: bytes) -> str:
+        """The content with its tag, as base64url text."""
+        return base64.urlsafe_b64encode(self.tag(purpose, content) + content).rstrip(b"=").decode()
+
+    def opened(self, purpose: str, text: str) -> bytes | None:
+        """The content that this server sealed for this purpose; None if it did not."""
+        try:
+            raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except ValueError:
+            return None
+        tag, content = raw[:TAG_BYTES], raw[TAG_BYTES:]
+        return content if len(tag) == TAG_BYTES and self.fits(purpose, content, tag) else None
+
 
 class Sessions:
     """Signs accounts in. Raises RequestRefused (SignInMalformed, SignInRefused)."""
 
     def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
         self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
-        if engine.dialect.name != "sqlite":  # where who waits for another's nonce must see it then
+        if engine.dialect.name != "sqlite":  # a process that waits for another's nonce must see it then
             self._engine = engine.execution_options(isolation_level="READ COMMITTED")
         self._purpose = f"session {site.chain_id} {site.origin}"
         _make_table(self._engine)
 
     def challenge(self, now: int) -> Nonce:
-        """The nonce is lower-case hexadecimal: when it expires, 16 random bytes, and the seal on both."""
+        """The nonce is lower-case hexadecimal: its expiry, 16 random bytes, and the tag of both."""
         expires_at = now + NONCE_SECONDS
         content = expires_at.to_bytes(8, "big") + secrets.token_bytes(_NONCE_RANDOM)
         nonce = (content + self._seal.tag("nonce", content)[:_NONCE_TAG]).hex()
@@ -106,38 +118,35 @@ class Sessions:
         )
 
     def sign_in(self, raw: str, signature: bytes, now: int) -> tuple[str, Session]:
-        """A token and its session. The nonce is spent last: an invalid message spends nobody's."""
+        """A token and its session. The nonce is spent last, so that an invalid message spends none."""
         message = parse_message(raw)
         expires_at = self._nonce_expiry(message.nonce, now)
         require_valid(message, signature, self._site, now)
         self._spend(message.nonce, expires_at, now)
-        session = Session(message.address, _session_end(message, now))
+        session = self._session(message.address, _session_end(message, now))
         content = json.dumps([session.account, session.expires_at]).encode()
-        return f"{_text(content)}.{_text(self._seal.tag(self._purpose, content))}", session
+        return self._seal.sealed(self._purpose, content), session
 
     def session_of(self, token: str, now: int) -> Session | None:
         """The session of a token; None if the token is not this server's, or has expired."""
-        content_text, _, tag_text = token.partition(".")
-        content, tag = _bytes(content_text), _bytes(tag_text)
-        if len(tag) != hashlib.sha256().digest_size or not self._seal.fits(self._purpose, content, tag):
+        content = self._seal.opened(self._purpose, token)
+        if content is None:
             return None
-        session = Session(*json.loads(content))
+        session = self._session(*json.loads(content))
         return session if session.expires_at > now else None
 
-    def role_of(self, session: Session) -> Role:
-        """The role of a session's account."""
-        return "admin" if session.account in self._admins else "signed-in"
+    def _session(self, account: str, expires_at: int) -> Session:
+        return Session(account, expires_at, "admin" if account in self._admins else "signed-in")
 
     def _nonce_expiry(self, nonce: str, now: int) -> int:
         raw = bytes.fromhex(nonce) if len(nonce) == 2 * (8 + _NONCE_RANDOM + _NONCE_TAG) and _is_hex(nonce) else b""
         content, tag = raw[:-_NONCE_TAG], raw[-_NONCE_TAG:]
         if not raw or not self._seal.fits("nonce", content, tag):
-            raise RequestRefused(
-                "SignInRefused", what="nonce", why="its nonce is not one of this server's: ask for one"
-            )
+            why = "this server did not issue its nonce: request one with GET /v1/session/nonce"
+            raise RequestRefused("SignInRefused", what="nonce", why=why)
         expires_at = int.from_bytes(content[:8], "big")
         if expires_at <= now:
-            raise RequestRefused("SignInRefused", what="nonce", why="its nonce has expired: ask for another one")
+            raise RequestRefused("SignInRefused", what="nonce", why="its nonce has expired: request another one")
         return expires_at
 
     def _spend(self, nonce: str, expires_at: int, now: int) -> None:
@@ -146,9 +155,8 @@ class Sessions:
                 connection.execute(delete(SPENT).where(SPENT.c.expires_at <= now))
                 connection.execute(insert(SPENT).values(nonce=nonce, expires_at=expires_at))
         except IntegrityError as error:
-            raise RequestRefused(
-                "SignInRefused", what="nonce", why="its nonce was used before: ask for another one"
-            ) from error
+            why = "its nonce was used before: request another one"
+            raise RequestRefused("SignInRefused", what="nonce", why=why) from error
 
 
 def _session_end(message: SignInMessage, now: int) -> int:
@@ -169,15 +177,3 @@ def _make_table(engine: Engine) -> None:
 
 def _is_hex(text: str) -> bool:
     return all(character in "0123456789abcdef" for character in text)
-
-
-def _text(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    """Decodes base64url; empty if the text is not base64url."""
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except ValueError:
-        return b""

@@ -1,6 +1,6 @@
 """Parses and checks messages of Sign-In with Ethereum (EIP-4361), by the EIP's exact grammar. Pure.
 
-Contract wallets (EIP-1271) are left out: only accounts that sign with a key of their own can sign in.
+Contract wallets (EIP-1271) cannot sign in: the account must sign with a key of its own.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 from eth_account import Account
@@ -93,46 +94,43 @@ def parse_message(raw: str) -> SignInMessage:
     match = _MESSAGE.fullmatch(raw)
     if match is None:
         raise _malformed("it does not follow the grammar of EIP-4361")
-    given = match.groupdict()
-    if not is_checksum_address(given["address"]):
-        raise _malformed("its account is not written as EIP-55 wants it: check its capitals")
+    fields: dict[str, Any] = match.groupdict()
+    if not is_checksum_address(fields["address"]):
+        raise _malformed("its account is not in the form of EIP-55: check its capitals")
     try:
-        urlsplit(given["uri"])
-    except ValueError as error:  # brackets around what is no address
-        raise _malformed("its URI has a host that is none") from error
-    return SignInMessage(
-        raw=raw, scheme=given["scheme"], domain=given["domain"], address=given["address"], statement=given["statement"],
-        uri=given["uri"], chain_id=int(given["chain_id"]), nonce=given["nonce"], issued_at=_seconds(given["issued_at"]),
-        expiration_time=_seconds(given["expiration_time"]) if given["expiration_time"] else None,
-        not_before=_seconds(given["not_before"]) if given["not_before"] else None, request_id=given["request_id"],
-        resources=tuple(line[2:] for line in (given["resources"] or "").split("\n")[1:]),
-    )  # fmt: skip
+        urlsplit(fields["uri"])
+    except ValueError as error:  # brackets around text that is not an IPv6 address
+        raise _malformed("the host in its URI is invalid") from error
+    times = {name: fields[name] and _seconds(fields[name]) for name in ("issued_at", "expiration_time", "not_before")}
+    resources = tuple(line[2:] for line in (fields["resources"] or "").split("\n")[1:])
+    parsed = {"raw": raw, "chain_id": int(fields["chain_id"]), "resources": resources}
+    return SignInMessage(**(fields | times | parsed))
 
 
 def _seconds(text: str) -> float:
     try:
         return datetime.fromisoformat(text.upper()).timestamp()
     except (ValueError, OverflowError) as error:  # a 13th month; the year 0 in a zone east of Greenwich
-        raise _malformed(f"{text} is no time") from error
+        raise _malformed(f"{text} is not a valid time") from error
 
 
 def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
-    """Checks all but the nonce, which only its server knows. Raises RequestRefused (SignInRefused)."""
+    """Checks all of a message except its nonce. Raises RequestRefused (SignInRefused)."""
     if message.domain != site.domain or message.scheme not in (None, site.scheme):
-        raise _refused("domain", f"it is for {message.domain}, and this is {site.origin}")
+        raise _refused("domain", f"it is for {message.domain}, but this server is {site.origin}")
     uri = urlsplit(message.uri)
     if (uri.scheme, uri.netloc) != (site.scheme, site.domain):
-        raise _refused("uri", f"its URI is not one of {site.origin}")
+        raise _refused("uri", f"its URI does not belong to {site.origin}")
     if message.chain_id != site.chain_id:
         raise _refused("chain", f"it is for chain {message.chain_id}: switch the wallet to {site.chain_id}")
     if message.issued_at > now + CLOCK_SKEW:
-        raise _refused("issued-at", "it was issued later than it is: check the clock")
+        raise _refused("issued-at", "its time of issue is in the future: check the clock of your computer")
     if message.expiration_time is not None and message.expiration_time <= now:
         raise _refused("expired", "it has expired: sign another one")
     if message.not_before is not None and message.not_before > now:
-        raise _refused("not-before", "it does not hold yet: wait, or sign another one")
+        raise _refused("not-before", "it is not valid yet: wait, or sign another one")
     if signer_of(message.raw, signature) != message.address:
-        raise _refused("signature", f"its signature is not {message.address}'s: sign with that account")
+        raise _refused("signature", f"{message.address} did not sign it: sign with that account")
 
 
 def signer_of(text: str, signature: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Tasks and rounds, as the API says them (see `schemas`)."""
+"""Models of tasks and rounds in the API's answers (see `schemas`)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Privacy(ApiModel):
 
 
 class SpecFile(ApiModel):
-    """Content of a known and valid task file; the file itself is at `/v1/artifacts/files/{hash}`."""
+    """Content of a known and valid task file. The file itself is at `/v1/artifacts/files/{hash}`."""
 
     name: str
     model: str
@@ -91,9 +91,9 @@ class Member(ApiModel):
 
 
 class Money(ApiModel):
-    """`pool` went in, at the proposal and while others joined; rewards, bounties and the refund came out.
+    """`pool` went in, with the proposal and later additions; rewards, bounties and the refund came out.
 
-    The part of the pool that rounds did not pay is burnt as the task ends. Slashes come from bonds, and are burnt.
+    The rest of the pool is burnt when the task ends. Slashes come from bonds, and are burnt.
     """
 
     pool: Amount
@@ -106,7 +106,7 @@ class Money(ApiModel):
 
 
 class Task(TaskSummary):
-    stopping: bool = Field(description="true if its operator stopped it: no round after `last_round` begins")
+    stopping: bool = Field(description="true if its operator stopped it: `last_round` is its last round")
     last_round: int = Field(description="round after which it ends, or has ended")
     terms: Terms
     spec: SpecFile | None
@@ -132,15 +132,18 @@ class BlobHashes(ApiModel):
     published: Hash | None
 
 
-class CohortView(ApiModel):
+class ProofCohort(ApiModel):
     cohort: int
     members: Indices
     survivors: Indices
+    is_turned: bool | None = Field(description="sign-flipped as a decoy; null until it is disclosed")
+    blobs: list[BlobHashes]
+
+
+class CohortView(ProofCohort):
     median: int | None = Field(description="median score in millionths; null before the round is settled")
     accepted: bool | None
     fate: Literal["open", "published", "dropped", "accused"]
-    is_turned: bool | None = Field(description="sign-flipped as a decoy; null until it is disclosed")
-    blobs: list[BlobHashes]
 
 
 class CommitmentView(ApiModel):
@@ -158,8 +161,8 @@ class Ballot(ApiModel):
     commitment: Hash | None
     verdict: Literal["not_revealed", "scored", "does_not_match", "stood_down"]
     scores: list[int | None] | None = Field(
-        description="in millionths, by cohort; in canary rounds then of each cohort's other reading; null if the voter"
-        " calls the model invalid"
+        description="in millionths, by cohort; in canary rounds, then of each cohort's other reading; null for an"
+        " invalid model"
     )
 
 
@@ -207,18 +210,11 @@ class ProofMember(ApiModel):
     points: list[Bytes] | None = Field(description="null if it did not commit")
 
 
-class ProofCohort(ApiModel):
-    cohort: int
-    members: Indices
-    survivors: Indices
-    is_turned: bool | None
-    blobs: list[BlobHashes]
-
-
 class Proof(ApiModel):
-    """Data with which a browser or `consilium verify` checks that the published blobs open the weighted sum of
-    survivors' commitments. None of it has to be trusted: every value comes from an event, at the place that `evidence`
-    names.
+    """Data for the check that the published blobs open the weighted sum of survivors' commitments.
+
+    A browser and `consilium verify` do that check. They need not trust this server: every value comes from an event,
+    and `evidence` names its place on the chain.
     """
 
     chain_id: int
@@ -300,12 +296,12 @@ class CheckedTask(ApiModel):
     hospitals: Pay
     voters: Pay
     aggregator: Pay
-    concerns: list[Concern] = Field(description="doubtful terms, all of which are allowed")
-    present: Present | None = Field(description="null if this server asks no chain node, or got no answer")
+    concerns: list[Concern] = Field(description="terms that are allowed and doubtful")
+    present: Present | None = Field(description="null if this server has no chain node, or got no answer")
 
 
 class Check(ApiModel):
-    """A task file's cost and terms, before anybody pays for it."""
+    """A task file's cost and terms, before its proposal."""
 
     hash: Hash
     holds: bool

@@ -1,4 +1,4 @@
-"""Tables of the facts that the indexer read: chain and artifacts could give all of them again.
+"""Tables of facts that the indexer read. All of them can be read again from chain and artifacts.
 
-They also record how jobs went, which nobody would miss.
+The results of jobs are here, too. They may be deleted.
 """

@@ -1,8 +1,8 @@
 """Opens a database by its URL, and brings its tables up to this version.
 
-Two kinds: SQLite, a file that needs nothing else, in WAL mode (one writer, readers beside it), and PostgreSQL. Who
-writes holds one lock from the first read on, so that writers never stand on what another is about to change. That goes
-for migrations, too: a program that runs on while a later version changes the tables writes nothing any more.
+There are two kinds: SQLite, a file in WAL mode (one writer, and readers beside it), and PostgreSQL. A writer holds one
+lock from its first read on, so that no other writer changes the rows that it has read. Migrations hold it, too: an
+older program that still runs writes nothing after a later version changed the tables.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-BUSY_TIMEOUT = 30  # seconds for another's transaction to end
-WRITERS_LOCK = 0x436F6E73696C6975  # a PostgreSQL advisory lock: a number that the application chooses
+BUSY_TIMEOUT = 30  # seconds to wait for another transaction
+WRITERS_LOCK = 0x436F6E73696C6975  # number of a PostgreSQL advisory lock, chosen by this program
 MIGRATIONS = Path(__file__).parent / "migrations"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
 
 def open_database(url: str, connections: int = 5) -> Engine:
-    """`sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST:PORT/NAME`, with tables of this version. `connections`: as
-    many as are kept open at most.
+    """Opens `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST:PORT/NAME`, and upgrades its tables.
 
-    Raises DatabaseUrlInvalid, DatabaseUnreachable, SchemaTooNew. None of these shows a password.
+    `connections`: most that stay open. Raises DatabaseUrlInvalid, DatabaseUnreachable, SchemaTooNew. None of these
+    shows a password.
     """
     engine = connect(url, connections)
     try:
@@ -48,7 +48,7 @@ def open_database(url: str, connections: int = 5) -> Engine:
 
 
 def connect(url: str, connections: int = 5) -> Engine:
-    """The database as it is, for checks of its version. Raises ServerError (DatabaseUrlInvalid)."""
+    """Opens the database without an upgrade, for checks of its version. Raises ServerError (DatabaseUrlInvalid)."""
     parsed = _parsed(url)
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(parsed, pool_size=connections, connect_args={"timeout": BUSY_TIMEOUT})
@@ -59,7 +59,7 @@ def connect(url: str, connections: int = 5) -> Engine:
 
 
 def shown(engine: Engine) -> str:
-    """The database's name, as errors and screens may show it."""
+    """The database's name for errors and screens, without the password."""
     url = engine.url
     where = f"{url.host or ''}{f':{url.port}' if url.port else ''}"
     return f"{url.get_backend_name()}://{where}/{url.database or ''}"
@@ -77,9 +77,10 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """The one writer's transaction: kept where the block ends, and not where it raises. Raises DatabaseUnreachable,
-    also where another writes for longer than BUSY_TIMEOUT, and SchemaTooNew where a later version has changed the
-    tables since they were opened.
+    """The transaction of the only writer: committed at the end of the block, rolled back if the block raises.
+
+    Raises DatabaseUnreachable, also if another writer takes longer than BUSY_TIMEOUT, and SchemaTooNew if a later
+    version has changed the tables since they were opened.
     """
     with _alone(engine) as connection:
         require_known(engine, connection)
@@ -95,8 +96,8 @@ def require_known(engine: Engine, connection: Connection | Session) -> None:
 
 @contextmanager
 def _alone(engine: Engine) -> Iterator[Connection]:
-    begun = {"consilium_writes": True}
-    with _named_errors(engine), engine.connect() as connection, connection.execution_options(**begun).begin():
+    writes = {"consilium_writes": True}
+    with _named_errors(engine), engine.connect() as connection, connection.execution_options(**writes).begin():
         if engine.dialect.name == "postgresql":
             connection.execute(text(f"SET LOCAL lock_timeout = '{BUSY_TIMEOUT}s'"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": WRITERS_LOCK})
@@ -104,9 +105,9 @@ def _alone(engine: Engine) -> Iterator[Connection]:
 
 
 def upgrade(engine: Engine) -> None:
-    """Brings the tables up to this version; who comes second, finds nothing to do.
+    """Upgrades the tables to this version; does nothing if another process did so.
 
-    Raises SchemaTooNew where a later version has been at work, DatabaseUnreachable.
+    Raises SchemaTooNew if a later version has changed the tables, DatabaseUnreachable.
     """
     from alembic import command
     from alembic.runtime.migration import MigrationContext
@@ -130,7 +131,7 @@ class Schema:
 
 
 def schema_of(engine: Engine) -> Schema:
-    """Looks, and changes nothing. Raises DatabaseUnreachable."""
+    """Reads the schema's version, and changes nothing. Raises DatabaseUnreachable."""
     from alembic.runtime.migration import MigrationContext
 
     with _named_errors(engine), engine.connect() as connection:
@@ -140,7 +141,7 @@ def schema_of(engine: Engine) -> Schema:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    """Migrations that this program knows, the newest first."""
+    """Versions that this program knows, the newest first."""
     return tuple(script.revision for script in _scripts()[1].walk_revisions())
 
 
@@ -158,7 +159,7 @@ def _parsed(url: str) -> URL:
         parsed = make_url(url)
         driver = _DRIVERS[parsed.get_backend_name()]
     except (ArgumentError, NoSuchModuleError, ValueError, KeyError):
-        raise ServerError("DatabaseUrlInvalid") from None  # what was given may hold a password, and so may the cause
+        raise ServerError("DatabaseUrlInvalid") from None  # URL and cause may contain a password
     if any("password" in name for name in parsed.query):
         raise ServerError("DatabaseUrlInvalid")  # SQLAlchemy would show it
     return parsed.set(drivername=driver)
@@ -169,26 +170,26 @@ def _named_errors(engine: Engine) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        if not _is_about_reaching(error):
+        if not _is_unreachable(error):
             raise
         raise Unavailable("DatabaseUnreachable", shown=shown(engine), cause=_cause(engine.url, error)) from None
 
 
-def _is_about_reaching(error: DBAPIError) -> bool:
+def _is_unreachable(error: DBAPIError) -> bool:
     """True if a driver's error comes from the database's state, and not from the query."""
     kinds = {kind.__name__ for kind in type(error.orig).__mro__}
-    damaged = type(error.orig) is sqlite3.DatabaseError  # a file that is none, or no longer
+    damaged = type(error.orig) is sqlite3.DatabaseError  # the file is damaged, or not a database
     return error.connection_invalidated or damaged or bool(kinds & {"OperationalError", "InterfaceError"})
 
 
 def _cause(url: URL, error: DBAPIError) -> str:
-    """A driver's words, in one line, without the password."""
+    """A driver's message in one line, without the password."""
     words = " ".join(str(error.orig).split())
     return words.replace(str(url.password), "…") if url.password else words
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:
-    # The driver would begin transactions by rules of its own.
+    # The driver would begin transactions by its own rules.
     connection.isolation_level = None
     _in_wal_mode(connection)
     for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
@@ -196,7 +197,7 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
 
 
 def _in_wal_mode(connection: Any) -> None:
-    """The one thing for which SQLite does not wait while another holds the file: many may open a new one at once."""
+    """Retries, because SQLite does not wait here for a lock, and several processes may open a new file at once."""
     end = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
@@ -209,6 +210,6 @@ def _in_wal_mode(connection: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """A writer takes its lock at once: one that reads first, and then finds another's writing, cannot wait for it."""
+    """A writer takes its lock at the beginning: SQLite refuses a lock after a read if another writer came between."""
     writes = connection.get_execution_options().get("consilium_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

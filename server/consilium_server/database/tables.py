@@ -1,9 +1,9 @@
-"""Tables of facts. A row says what one log of the chain said, and is never changed: what holds now is the latest row.
+"""Tables of facts. A row has the content of one log of the chain, and never changes. The latest row is the state.
 
-Every fact hangs on its block. Taking a reorganised block out takes its facts along (ON DELETE CASCADE), and there is
-nothing to be undone. The latest is by (block, log_index).
+Every fact belongs to a block. The removal of a reorganised block removes its facts (ON DELETE CASCADE), without other
+changes. The latest row is by (block, log_index).
 
-Enumerations are kept by their number in the contract (`consilium_chain.ledger.structs`), accounts as checksummed
+Enumerations are stored by their number in the contract (`consilium_chain.ledger.structs`), accounts as checksummed
 addresses (EIP-55), times in seconds since the epoch.
 """
 
@@ -20,9 +20,9 @@ MAP_DIGITS = 64  # hexadecimal, of 256 bits
 
 
 class Amount(types.TypeDecorator[int]):
-    """An unsigned number below 2^`bits`, as tokens in their smallest unit or shares: decimal text of fixed length.
+    """An unsigned number below 2^`bits`, as decimal text of fixed length, whose order is that of the numbers.
 
-    So text sorts as numbers do. Databases' own numbers end at 2^63, or are not exact.
+    Databases' own numbers end at 2^63, or are not exact.
     """
 
     impl = String
@@ -36,7 +36,7 @@ class Amount(types.TypeDecorator[int]):
         if value is None:
             return None
         if not 0 <= value < 1 << self.bits:
-            raise ValueError(f"{value} is no amount: it does not fit {self.bits} bits")
+            raise ValueError(f"{value} is not an amount: it must be from 0 to below 2^{self.bits}")
         return f"{value:0{self.digits}d}"
 
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:
@@ -57,7 +57,7 @@ class BitMap(types.TypeDecorator[int]):
 
 
 class Hex(types.TypeDecorator[bytes]):
-    """A hash, 32 bytes: 0x and 64 hexadecimal digits, as people search for it."""
+    """A hash of 32 bytes: 0x and 64 hexadecimal digits, so that people can search for it."""
 
     impl = String(66)
     cache_ok = True
@@ -81,7 +81,7 @@ class Base(DeclarativeBase):
 
 
 class Source(MappedAsDataclass, Base):
-    """The contracts that the tables are of: one row. `tasks`: the task contract, which names all others."""
+    """The contracts of the tables, in one row. `tasks`: the task contract, which names all others."""
 
     __tablename__ = "sources"
 
@@ -90,7 +90,7 @@ class Source(MappedAsDataclass, Base):
 
 
 class Checkpoint(MappedAsDataclass, Base):
-    """A block up to which all is in the tables, and its hash: how a reorganisation is noticed, and where it began."""
+    """A block up to which the tables are complete, and its hash, which shows a reorganisation and its beginning."""
 
     __tablename__ = "checkpoints"
 
@@ -99,7 +99,7 @@ class Checkpoint(MappedAsDataclass, Base):
 
 
 class Block(MappedAsDataclass, Base):
-    """A block that holds any of the contracts' logs."""
+    """A block with logs of the contracts."""
 
     __tablename__ = "blocks"
 
@@ -109,7 +109,7 @@ class Block(MappedAsDataclass, Base):
 
 
 class Spec(MappedAsDataclass, Base):
-    """A task file, which has its keccak256 for a name and hangs on no block. From the artifact store."""
+    """A task file from the artifact store, by its keccak256. It belongs to no block."""
 
     __tablename__ = "specs"
 
@@ -118,7 +118,7 @@ class Spec(MappedAsDataclass, Base):
 
 
 class Fact(MappedAsDataclass, Base):
-    """`item`: of several rows that one log gives, which."""
+    """`item`: number of the row among those of one log."""
 
     __abstract__ = True
 
@@ -130,10 +130,10 @@ class Fact(MappedAsDataclass, Base):
 
 
 class EventRow(Fact):
-    """Every log of the contracts. Values that queries often need also have a column here or a table of their own.
+    """Every log of the contracts. Values that queries often need also have a column here, or their own table.
 
-    `contract`: tasks or staking. `account`: whom it is about, a node, a voter, a hospital, an operator; of a delegation
-    the delegator is in `other`. `values`: by their Solidity names, numbers as decimal text and bytes as 0x-text.
+    `contract`: tasks or staking. `account`: the subject, such as a node, a voter, a hospital or an operator. `other`: a
+    delegation's delegator. `values`: by their Solidity names, numbers as decimal text and bytes as 0x-text.
     """
 
     __tablename__ = "events"
@@ -156,8 +156,9 @@ class EventRow(Fact):
 
 
 class TaskRow(Fact):
-    """TaskProposed. `params`: the contract's terms (`views.TaskParams`) by name, numbers as text where above 2^53. Both
-    pools as proposed: what was added is in `fundings`.
+    """TaskProposed. `params`: the terms (`structs.TaskParams`) by name; numbers above 2^53 as text.
+
+    Both pools are as proposed. `fundings` has the additions.
     """
 
     __tablename__ = "tasks"
@@ -171,7 +172,7 @@ class TaskRow(Fact):
 
 
 class Funding(Fact):
-    """TaskFunded. `pool`: with what was added. A task without a row has the pool that it was proposed with."""
+    """TaskFunded. `pool`: with the addition. A task without a row has the pool of its proposal."""
 
     __tablename__ = "fundings"
     __table_args__ = (Index("ix_fundings_task", "task", "block", "log_index"),)
@@ -181,7 +182,7 @@ class Funding(Fact):
 
 
 class PhaseStart(Fact):
-    """PhaseStarted, which a task's end is, too. A task is in the phase of its latest row; `deadline` 0: none."""
+    """PhaseStarted, also for a task's end. A task is in the phase of its latest row. `deadline`: 0 for none."""
 
     __tablename__ = "phases"
     __table_args__ = (Index("ix_phases_task", "task", "block", "log_index"),)
@@ -193,7 +194,7 @@ class PhaseStart(Fact):
 
 
 class Participant(Fact):
-    """HospitalJoined, VoterJoined, AggregatorJoined. `weight`: of a hospital, else 0."""
+    """HospitalJoined, VoterJoined, AggregatorJoined. `weight`: a hospital's; 0 for others."""
 
     __tablename__ = "participants"
     __table_args__ = (Index("ix_participants_task", "task", "role", "position"),)
@@ -233,7 +234,7 @@ class OutcomeRow(Fact):
 class Payment(Fact):
     """Rewarded, Slashed, BountyPaid, and TaskEnded's refund, which has no round. `kind`: reward, slash, bounty, refund.
 
-    `role`: in which the account was paid or slashed in the task, where it has one. `reason`: of a slash, else null.
+    `role`: the account's role in the task, if it has one. `reason`: a slash's; null for others.
     """
 
     __tablename__ = "payments"
@@ -249,11 +250,11 @@ class Payment(Fact):
 
 
 class PoolRow(Fact):
-    """A node's pool of stake after a log of Staking that changed it (`Pools.sol`), as it follows from events alone.
+    """A node's pool of stake after a log of Staking that changed it (`Pools.sol`), computed from events only.
 
-    `next_commission_bps`: announced, and in effect from `next_commission_at` on, whether or not a later row says so.
-    `index_x48`: what one share has earned since the node was registered, 48 bits of it fraction, and one (2^-48).
-    `burnt`, `forfeited`, `rewarded`: sums since then. `voter_key`: whether a voter's key is registered.
+    `next_commission_bps`: announced, and in effect from `next_commission_at` on, also without a later row.
+    `index_x48`: one share's earnings since the registration, with a fraction of 48 bits, plus 2^-48.
+    `burnt`, `forfeited`, `rewarded`: sums since then. `voter_key`: true if a voter's key is registered.
     """
 
     __tablename__ = "pools"
@@ -277,10 +278,10 @@ class PoolRow(Fact):
 
 
 class Position(Fact):
-    """A delegator's shares of a node after a log about them, without those that unbond; of a generation before the
-    pool's they are worth nothing.
+    """A delegator's shares of a node after a log about them, without unbonding shares.
 
-    `delegated`, `withdrawn`, `claimed`: tokens, sums since its first. An owner is a delegator of its own node.
+    Shares of a generation before the pool's are worth nothing. `delegated`, `withdrawn`, `claimed`: sums in tokens. An
+    owner is a delegator of its own node.
     """
 
     __tablename__ = "positions"
@@ -300,7 +301,7 @@ class Position(Fact):
 
 
 class UnbondingRow(Fact):
-    """UnbondingStarted (`shares` of a request) and Unbonded (then no shares are left): by delegator and request."""
+    """UnbondingStarted (with `shares`) and Unbonded (without any), by delegator and request."""
 
     __tablename__ = "unbondings"
     __table_args__ = (Index("ix_unbondings_delegator", "delegator", "request", "block", "log_index"),)
@@ -315,10 +316,10 @@ class UnbondingRow(Fact):
 
 
 class JobRow(MappedAsDataclass, Base):
-    """Last run of a job with its subject, and when it may begin again. No fact: it may be emptied at any time.
+    """The last run of a job, and the earliest time of the next one. Not a fact: the table may be emptied at any time.
 
-    `subject`: a task, or task/round; empty for a job that has only one. `outcome`: done, begun (the process that it
-    started has yet to prove stable) or failed; None until it first ends. `mark`: names the work that was done, if the
+    `subject`: a task, or task/round; empty for a job without subject. `outcome`: done, failed, or begun (the process
+    that it started is not yet known to be stable); None until its first end. `mark`: names the finished work, if the
     job needs it.
     """
 

@@ -1,9 +1,9 @@
 """The SuperLink's own process: Flower's, with bounds on the data that hospitals can store (flwr 1.41.0, private API).
 
-Flower's Fleet API lets every registered key store any number of replies until the run ends. It also takes messages to
-the aggregator and to other hospitals, and objects of any size and number. Here a node has room for one reply to its
-last message, and its reply to the message before is removed. Database and log have a largest size. And a node that
-reconnects does not wait for its former connection to time out.
+Flower's Fleet API lets every registered key store any number of replies until the run ends. It also accepts messages
+to the aggregator and to other hospitals, and objects of any size and number. Here a node may store one reply to its
+last message, and its reply to the message before is removed. Database and log have a maximum size. A node that
+reconnects does not wait until its former connection times out.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from flwr.superlink.cli.flower_superlink import flower_superlink
 from flwr.superlink.servicer.fleet import fleet_handlers
 from flwr.superlink.servicer.runtime import runtime_handlers
 
-ROW = 2_048  # bytes that an object, or a request to store some, takes in the database beside its content
-OBJECT = 1 << 16  # bytes of a share for each object that it may be cut into: Flower registers them one by one
+ROW = 2_048  # bytes of an object, or of a request to store some, in the database beside its content
+OBJECT = 1 << 16  # bytes of a share for each object of a reply: Flower registers them one by one
 PAGE = 4_096  # bytes, SQLite's own default
 LARGEST_LOG = 16 << 20  # bytes, and as much again of the log before it
 LONGEST_LINE = 2_000  # characters: errors quote what a hospital sent
-# All hospitals upload in the second in which commitments close. On a busy machine five seconds, Flower's patience with
-# its database's lock, are too few: it answers 500, and a SuperNode drops a message that is answered so.
-PATIENCE = 60_000  # ms
+# All hospitals upload in the second in which commitments close. On a busy machine Flower's five seconds for its
+# database's lock are not enough: it answers 500, and a SuperNode then drops the message.
+LOCK_TIMEOUT = 60_000  # ms
 
 
 @dataclass
 class _Node:
-    """The last message to a hospital's node, and what the node has stored in reply."""
+    """The last message to a hospital's node, and the data that the node stored in reply."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     message: str = ""
@@ -67,44 +67,44 @@ class Shares:
     def __init__(self, share: int) -> None:
         """`share`: bytes that a node may send in reply to one message, everything counted."""
         self._share = share
-        self._nodes: dict[int, _Node] = defaultdict(_Node)  # of nodes that have shown their key, and so not too many
+        self._nodes: dict[int, _Node] = defaultdict(_Node)  # only of nodes that proved their key
         self._send: Callable[..., PushAppMessagesResponse] = runtime_handlers.push_messages
         self._reply: Callable[..., PushMessagesResponse] = fleet_handlers.push_messages
         self._store: Callable[..., PushObjectResponse] = fleet_handlers.push_object
         self._activate: Callable[..., ActivateNodeResponse] = fleet_handlers.activate_node
 
     def send(self, request: PushAppMessagesRequest, state: LinkState, *more: object) -> PushAppMessagesResponse:
-        """Makes room for the reply. The aggregator sends a node nothing while it waits for another reply of it."""
+        """Makes room for the reply. The aggregator sends a node nothing while it waits for its reply."""
         for message in request.messages_list:
             node = self._nodes[message.metadata.dst_node_id]
             with node.lock:
-                if message.metadata.message_id != node.message:  # else it is sent again, for want of an answer
+                if message.metadata.message_id != node.message:  # else it is a repetition after a lost answer
                     _forget(node, state)
                     node.message = message.metadata.message_id
         return self._send(request, state, *more)
 
     def reply(self, request: PushMessagesRequest, state: LinkState) -> PushMessagesResponse:
-        """Takes the announcement of one reply to the last message, within the node's share."""
+        """Accepts the announcement of one reply to the last message, within the node's share."""
         node = self._nodes[request.node.node_id]
         with node.lock:
             self._charge(request.node.node_id, request.ByteSize() + ROW)
             if len(request.messages_list) != 1 or len(request.message_object_trees) != 1:
-                raise HTTPException(400, "one reply at a time, with its objects")
-            said, tree = request.messages_list[0].metadata, request.message_object_trees[0]
-            if _is_over(said.run_id, state):
-                return self._reply(request, state)  # which refuses it in Flower's own words
-            if (said.src_node_id, said.dst_node_id) != (request.node.node_id, SUPERLINK_NODE_ID):
-                raise HTTPException(400, "a node speaks for itself, and to the aggregator")
-            if not said.reply_to_message_id or said.message_id != tree.object_id:
-                raise HTTPException(400, "it is no reply, or its objects are another's")
-            if said.reply_to_message_id != node.message or node.reply not in ("", said.message_id):
-                # Too late, or a second one: answered as Flower does what it does not store, and a SuperNode goes on.
-                return PushMessagesResponse(reconnect=Reconnect(reconnect=5), results={said.message_id: 0})
+                raise HTTPException(400, "send one reply at a time, with its objects")
+            announced, tree = request.messages_list[0].metadata, request.message_object_trees[0]
+            if _is_over(announced.run_id, state):
+                return self._reply(request, state)  # refuses it with Flower's own message
+            if (announced.src_node_id, announced.dst_node_id) != (request.node.node_id, SUPERLINK_NODE_ID):
+                raise HTTPException(400, "a node may only send its own messages to the aggregator")
+            if not announced.reply_to_message_id or announced.message_id != tree.object_id:
+                raise HTTPException(400, "the message is not a reply, or its objects belong to another message")
+            if announced.reply_to_message_id != node.message or node.reply not in ("", announced.message_id):
+                # Too late, or a second one: with Flower's answer for a message that it drops, a SuperNode continues.
+                return PushMessagesResponse(reconnect=Reconnect(reconnect=5), results={announced.message_id: 0})
             objects = sum(1 for _ in iterate_object_tree(tree))
             if objects > self._share // OBJECT:
-                raise HTTPException(413, f"a reply of {objects} objects, of which {self._share // OBJECT} have room")
+                raise HTTPException(413, f"the reply has {objects} objects; the limit is {self._share // OBJECT}")
             self._charge(request.node.node_id, ROW * objects)
-            node.reply = said.message_id
+            node.reply = announced.message_id
             answer = self._reply(request, state)
             node.sessions.append(answer.session_id)
             return answer
@@ -117,18 +117,18 @@ class Shares:
         return self._store(request, state)
 
     def activate(self, request: ActivateNodeRequest, state: LinkState) -> ActivateNodeResponse:
-        """Activates a node, also one that ended without a word: killed, cut off, or with a wrong clock.
+        """Activates a node, also one that ended without a message: killed, cut off, or with a wrong clock.
 
-        Flower thinks such a node online for a minute and refuses it until then. It tells nobody what became of the
-        node's message, or of a reply that was half sent. The node has shown its key, so it is the same one. Here its
-        former connection ends as soon as it comes again, with every reply that is not whole. This attempt is still
-        refused, so that those who wait for a reply hear of the loss before the next.
+        Flower takes such a node for online for a minute, and refuses it until then. It reports neither the node's lost
+        message nor an incomplete reply. The node has proved its key, so it is the same node. Here its former
+        connection ends when it reconnects, with every incomplete reply. This attempt is still refused, so that the
+        aggregator learns of the lost reply before the next attempt.
         """
         number = state.get_node_id_by_public_key(request.public_key)
         if number is not None:
             node = self._nodes[number]
             with node.lock:
-                for session in node.sessions:  # of a reply that is here as a whole there is none any more
+                for session in node.sessions:  # a complete reply has none
                     state._cleanup_push_session(session, cleanup_messages=True)
                 node.sessions = []
         try:
@@ -136,22 +136,22 @@ class Shares:
         except FlowerError as error:
             is_refused = error.code == ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED
             if is_refused and number is not None and state.deactivate_node(number):
-                FLOWER_LOGGER.log(WARNING, "node %s comes again, and is let in at its next try", number)
+                FLOWER_LOGGER.log(WARNING, "node %s reconnects, and is accepted at its next attempt", number)
             raise
 
     def _charge(self, number: int, size: int) -> None:
-        """Counts bytes towards a node's share. Raises HTTPException, after which a SuperNode does not try again."""
+        """Counts bytes towards a node's share. Raises HTTPException, after which a SuperNode does not retry."""
         node = self._nodes[number]
         node.bytes += size
         if node.bytes > self._share:
             if not node.is_told:
                 node.is_told = True
                 FLOWER_LOGGER.log(WARNING, "node %s has sent more than its share of %s bytes", number, self._share)
-            raise HTTPException(413, f"more than this node's share of {self._share} bytes in reply to one message")
+            raise HTTPException(413, f"the reply exceeds this node's share of {self._share} bytes for one message")
 
 
 def _forget(node: _Node, state: LinkState) -> None:
-    """Removes the last message and all that was stored in reply. It is no error if they are gone already."""
+    """Removes the last message and the data stored in reply. They may be gone already."""
     if node.message:
         with state.session():  # one transaction: there are many hospitals
             for session in node.sessions:
@@ -167,10 +167,10 @@ def _is_over(run_id: int, state: LinkState) -> bool:
 
 
 class BoundedLog(io.TextIOBase):
-    """A log of at most twice `largest` bytes: the file, which is rotated when it is full, and the one before it."""
+    """A log of at most twice `largest` bytes: the file, which is rotated when it is full, and its predecessor."""
 
     def __init__(self, path: Path, largest: int = LARGEST_LOG, takes_over: tuple[int, ...] = ()) -> None:
-        """`takes_over`: descriptors of this process that are to lead into the file, too."""
+        """`takes_over`: descriptors of this process that are redirected into the file."""
         self._path, self._largest, self._takes_over = path, largest, takes_over
         self._lock = threading.RLock()
         self._open()
@@ -204,7 +204,7 @@ class BoundedLog(io.TextIOBase):
 
 
 def _end_with_parent() -> None:
-    """Its input ends with the process that started it, however that ended: by then nobody else would end this one."""
+    """Ends this process when its input ends, which happens at any end of the process that started it."""
     os.read(0, 1)
     os._exit(1)
 
@@ -213,12 +213,12 @@ def main() -> None:
     """Arguments: the log, a node's share and the database's largest size in bytes, then those of `flower-superlink`."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     log, share, database = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1))
-    sys.stdout = sys.stderr = said = BoundedLog(log, takes_over=(1, 2))
+    sys.stdout = sys.stderr = stream = BoundedLog(log, takes_over=(1, 2))
     for handler in FLOWER_LOGGER.handlers:
         if isinstance(handler, StreamHandler):
-            handler.setStream(said)
+            handler.setStream(stream)
     sql_mixin.SQLITE_PRAGMAS = (
-        *sql_mixin.SQLITE_PRAGMAS, ("busy_timeout", str(PATIENCE)), ("max_page_count", str(database // PAGE)),
+        *sql_mixin.SQLITE_PRAGMAS, ("busy_timeout", str(LOCK_TIMEOUT)), ("max_page_count", str(database // PAGE)),
     )  # fmt: skip
     shares = Shares(share)
     runtime_handlers.push_messages = shares.send

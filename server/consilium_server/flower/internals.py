@@ -1,7 +1,7 @@
-"""SuperLink and grid, by Flower's private API (flwr 1.41.0; a test fails when it moves).
+"""SuperLink and grid, by Flower's private API (flwr 1.41.0; a test fails when the API changes).
 
-The SuperLink runs as a child, bound to loopback. The ServerApp runs in the aggregator's own process, which alone holds
-the key that signs publications.
+The SuperLink runs as a child, bound to loopback. The ServerApp runs in the aggregator's own process, because only that
+process has the key that signs publications.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 from consilium_chain.errors import LocalNodeError
-from consilium_chain.keystore import write_private_file
 from consilium_chain.rpc.local_node import child_environment, require_free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_chain.transport_keys import pem_of
+from consilium_core.private_files import write_private_file
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
 from flwr.app.message import make_message
@@ -70,19 +71,19 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from consilium_server.certificates import Certificates, ensure_certificates
 from consilium_server.errors import SuperLinkFailed
 
-START_TIMEOUT = 180.0  # seconds; a machine that starts all of a demo's parties at once is busy for a minute and more
+START_TIMEOUT = 180.0  # seconds; a machine that starts all parties of a demo is busy for over a minute
 ACQUIRE_TIMEOUT = 60.0
-PORT_PATIENCE = 10.0  # of a SuperLink before this one, which is ending
-PATIENCE = 20.0  # with a SuperLink that lives and does not answer
-# Limits of a hospital's reply: twice the blobs of the largest update, and the objects that Flower cuts it into.
+PORT_TIMEOUT = 10.0  # until the SuperLink before this one has released the port
+ANSWER_TIMEOUT = 20.0  # for a SuperLink that runs and does not answer
+# Limits of a hospital's reply: twice the blobs of the largest update, and Flower's objects of such a reply.
 MOST_BYTES = 2 * MAX_BLOBS * BYTES_PER_BLOB
 MOST_OBJECTS = 8 * MAX_BLOBS
-NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # what a message is answered with whose node has left, or is silent
-SMALL_PARTS = 4 << 20  # bytes of what a hospital sends beside blobs: a signed update, a dealing, what unmasks a sum
-FLOWERS_OWN = 64 << 20  # bytes of its database that are no hospital's
+NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # the answer to a message whose node has left, or is silent
+SMALL_PARTS = 4 << 20  # bytes of a hospital's parts without blobs: signed update, secret shares, answer
+FLOWERS_OWN = 64 << 20  # bytes of Flower's own data in its database
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 SUPERLINK = "from consilium_server.flower.bounded_superlink import main; main()"
-DATABASE = "superlink.sqlite"  # below the home, and what SQLite has beside it
+DATABASE = "superlink.sqlite"  # in the home; SQLite adds files with this prefix
 BUNDLE = Path(__file__).parent / "bundle"
 
 
@@ -93,12 +94,12 @@ def _named_errors() -> Iterator[None]:
         yield
     except httpx.HTTPError as error:
         status = f" {error.response.status_code}" if isinstance(error, httpx.HTTPStatusError) else ""
-        raise _failed(f"the SuperLink does not answer ({type(error).__name__}{status}); see its log") from error
+        raise _failed(f"the SuperLink does not answer ({type(error).__name__}{status}): read superlink.log") from error
 
 
 @dataclass
 class _Arriving:
-    """A reply that a hospital has announced: the objects that it consists of, and those of them that are here."""
+    """A reply that a hospital has announced: its objects, and the content of those that have arrived."""
 
     message_id: str
     reply_to: str
@@ -107,16 +108,16 @@ class _Arriving:
 
 
 class GradualGrid(HttpGrid):  # type: ignore[misc]
-    """Flower's grid, but `pull_messages` never waits: a reply still on its way comes with a later call.
+    """Flower's grid, but `pull_messages` never waits: an incomplete reply comes with a later call.
 
-    Flower's own waits for each announced reply in turn, up to three minutes, while whole ones lie behind it: a single
-    hospital that announces an upload and never sends it would let a round's deadlines pass.
+    Flower's own grid waits for each announced reply in turn, up to three minutes, also while complete ones are there.
+    A single hospital that announces an upload and never sends it could then make a round miss its deadlines.
     """
 
     def __init__(
         self, address: str, authority: bytes, token: str, has_ended: Callable[[], bool] = lambda: False
     ) -> None:
-        """`has_ended`: tells if the SuperLink at the address has ended. All calls raise SuperLinkFailed."""
+        """`has_ended`: says if the SuperLink at the address has ended. All calls raise SuperLinkFailed."""
         super().__init__(address, insecure=False, root_certificates=authority, token=token)
         self._retry_invoker = _retrying(has_ended)
         self._arriving: list[_Arriving] = []
@@ -131,7 +132,7 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
 
     @_named_errors()
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """Replies to these messages that are here as a whole. A reply that cannot arrive any more is an error."""
+        """Complete replies to these messages. A reply that can no longer arrive is an error."""
         if unknown := set(message_ids) - {reply.reply_to for reply in self._arriving}:
             answer = self._runtime_client.PullMessages(PullAppMessagesRequest(message_ids=unknown))
             for proto, tree in zip(answer.messages_list, answer.message_object_trees, strict=True):
@@ -142,11 +143,11 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
         return [message for _, message in pulled if message is not None]
 
     def _pull(self, reply: _Arriving) -> Message | None:
-        """Takes in the objects that have come since; None if some are missing."""
+        """Fetches the objects that are new; None if some are missing."""
         run = self._run.run_id
         fetch = make_pull_object_fn_protobuf(self._runtime_client.PullObject, self.node, run)
         if len(reply.object_ids) > MOST_OBJECTS:
-            return self._lost(reply, "it is cut into more objects than any reply")
+            return self._lost(reply, "the reply has too many objects")
         size = sum(map(len, reply.contents.values()))
         try:
             for object_id in reply.object_ids:
@@ -154,7 +155,7 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
                     reply.contents[object_id] = fetch(object_id)
                     size += len(reply.contents[object_id])
                 if size > MOST_BYTES:
-                    return self._lost(reply, "it is longer than any reply")
+                    return self._lost(reply, "the reply is too long")
         except ObjectUnavailableError:
             return None
         except ObjectPullError as error:
@@ -164,9 +165,9 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
         )
         try:
             message = _inflated(reply)
-        except Exception as error:  # Flower's objects raise whatever foreign bytes make them
-            return self._lost(reply, f"it is no message ({type(error).__name__})")
-        # The SuperLink has checked whose answer the announcement is; what the object itself says of that, nobody has.
+        except Exception as error:  # foreign bytes can cause any error in Flower's objects
+            return self._lost(reply, f"it is not a message ({type(error).__name__})")
+        # The SuperLink has checked the sender of the announcement, but not the sender in the object itself.
         message.metadata.__dict__["_message_id"] = reply.message_id
         message.metadata.__dict__["_reply_to_message_id"] = reply.reply_to
         return message
@@ -181,36 +182,36 @@ class GradualGrid(HttpGrid):  # type: ignore[misc]
 
 
 def _inflated(reply: _Arriving) -> Message:
-    """Builds the message of its objects. Raises any error of Flower's if they are no message."""
+    """Builds the message from its objects. Raises any error of Flower if they do not form a message."""
     for content in reply.contents.values():
         kind, parts, _ = get_object_head_values_from_object_content(content)
-        if kind == Array.__qualname__:  # which may name one part any number of times
+        if kind == Array.__qualname__:  # it may name one part many times
             order = json.loads(get_object_body(content, Array))["arraychunk_ids"]
             if sum(len(reply.contents[parts[at]]) for at in order) > MOST_BYTES:
-                raise ValueError("an array is longer than any reply")
+                raise ValueError("an array of the reply is too long")
     message = inflate_object_from_contents(reply.message_id, reply.contents)
     if not isinstance(message, Message) or not (message.has_error() or isinstance(message.content, RecordDict)):
-        raise TypeError("another object stands where the message or its content belongs")
+        raise TypeError("the reply is an object of another type than a message")
     return message
 
 
 def _retrying(has_ended: Callable[[], bool]) -> RetryInvoker:
-    """A retry policy that ends. Flower's own tries for ever, and ends the process with SIGINT after the run's end."""
+    """A retry policy with an end. Flower's own never ends, and stops the process with SIGINT after the run's end."""
 
     def is_final(error: Exception) -> bool:
         return has_ended() or (isinstance(error, httpx.HTTPStatusError) and not error.response.is_server_error)
 
     return RetryInvoker(
         wait_gen_factory=lambda: exponential(base_delay=0.2, max_delay=2),
-        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError), max_tries=None, max_time=PATIENCE,
+        recoverable_exceptions=(httpx.TransportError, httpx.HTTPStatusError), max_tries=None, max_time=ANSWER_TIMEOUT,
         should_giveup=is_final,
     )  # fmt: skip
 
 
 def _heartbeat(client: RuntimeHttpClient) -> bool:
-    """Sends a heartbeat; true if it came through.
+    """Sends a heartbeat; true if it arrived.
 
-    Flower's own raises SIGINT after the run's end. Here the grid's next call says so.
+    Flower's own raises SIGINT after the run's end. Here the grid's next call reports it.
     """
     try:
         client.SendTaskHeartbeat(SendTaskHeartbeatRequest())
@@ -222,15 +223,16 @@ def _heartbeat(client: RuntimeHttpClient) -> bool:
 class SuperLink:
     """Flower's SuperLink on 127.0.0.1, with TLS, node authentication and a database; ended on exit.
 
-    It ends by itself with the process that made it, killed or not.
+    It also ends if the process that made it is killed.
     """
 
     def __init__(self, home: Path, port: int, blobs: int = MAX_BLOBS, hospitals: int = MAX_PARTICIPANTS) -> None:
-        """`blobs`: of the largest update. A hospital has room for twice that, and none of another's. Raises
-        LocalNodeError if another process holds the port for long; ServerError (CertificatesUnusable).
+        """`blobs`: of the largest update. Each hospital may store twice that.
+
+        Raises LocalNodeError if another process keeps the port; ServerError (CertificatesUnusable).
         """
         until_free = Retrying(
-            retry=retry_if_exception_type(LocalNodeError), stop=stop_after_delay(PORT_PATIENCE), wait=wait_fixed(0.2),
+            retry=retry_if_exception_type(LocalNodeError), stop=stop_after_delay(PORT_TIMEOUT), wait=wait_fixed(0.2),
             reraise=True,
         )  # fmt: skip
         until_free(require_free_port, port, "the SuperLink")
@@ -256,9 +258,10 @@ class SuperLink:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
-        with log.open("ab") as said:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said, env=environment)
-        self._node_ids: dict[bytes, int] | None = None  # of all keys that are registered
+        with log.open("ab") as output:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=output, stderr=output, env=environment)
+        self._node_ids: dict[bytes, int] | None = None  # of all registered keys
 
     def __enter__(self) -> SuperLink:
         return self
@@ -281,16 +284,17 @@ class SuperLink:
     def wait_until_up(self) -> None:
         """Waits until it answers. Raises SuperLinkFailed."""
         end = time.monotonic() + START_TIMEOUT
-        with httpx.Client(verify=_trust(self.certificates.authority), timeout=2) as client:
+        trust = ssl.create_default_context(cafile=str(self.certificates.authority))
+        with httpx.Client(verify=trust, timeout=2) as client:
             while time.monotonic() < end:
                 if self._process.poll() is not None:
-                    raise _failed(f"the SuperLink ended with exit code {self._process.returncode}; see its log")
+                    raise _failed(f"the SuperLink ended with exit code {self._process.returncode}: read superlink.log")
                 try:
                     client.get(f"https://{self.address}/health").raise_for_status()
                     return
                 except httpx.HTTPError:
                     time.sleep(0.1)
-        raise _failed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s")
+        raise _failed(f"the SuperLink did not answer within {START_TIMEOUT:.0f} s: read superlink.log")
 
     def register(self, transport_key: bytes) -> int:
         """Admits a hospital's node key (64 bytes, as on chain), unless the database has it; returns its Flower node id.
@@ -307,14 +311,15 @@ class SuperLink:
                 self._node_ids[key] = int(answer.node_id)
             return self._node_ids[key]
 
+    def _client(self, kind: Any, *interceptors: Any) -> Any:
+        return kind.from_server_address(
+            server_address=self.address, insecure=False, root_certificates=self.certificates.authority.read_bytes(),
+            interceptors=list(interceptors),
+        )  # fmt: skip
+
     @contextmanager
     def _control(self) -> Iterator[ControlHttpClient]:
-        client = ControlHttpClient.from_server_address(
-            server_address=self.address,
-            insecure=False,
-            root_certificates=self.certificates.authority.read_bytes(),
-            interceptors=[RuntimeVersionHttpInterceptor(component_name="flwr CLI")],
-        )
+        client = self._client(ControlHttpClient, RuntimeVersionHttpInterceptor(component_name="flwr CLI"))
         try:
             with _named_errors():
                 yield client
@@ -325,8 +330,7 @@ class SuperLink:
     def run(self) -> Iterator[tuple[Grid, Context]]:
         """Starts a Flower run and yields its grid, as a ServerApp process would get it.
 
-        Runs that another process left behind are stopped, and with them goes whatever of theirs is on its way.
-        Raises SuperLinkFailed.
+        Stops the runs of earlier processes, whose messages are then dropped. Raises SuperLinkFailed.
         """
         bundle = build_fab_from_disk(BUNDLE)
         fab = Fab(hashlib.sha256(bundle).hexdigest(), bundle, {})
@@ -336,9 +340,8 @@ class SuperLink:
             started = control.StartRun(StartRunRequest(fab=fab_to_proto(fab)))
         if not started.HasField("run_id"):
             raise _failed(f"the SuperLink did not start a run: {started.note}")
-        authority = self.certificates.authority.read_bytes()
-        token = self._acquire(int(started.run_id), authority)
-        grid = GradualGrid(self.address, authority, token, self.has_ended)
+        token = self._acquire(int(started.run_id))
+        grid = GradualGrid(self.address, self.certificates.authority.read_bytes(), token, self.has_ended)
         client = grid._runtime_client
         heartbeat = HeartbeatSender(lambda: _heartbeat(client))
         heartbeat.start()
@@ -357,18 +360,13 @@ class SuperLink:
             heartbeat.stop()
             grid.close()
 
-    def _acquire(self, run_id: int, authority: bytes) -> str:
-        client = RuntimeHttpClient.from_server_address(
-            server_address=self.address,
-            insecure=False,
-            root_certificates=authority,
-            interceptors=[
-                RuntimeVersionHttpInterceptor(component_name="SuperExec"),
-                SuperExecAuthHttpInterceptor(
-                    master_secret=self._secret.read_bytes(),
-                    protected_methods=frozenset({"/flwr.proto.Runtime/AcquireTask"}),
-                ),
-            ],
+    def _acquire(self, run_id: int) -> str:
+        """The token of the run's ServerApp task."""
+        secret, acquire = self._secret.read_bytes(), frozenset({"/flwr.proto.Runtime/AcquireTask"})
+        client = self._client(
+            RuntimeHttpClient,
+            RuntimeVersionHttpInterceptor(component_name="SuperExec"),
+            SuperExecAuthHttpInterceptor(master_secret=secret, protected_methods=acquire),
         )
         end = time.monotonic() + ACQUIRE_TIMEOUT
         try:
@@ -380,18 +378,14 @@ class SuperLink:
                     time.sleep(0.05)
         finally:
             client.close()
-        raise _failed(f"the SuperLink handed out no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s")
+        raise _failed(f"the SuperLink gave no ServerApp task within {ACQUIRE_TIMEOUT:.0f} s: read superlink.log")
 
 
 def unfinished_runs(control: ControlHttpClient) -> list[int]:
-    """Runs that a SuperLink's database has from aggregators before. Raises SuperLinkFailed."""
+    """Runs of earlier aggregators in a SuperLink's database. Raises SuperLinkFailed."""
     with _named_errors():
         runs = control.ListRuns(ListRunsRequest(limit=MOST_RUNS)).run_dict
     return [int(run_id) for run_id, run in runs.items() if run.status.status != Status.FINISHED]
-
-
-def _trust(authority: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(authority))
 
 
 def _failed(why: str) -> SuperLinkFailed:

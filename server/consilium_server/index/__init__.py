@@ -1,1 +1,1 @@
-"""Follows the chain, and keeps what it said in tables."""
+"""Follows the chain, and stores its facts in tables."""

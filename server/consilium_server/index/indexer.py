@@ -1,9 +1,9 @@
-"""Follows the chain into the tables: every block's facts exactly once, and none of a block that is no longer on it.
+"""Follows the chain into the tables: each block's facts exactly once, and none of a block that is no longer on it.
 
-A range of blocks is read first, and then written by one transaction together with the checkpoint that says so. What
-was read counts only if the chain was the same before and after: the range's last block and the checkpoint before it
-have the hashes that they had, and every log that of its block. A transaction finds the checkpoint that the range
-follows on, or leaves everything as it is: of two indexers one has its way, and so it is after a kill at any point.
+A range of blocks is read first, and then written in one transaction with its checkpoint. The range counts only if the
+chain did not change during the read: the range's last block and the checkpoint before it keep their hashes, and every
+log has the hash of its block. A transaction writes only if it finds the checkpoint before its range. So one of two
+indexers succeeds, and a kill at any point does no harm.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import (
-    ArtifactCorrupt,
-    ArtifactMissing,
-    ChainError,
-    ChainUnreachable,
-    Refused,
-    SpecInvalid,
-    StoreMissing,
-    name_of,
-)
+from consilium_chain.errors import ChainUnreachable, Refused, SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.rpc.blocks import Head
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
@@ -40,15 +32,14 @@ from consilium_server.database.tables import Block, Checkpoint, Source, Spec
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index import store
 from consilium_server.index.facts import facts
-from consilium_server.index.staking_facts import needs
 
 FIRST_SPAN, LONGEST_SPAN = 1_000, 50_000  # blocks of one range
-MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range: all of it is in memory, and in one transaction
-# Blocks under the latest one that may still change: their logs are compared with their headers one by one.
+MANY_EVENTS, MOST_EVENTS = 10_000, 20_000  # of a range, which is in memory and in one transaction
+# The last blocks may still change, so their logs are compared with their headers one by one.
 UNSETTLED = 64
-SHALLOW = 1_000  # blocks among which a reorganisation is looked for first
+SHALLOW = 1_000  # blocks in which the beginning of a reorganisation is searched first
 RETRY = 5.0  # seconds
-MOST_MOVES = 10  # of the chain while one range is read
+MOST_MOVES = 10  # of the chain during the read of one range
 
 
 @dataclass(frozen=True)
@@ -62,16 +53,16 @@ class Reading:
 
 
 class Indexer:
-    """Reads by a ledger, which needs no account, and writes into a database. `store`: holds the task files."""
+    """Reads with a ledger, which needs no account, and writes into a database. `store`: has the task files."""
 
     def __init__(self, ledger: Ledger, database: Engine, store: ArtifactStore | None = None) -> None:
         self._ledger, self._database, self._store = ledger, database, store
         self._span = FIRST_SPAN
-        self._told: set[bytes] = set()  # task files that are known to be missing or none
+        self._logged: set[bytes] = set()  # task files that are missing or invalid
         self._invalid: set[bytes] = set()
 
     def follow(self) -> None:
-        """Follows the chain for good; where it or the database does not answer, tries again."""
+        """Follows the chain without end. Tries again if chain or database do not answer."""
         seen = -1
         while True:
             try:
@@ -82,7 +73,8 @@ class Indexer:
                 time.sleep(RETRY)
 
     def catch_up(self, last: int | None = None) -> int:
-        """Brings the tables up to the chain's latest block, or to `last`; returns the last block's number in them.
+        """Updates the tables to the chain's latest block, or to `last`; returns the number of their last block.
+
         Raises ChainUnreachable, DatabaseUnfit, and Unavailable: DatabaseUnreachable, or ChainMoved if the chain was
         reorganised during every attempt at one range, or its node contradicts itself.
         """
@@ -100,7 +92,7 @@ class Indexer:
         return self._done(self._checkpoint())
 
     def fetch_specs(self) -> None:
-        """Stores the task files that tasks name. A file that the artifact store lacks is tried again next time."""
+        """Stores the task files that tasks name. The next call tries a missing file again."""
         if self._store is None:
             return
         with reading(self._database) as connection:
@@ -112,21 +104,21 @@ class Indexer:
                 raw = self._store.get_file(digest)
                 parse_task_spec(raw)
             except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
-                self._tell_missing(digest, error)
+                self._log_missing(digest, error)
                 continue
             with writing(self._database) as connection:
                 if not store.has_spec(connection, digest):
                     store.add(connection, [Spec(digest, raw.decode())])
 
-    def _tell_missing(self, digest: bytes, error: ChainError) -> None:
+    def _log_missing(self, digest: bytes, error: CoreError) -> None:
         if isinstance(error, SpecInvalid):
-            self._invalid.add(digest)  # what has this hash will never be another file
-        if digest not in self._told:
-            self._told.add(digest)
+            self._invalid.add(digest)  # no other file has this hash
+        if digest not in self._logged:
+            self._logged.add(digest)
             emit("no-task-file", spec=digest.hex(), error=name_of(error))
 
     def require_own(self) -> None:
-        """Raises DatabaseUnfit (SourceMismatch) if the tables are of other contracts; Unavailable."""
+        """Raises DatabaseUnfit (SourceMismatch) if the tables belong to other contracts; Unavailable."""
         deployment = self._ledger.deployment
         with writing(self._database) as connection:
             if not store.has_source(self._database, connection, deployment):
@@ -181,7 +173,7 @@ class Indexer:
             try:
                 events = list(self._ledger.logs.between(first, end.number))
             except ChainUnreachable:
-                self._block(None)  # raises where it answers nothing at all
+                self._block(None)  # raises if the node answers nothing
                 if count == 1:
                     raise
                 self._span = count // 2
@@ -200,9 +192,9 @@ class Indexer:
     def _params(self, events: Sequence[Event]) -> dict[int, TaskParams]:
         """Terms of the tasks that these events propose.
 
-        Terms never change, so they are read as of now: nodes forget earlier states. The pool alone can have grown, so
-        the event's is taken. A reorganisation may have replaced the task: its hash, a pool no smaller than the event's
-        and an unchanged chain show that it is the same.
+        Terms never change, and nodes drop earlier states, so the present terms are read. Only the pool can grow, so it
+        comes from the event. A reorganisation may have replaced the task: an equal hash, a pool at least as large as
+        the event's and an unchanged chain show that it is the same task.
         """
         found = {}
         for event in events:
@@ -210,7 +202,7 @@ class Indexer:
                 continue
             try:
                 terms = self._ledger.tasks.params(event.values["taskId"])
-            except Refused:  # there is no such task any more
+            except Refused:  # a reorganisation removed the task
                 raise Unavailable("ChainMoved", what=f"no task {event.values['taskId']}") from None
             proposed = event.values["pool"]
             if terms.spec_hash != event.values["specHash"] or terms.pool < proposed:
@@ -219,7 +211,7 @@ class Indexer:
         return found
 
     def _blocks(self, events: Sequence[Event], end: Head, latest: int) -> list[Block]:
-        """Blocks of events, each log of which has its block's hash."""
+        """Blocks of these events. Each log must have its block's hash."""
         found: dict[int, Block] = {}
         for event in events:
             block = found.get(event.block)
@@ -244,7 +236,7 @@ class Indexer:
         with writing(self._database) as connection:
             if store.checkpoint(connection) != before:
                 return False
-            known = store.known(connection, needs(reading_.events, staking))
+            known = store.known(connection)
             with self._consistent(before, reading_):
                 store.add(connection, reading_.blocks)
                 store.add(connection, facts(reading_.events, times, staking, known, reading_.params))
@@ -253,7 +245,7 @@ class Indexer:
 
     @contextmanager
     def _consistent(self, before: Checkpoint | None, reading_: Reading) -> Iterator[None]:
-        """Turns an impossible event into EventsInconsistent: an unknown subject, or a negative total."""
+        """Raises EventsInconsistent for an impossible event, such as an unknown subject or a negative total."""
         try:
             yield
         except (KeyError, ValueError, StatementError) as error:
@@ -273,7 +265,7 @@ class Indexer:
         emit("reorganised", fork=kept, depth=before.number - kept, blocks=gone)
 
     def _fork(self) -> Checkpoint | None:
-        """The last block of the tables that is on the chain. All before it are, too: each is its ancestor."""
+        """The last block of the tables that is on the chain. All before it are its ancestors, and so on it, too."""
         for limit in (SHALLOW, None):
             with reading(self._database) as connection:
                 known = store.hashes(connection, limit)
@@ -285,7 +277,7 @@ class Indexer:
 
 
 def index(settings: IndexerSettings) -> None:
-    """Follows the chain for good. Raises as `Indexer.catch_up`, and what the settings raise."""
+    """Follows the chain without end. Raises as `Indexer.catch_up`, and the errors of the settings."""
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     ledger, database = settings.connect(), open_database(settings.url)
     emit("indexing", database=shown(database), chain=ledger.connection.shown_url)

@@ -1,11 +1,12 @@
-"""Rebuilds the tables, and compares: they hold nothing that the chain and the artifacts could not give again."""
+"""Rebuilds the tables from the chain and the artifacts, and compares them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from heapq import merge
+from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,7 +24,7 @@ from consilium_server.index import store
 from consilium_server.index.indexer import Indexer
 
 ROWS_AT_ONCE = 1_000
-MOST_TOLD = 100  # differences
+MOST_LOGGED = 100  # differences
 Key = tuple[Any, ...]
 
 
@@ -38,12 +39,11 @@ class Difference:
 
 
 def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folder: Path, replace: bool) -> int:
-    """Builds the tables anew up to the database's last block, and compares; returns the number of rows.
+    """Rebuilds the tables up to the database's last block, and compares them; returns the number of rows.
 
-    The first MOST_TOLD rows that differ are logged. With `replace` the rebuilt rows then replace all, in one
-    transaction: readers see the one or the other. `folder`: room for the second building. Raises DatabaseUnfit
-    (IndexDiffers) if rows differ and were not replaced, Unavailable (ChainMoved) if a reorganisation came in between,
-    and as `Indexer.catch_up`.
+    Logs the first MOST_LOGGED rows that differ. With `replace` the rebuilt rows then replace all rows in one
+    transaction. `folder`: place of the rebuilt tables. Raises DatabaseUnfit (IndexDiffers) if rows differ without
+    `replace`, Unavailable (ChainMoved) after a reorganisation during the comparison, and as `Indexer.catch_up`.
     """
     last = _last(Indexer(ledger, database, store), replace)
     with TemporaryDirectory(prefix="reindex-", dir=folder) as place:
@@ -65,7 +65,7 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
 
 
 def _last(indexer: Indexer, replace: bool) -> int | None:
-    """The database's last block; None if it cannot be brought up to date, and is to be replaced anyhow."""
+    """The database's last block; None if it cannot be updated, and will be replaced."""
     try:
         return indexer.catch_up()
     except DatabaseUnfit as error:
@@ -78,13 +78,22 @@ def _last(indexer: Indexer, replace: bool) -> int | None:
 def differences(found: Connection, expected: Connection, last: int) -> Iterator[Difference]:
     """Differing facts up to a block, and task files, table by table in the order of keys."""
     for table in _tables():
-        names = [column.key for column in table.primary_key]
-        pairs = _side_by_side(_rows(found, table, last), _rows(expected, table, last), names)
-        yield from (Difference(table.name, *pair) for pair in pairs)
+        both = merge(_keyed(found, table, last), _keyed(expected, table, last, True), key=lambda one: one[:2])
+        for key, group in groupby(both, key=lambda one: one[0]):
+            rows = {is_expected: row for _, is_expected, row in group}
+            if rows.get(False) != rows.get(True):
+                yield Difference(table.name, key, rows.get(False), rows.get(True))
+
+
+def _keyed(
+    connection: Connection, table: Table, last: int, is_expected: bool = False
+) -> Iterator[tuple[Key, bool, dict[str, Any]]]:
+    names = [column.key for column in table.primary_key]
+    return ((tuple(row[name] for name in names), is_expected, row) for row in _rows(connection, table, last))
 
 
 def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
-    """Number of rows that there should be, and of those that differ."""
+    """Number of rebuilt rows, and of rows that differ."""
     with ExitStack() as stack:
         found, expected = (stack.enter_context(reading(engine)) for engine in (database, fresh))
         ends = [_hash_at(connection, last) for connection in (found, expected)]
@@ -93,7 +102,7 @@ def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
         differing = 0
         for one in differences(found, expected, last):
             differing += 1
-            if differing > MOST_TOLD:
+            if differing > MOST_LOGGED:
                 continue
             emit(
                 "differs", table=one.table, key=[str(part) for part in one.key], found=_shown(one.found),
@@ -103,7 +112,7 @@ def _compared(database: Engine, fresh: Engine, last: int) -> tuple[int, int]:
 
 
 def _hash_at(connection: Connection, number: int) -> bytes | None:
-    """Hash of a block's checkpoint, which stays when another indexer goes on."""
+    """Hash of a block's checkpoint, which stays while another indexer continues."""
     return connection.scalar(select(Checkpoint.hash).where(Checkpoint.number == number))
 
 
@@ -116,27 +125,12 @@ def _tables() -> list[Table]:
 
 def _rows(connection: Connection, table: Table, last: int) -> Iterator[dict[str, Any]]:
     """Rows in the order of keys; facts only up to a block."""
-    place = table.columns.get("block", table.columns.get("number"))
-    asked = select(table).order_by(*table.primary_key)
-    if place is not None:
-        asked = asked.where(place <= last)
-    result = connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
+    block = table.columns.get("block", table.columns.get("number"))
+    query = select(table).order_by(*table.primary_key)
+    if block is not None:
+        query = query.where(block <= last)
+    result = connection.execution_options(yield_per=ROWS_AT_ONCE).execute(query)
     return (dict(row._mapping) for row in result)
-
-
-def _side_by_side(
-    found: Iterator[dict[str, Any]], expected: Iterator[dict[str, Any]], names: list[str]
-) -> Iterator[tuple[Key, dict[str, Any] | None, dict[str, Any] | None]]:
-    """Differences of two sequences in the order of their keys."""
-    left, right = next(found, None), next(expected, None)
-    while left is not None or right is not None:
-        keys = [None if row is None else tuple(row[name] for name in names) for row in (left, right)]
-        least = min(key for key in keys if key is not None)
-        ours, theirs = (row if key == least else None for row, key in zip((left, right), keys, strict=True))
-        if ours != theirs:
-            yield least, ours, theirs
-        left = next(found, None) if ours is not None else left
-        right = next(expected, None) if theirs is not None else right
 
 
 def _replace(database: Engine, fresh: Engine) -> int:

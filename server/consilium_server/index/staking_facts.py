@@ -1,10 +1,10 @@
-"""Rows of the contract Staking, and the state that all new rows go on from. Pure: nothing is read or written here."""
+"""Rows of the contract Staking, and the state from which all new rows continue. Pure, except for `Latest`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.event_logs import Event
@@ -14,72 +14,59 @@ from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingR
 NodeKey = tuple[str, int]  # node, role
 PositionKey = tuple[str, str, int]  # delegator, node, role
 RequestKey = tuple[str, int]  # delegator, number
-MemberKey = tuple[int, str]  # task, account
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Latest(dict[Key, Value], Generic[Key, Value]):
+    """Latest values by key. `read` gets a value that is not here yet, if there is one."""
+
+    def __init__(self, read: Callable[[Key], Value | None] = lambda key: None) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, key: Key) -> Value:
+        value = self._read(key)
+        if value is None:
+            raise KeyError(key)
+        self[key] = value
+        return value
+
+    def find(self, key: Key) -> Value | None:
+        """The value of a key; None if there is none."""
+        try:
+            return self[key]
+        except KeyError:
+            return None
 
 
 @dataclass
 class Known:
-    """State before some events, by key: the latest rows, participants of tasks, accounts with a voter's key."""
+    """State before some events. `roles`: of a task's participants, by task and account. `voter_keys`: by account."""
 
-    pools: dict[NodeKey, PoolRow] = field(default_factory=dict)
-    positions: dict[PositionKey, Position] = field(default_factory=dict)
-    unbondings: dict[RequestKey, UnbondingRow] = field(default_factory=dict)
-    roles: dict[MemberKey, int] = field(default_factory=dict)
-    operators: dict[int, str] = field(default_factory=dict)
-    voter_keys: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True)
-class Needs:
-    """Keys of the rows that rows of some events go on from."""
-
-    pools: frozenset[NodeKey]
-    positions: frozenset[PositionKey]
-    unbondings: frozenset[RequestKey]
-    members: frozenset[MemberKey]
-    ended: frozenset[int]
-    voters: frozenset[str]
-
-
-def needs(events: Iterable[Event], staking: str) -> Needs:
-    """`staking`: the contract's address."""
-    pools, positions, unbondings = set(), set(), set()
-    members, ended, voters = set(), set(), set()
-    for event in events:
-        values = event.values
-        if event.contract == staking:
-            if "role" in values:
-                pools.add((values["node"], int(values["role"])))
-            if "delegator" in values:
-                positions.add((values["delegator"], values["node"], int(values["role"])))
-            if event.name == "Unbonded":
-                unbondings.add((values["delegator"], values["requestId"]))
-            if event.name == "VoterKeyRegistered":
-                pools.add((values["voter"], int(Role.VOTER)))
-            if event.name == "NodeRegistered" and values["role"] == Role.VOTER:
-                voters.add(values["node"])
-        elif event.name in ("Rewarded", "Slashed", "BountyPaid"):
-            members.add((values["taskId"], values["account"]))
-        elif event.name == "TaskEnded":
-            ended.add(values["taskId"])
-    return Needs(*map(frozenset, (pools, positions, unbondings, members, ended, voters)))  # type: ignore[arg-type]
+    pools: Latest[NodeKey, PoolRow] = field(default_factory=Latest)
+    positions: Latest[PositionKey, Position] = field(default_factory=Latest)
+    unbondings: Latest[RequestKey, UnbondingRow] = field(default_factory=Latest)
+    roles: Latest[int, dict[str, int]] = field(default_factory=lambda: Latest(lambda task: {}))
+    operators: Latest[int, str] = field(default_factory=Latest)
+    voter_keys: Latest[str, bool] = field(default_factory=Latest)
 
 
 def place_of(event: Event, item: int = 0) -> dict[str, Any]:
-    """Columns that say where on the chain a row comes from."""
+    """The columns with the place of an event on the chain."""
     return {"block": event.block, "log_index": event.index, "item": item}
 
 
 def staking_facts(event: Event, known: Known, time: int) -> list[Fact]:
-    """A row of each of pool, position and request that the event changes."""
+    """A row for each pool, position and request that the event changes."""
     values = event.values
     if event.name == "HeldOutCommitted":
         return []
     if event.name == "VoterKeyRegistered":
-        known.voter_keys.add(values["voter"])
+        known.voter_keys[values["voter"]] = True
         changes: dict[str, Any] = {"voter_key": True}
         key = (values["voter"], int(Role.VOTER))
-        return [_pool(event, known, key, time, changes)] if key in known.pools else []
+        return [_pool(event, known, key, time, changes)] if known.pools.find(key) else []
     key = (values["node"], int(values["role"]))
     if event.name == "NodeRegistered":
         known.pools[key] = _registered(event, key, known)
@@ -100,12 +87,12 @@ def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
     return PoolRow(
         **place_of(event), node=node, role=role, generation=0, assets=0, shares=0, unbonding_shares=0, locked=0,
         commission_bps=event.values["commissionBps"], next_commission_bps=None, next_commission_at=None, index_x48=1,
-        rewarded=0, burnt=0, forfeited=0, voter_key=role == Role.VOTER and node in known.voter_keys,
+        rewarded=0, burnt=0, forfeited=0, voter_key=role == Role.VOTER and known.voter_keys.find(node) is True,
     )  # fmt: skip
 
 
 def _pool(event: Event, known: Known, key: NodeKey, time: int, changes: Mapping[str, Any]) -> PoolRow:
-    """The pool's next row: with a commission that took effect meanwhile, unless the event says otherwise."""
+    """The pool's next row. A commission that took effect meanwhile is in it, unless the event sets another."""
     pool = known.pools[key]
     due: dict[str, Any] = {}
     if pool.next_commission_at is not None and pool.next_commission_at <= time:
@@ -148,13 +135,13 @@ def _changes(event: Event, known: Known, pool: PoolRow, time: int) -> dict[str, 
             return {"rewarded": pool.rewarded + values["amount"]}
         case "RewardsVested":
             return {"index_x48": values["indexX48"]}
-    raise ValueError(f"Staking has an event {event.name} that this version does not know: update it")
+    raise ValueError(f"this version does not know the event {event.name} of Staking: update the program")
 
 
 def _position(event: Event, known: Known, key: NodeKey, generation: int) -> Position:
     values = event.values
     (node, role), delegator = key, values["delegator"]
-    position = known.positions.get((delegator, node, role)) or Position(
+    position = known.positions.find((delegator, node, role)) or Position(
         **place_of(event), delegator=delegator, node=node, role=role, generation=generation, shares=0, delegated=0,
         withdrawn=0, claimed=0,
     )  # fmt: skip

@@ -1,14 +1,14 @@
-"""Queries and writes of the indexer, within a transaction of its caller."""
+"""Queries and writes of the index, within a transaction of the caller."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.blocks import Head
-from sqlalchemy import Connection, Engine, Select, Table, bindparam, delete, insert, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, bindparam, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from consilium_server.database.engine import shown
@@ -27,9 +27,9 @@ from consilium_server.database.tables import (
     UnbondingRow,
 )
 from consilium_server.errors import DatabaseUnfit
-from consilium_server.index.staking_facts import Known, Needs
+from consilium_server.index.staking_facts import Known, Latest
 
-KEPT_CHECKPOINTS = 1_000  # blocks: blocks with facts tell of deeper reorganisations, too
+KEPT_CHECKPOINTS = 1_000  # blocks; blocks with facts show deeper reorganisations
 Row = TypeVar("Row", bound=Base)
 
 
@@ -39,7 +39,7 @@ def table_of(kind: type[Base]) -> Table:
 
 
 def has_source(database: Engine, connection: Connection | Session, deployment: Deployment) -> bool:
-    """True if the tables are of these contracts, False if of none yet. Raises DatabaseUnfit (SourceMismatch)."""
+    """True if the tables belong to these contracts, False if to none yet. Raises DatabaseUnfit (SourceMismatch)."""
     own = Source(deployment.chain_id, deployment.tasks)
     found = [Source(*row) for row in connection.execute(select(table_of(Source)))]
     if found and found != [own]:
@@ -48,7 +48,7 @@ def has_source(database: Engine, connection: Connection | Session, deployment: D
 
 
 def _named(source: Source) -> str:
-    return f"contract {source.tasks} of chain {source.chain_id}"
+    return f"contract {source.tasks} on chain {source.chain_id}"
 
 
 def checkpoint(connection: Connection) -> Checkpoint | None:
@@ -77,12 +77,13 @@ def take_back(connection: Connection, fork: Checkpoint | None) -> int:
 
 
 def advance(connection: Connection, end: Head) -> None:
-    """Says that all up to `end` is in the tables."""
+    """Records that the tables are complete up to `end`."""
     add(connection, [Checkpoint(end.number, end.hash)])
     connection.execute(delete(table_of(Checkpoint)).where(Checkpoint.number < end.number - KEPT_CHECKPOINTS))
 
 
 def add(connection: Connection, rows: Iterable[Base]) -> None:
+    """Inserts the rows."""
     by_kind: dict[type[Base], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         columns = table_of(type(row)).columns
@@ -101,26 +102,43 @@ def has_spec(connection: Connection, digest: bytes) -> bool:
     return connection.scalar(select(Spec.hash).where(Spec.hash == digest)) is not None
 
 
-def known(connection: Connection, needs: Needs) -> Known:
-    """Latest rows of these keys."""
-    found = Known()
-    for pool in needs.pools:
-        if row := _latest(connection, PoolRow, _POOL, pool):
-            found.pools[pool] = row
-    for position in needs.positions:
-        if held := _latest(connection, Position, _POSITION, position):
-            found.positions[position] = held
-    for number in needs.unbondings:
-        if request := _latest(connection, UnbondingRow, _REQUEST, number):
-            found.unbondings[number] = request
-    tasks = {task for task, _ in needs.members}
-    members = select(Participant.task, Participant.account, Participant.role).where(Participant.task.in_(tasks))
-    found.roles = {(task, account): role for task, account, role in connection.execute(members)}
-    operators = select(TaskRow.task, TaskRow.operator).where(TaskRow.task.in_(needs.ended))
-    found.operators = {task: operator for task, operator in connection.execute(operators)}
-    keys = select(EventRow.account).where(EventRow.name == "VoterKeyRegistered", EventRow.account.in_(needs.voters))
-    found.voter_keys = {account for account in connection.scalars(keys) if account is not None}
-    return found
+def latest(model: Any, keys: Sequence[Any], *where: Any, first: bool = False) -> Any:
+    """A subquery of each key's latest row, by block and log; with `first`, of the latest in its first block.
+
+    The block is found in the database's index alone, because a table has many rows for each key.
+    """
+    chosen = (func.min if first else func.max)(model.block).label("chosen")
+    named = [key.label(f"key_{n}") for n, key in enumerate(keys)]
+    blocks = select(*named, chosen).where(*where).group_by(*keys).subquery()
+    same = [key == blocks.c[f"key_{n}"] for n, key in enumerate(keys)]
+    order = (model.log_index.desc(), model.item.desc())
+    rank = func.row_number().over(partition_by=list(keys), order_by=order).label("rank")
+    ranked = select(model, rank).join(blocks, and_(*same, model.block == blocks.c.chosen)).where(*where).subquery()
+    return select(ranked).where(ranked.c.rank == 1).subquery()
+
+
+def known(connection: Connection) -> Known:
+    """The state at the end of the tables. Each row is read when it is needed."""
+
+    def roles(task: int) -> dict[str, int]:
+        members = select(Participant.account, Participant.role).where(Participant.task == task)
+        return {account: role for account, role in connection.execute(members)}
+
+    def operator(task: int) -> str | None:
+        return connection.scalar(select(TaskRow.operator).where(TaskRow.task == task))
+
+    def has_voter_key(account: str) -> bool:
+        registered = (EventRow.name == "VoterKeyRegistered", EventRow.account == account)
+        return connection.execute(select(EventRow.account).where(*registered).limit(1)).first() is not None
+
+    return Known(
+        Latest(lambda key: _latest(connection, PoolRow, _POOL, key)),
+        Latest(lambda key: _latest(connection, Position, _POSITION, key)),
+        Latest(lambda key: _latest(connection, UnbondingRow, _REQUEST, key)),
+        Latest(roles),
+        Latest(operator),
+        Latest(has_voter_key),
+    )
 
 
 def _by(kind: type[Fact], *columns: Any) -> Select[Any]:

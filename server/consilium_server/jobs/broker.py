@@ -1,7 +1,7 @@
-"""Celery for jobs: its settings, the beat, and a sender that runs the jobs here which the broker does not take.
+"""Celery for jobs: its settings, the beat, and a sender that runs the jobs that the broker does not accept.
 
-A message only says that a job is due, and leases decide who does it. So the sender may as well do it. A Redis that is
-full, read-only or away then costs the sharing of work, and nothing stands still.
+A message only says that a job is due, and leases decide which process does it. So the sender may do it itself. If Redis
+is full, read-only or away, workers do not share work, but all jobs are done.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from consilium_server.errors import Unavailable, broker_unreachable
 from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.runner import traced
 
-THREADS = 8  # jobs wait for the chain, the database and the disk: each aggregator is a process of its own
-VISIBILITY = 60  # seconds after which Redis gives a message that nobody acknowledged to another worker
-POLL = 0.1  # seconds between looks into a queue within the process
-ASKING = RetryPolicy(1.0, 30.0)  # between messages for a broker that takes none
-LISTENING = 5.0  # seconds at most between looks whether one can be listened to: sooner than it is sent to
-PATIENCE = 10.0  # seconds for an answer
+THREADS = 8  # jobs mostly wait for chain, database and disk; each aggregator has its own process
+VISIBILITY = 60  # seconds after which Redis gives an unacknowledged message to another worker
+POLL = 0.1  # seconds between polls of a queue within the process
+SENDING = RetryPolicy(1.0, 30.0)  # seconds between attempts to send to a broker that accepts nothing
+LISTENING = 5.0  # most seconds between attempts to listen, which are more frequent than those to send
+ANSWER_TIMEOUT = 10.0  # seconds
 
 
 class Sender:
@@ -46,25 +46,25 @@ class Sender:
         self._threads = ThreadPoolExecutor(threads, "without-broker")
         self._lock = threading.Lock()
         self._failures, self._not_before = 0, 0.0
-        self.failure: Unavailable | None = None  # while the broker takes nothing
+        self.failure: Unavailable | None = None  # while the broker accepts nothing
 
     def send(self, job: str, arguments: tuple[int, ...], seconds: float) -> None:
-        """Sends a job that is good for so many seconds: until the next round, which sends it again."""
-        if not self._taken(job, arguments, seconds):
-            with suppress(RuntimeError):  # told to end
-                self._threads.submit(self._do, job, arguments, time.monotonic() + seconds)
+        """Sends a job that is valid for so many seconds. Then the next period sends it again."""
+        if not self._is_accepted(job, arguments, seconds):
+            with suppress(RuntimeError):  # after `end`
+                self._threads.submit(self._run, job, arguments, time.monotonic() + seconds)
 
     def end(self) -> None:
-        """Waits for jobs that run here, and begins no others."""
+        """Waits for jobs that run here, and begins no more."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _taken(self, job: str, arguments: tuple[int, ...], seconds: float) -> bool:
+    def _is_accepted(self, job: str, arguments: tuple[int, ...], seconds: float) -> bool:
         if time.monotonic() < self._not_before:
             return False
         try:
             self._app.send_task(job, arguments, expires=seconds)
         except (OperationalError, RedisError, OSError) as error:
-            self._failed(broker_unreachable(error.__cause__ or error))
+            self._note_failure(broker_unreachable(error.__cause__ or error))
             return False
         with self._lock:
             failures, self._failures, self.failure = self._failures, 0, None
@@ -72,31 +72,31 @@ class Sender:
             emit("broker-recovered", failures=failures)
         return True
 
-    def _failed(self, failure: Unavailable) -> None:
+    def _note_failure(self, failure: Unavailable) -> None:
         with self._lock:
             self._failures, self.failure = self._failures + 1, failure
-            wait = ASKING.seconds(self._failures, random.random())
+            wait = SENDING.seconds(self._failures, random.random())
             self._not_before = time.monotonic() + wait
             failures = self._failures
         emit("broker-failed", error=failure.values["cause"], failures=failures, wait=round(wait, 1))
 
-    def _do(self, job: str, arguments: tuple[int, ...], end: float) -> None:
+    def _run(self, job: str, arguments: tuple[int, ...], end: float) -> None:
         if time.monotonic() < end:
             self._app.tasks[job].apply(arguments)
 
 
-class PatientConsumer(Consumer):  # type: ignore[misc]
-    """Celery's consumer, which also waits for a Redis that refuses to write.
+class WaitingConsumer(Consumer):  # type: ignore[misc]
+    """Celery's consumer, but it also waits for a Redis that refuses to write.
 
-    Celery's own would connect six times a second, for a consumer writes while it waits, and leave sockets open.
+    A consumer writes while it waits. So Celery's own would reconnect six times a second, and leave sockets open.
     """
 
     def connect(self) -> Connection:
         broker = self.app.conf.broker_url
         if broker != WITHIN_THE_PROCESS:
-            with Redis.from_url(broker, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE) as redis:
+            with Redis.from_url(broker, socket_timeout=ANSWER_TIMEOUT, socket_connect_timeout=ANSWER_TIMEOUT) as redis:
                 retry_over_time(
-                    redis.setrange, (RedisError, OSError), ("consilium-writes", 0, ""),  # a write that changes nothing
+                    redis.setrange, (RedisError, OSError), ("consilium-writes", 0, ""),  # a write without effect
                     interval_start=1, interval_step=1, interval_max=LISTENING, callback=maybe_shutdown,
                 )  # fmt: skip
         return super().connect()
@@ -105,7 +105,7 @@ class PatientConsumer(Consumer):  # type: ignore[misc]
 class Beat(threading.Thread):
     """Sends jobs periodically, by the monotonic clock.
 
-    Celery's own beat goes by the time of day: where that was an hour ahead for a moment, it sends nothing for an hour.
+    Celery's own beat uses the time of day: if that was an hour ahead for a moment, it sends nothing for an hour.
     """
 
     def __init__(self, sender: Sender, periods: Mapping[str, float]) -> None:
@@ -121,14 +121,14 @@ class Beat(threading.Thread):
             self._send(job)
 
     def stop(self) -> None:
-        """Ends the thread after its present send."""
+        """Ends the thread after the present job is sent."""
         self._stopped.set()
 
     def _send(self, job: str) -> None:
-        """Sends a job and survives any error: without a beat nothing would happen any more."""
+        """Sends a job, and survives any error, because all jobs depend on the beat."""
         try:
             self._sender.send(job, (), self._periods[job])
-        except Exception as error:  # unforeseen: what a broker does is the sender's
+        except Exception as error:  # unexpected: the sender handles all faults of a broker
             emit("beat-failed", error=name_of(error), trace=traced(error))
 
 
@@ -136,7 +136,7 @@ def make_app(settings: WorkerSettings, queue: str) -> Celery:
     """Celery, without jobs. Raises ServerError (BrokerUrlInvalid)."""
     app = Celery("consilium", broker=settings.broker, set_as_current=False)
     app.conf.update(
-        # Messages are a job's name and numbers. Nobody else's code or data is run from them.
+        # Messages are a job's name and numbers, so that they cannot run foreign code.
         task_serializer="json", accept_content=["json"], result_backend=None, task_ignore_result=True,
         task_default_queue=queue, task_queues=[Queue(queue, Exchange("", type="direct"), routing_key=queue)],
         task_acks_late=True, task_reject_on_worker_lost=True, worker_prefetch_multiplier=1,
@@ -146,8 +146,8 @@ def make_app(settings: WorkerSettings, queue: str) -> Celery:
         broker_connection_retry=True, broker_connection_retry_on_startup=True, broker_connection_max_retries=None,
         broker_transport_options=_transport_options(settings.broker),
         task_publish_retry_policy={"max_retries": 1, "interval_start": 0.1, "interval_max": 0.1},
-        broker_channel_error_retry=True,  # what Redis refuses ends no worker
-        worker_consumer="consilium_server.jobs.broker:PatientConsumer",
+        broker_channel_error_retry=True,  # a refusal of Redis must not end the worker
+        worker_consumer="consilium_server.jobs.broker:WaitingConsumer",
     )  # fmt: skip
     return app
 

@@ -1,4 +1,4 @@
-"""Copies a round's artifacts, as the chain names them, to the artifact store's mirrors."""
+"""Copies a round's artifacts, which the chain names, to the artifact store's mirrors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from consilium_chain.artifacts.public_record import shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import ArtifactCorrupt, ArtifactMissing, ChainError, StoreMissing
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
 from sqlalchemy import Connection, func, select
 
@@ -20,14 +20,14 @@ from consilium_server.jobs.store import not_before
 NAMING = ("TaskProposed", "UpdateCommitted", "CohortAccused", "CohortPublished")  # events that name artifacts
 PIN = "pin"
 NOTHING = "0x" + 64 * "0"
-MOST_AT_ONCE = 100  # rounds whose artifacts are looked after in one go
+MOST_AT_ONCE = 100  # rounds that one call returns
 
 
 @dataclass
 class RoundArtifacts:
     """Digests that the chain names in one round: files by keccak256, blobs by versioned hash.
 
-    `evidence`: the files that belong to accusations. A task's file is round 0's.
+    `evidence`: files of accusations. A task's file belongs to round 0.
     """
 
     files: list[bytes] = field(default_factory=list)
@@ -36,7 +36,7 @@ class RoundArtifacts:
 
 
 def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[tuple[int, int]]:
-    """Rounds, by task and number, that are due: their artifacts were not copied since they were last named."""
+    """Rounds that are due, by task and number: the chain named artifacts after the last copy."""
     number = func.coalesce(EventRow.round, 0).label("number")
     named = (
         select(EventRow.task, number, func.count().label("count"), func.max(EventRow.block).label("last"))
@@ -44,26 +44,26 @@ def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[
         .group_by(EventRow.task, number)
         .subquery()
     )
-    asked = select(named.c.task, named.c.number, named.c["count"], Block.hash).join(Block, Block.number == named.c.last)
+    query = select(named.c.task, named.c.number, named.c["count"], Block.hash).join(Block, Block.number == named.c.last)
     jobs = (JobRow(**row._mapping) for row in connection.execute(select(table_of(JobRow)).where(JobRow.job == PIN)))
     known = {row.subject: (row.mark, not_before(row, now)) for row in jobs}
-    found = []
-    for task, round_, count, last in connection.execute(asked.order_by(named.c.task, named.c.number)):
+    due = []
+    for task, round_, count, last in connection.execute(query.order_by(named.c.task, named.c.number)):
         mark, earliest = known.get(f"{task}/{round_}", (None, 0.0))
         if earliest <= now and mark != _mark(count, last, places):
-            found.append((task, round_))
-    return found[:MOST_AT_ONCE]
+            due.append((task, round_))
+    return due[:MOST_AT_ONCE]
 
 
 def artifacts(connection: Connection, task: int, round_: int, places: Sequence[str]) -> tuple[RoundArtifacts, str]:
-    """Artifacts of a round, and a mark that names them and the places they are copied to."""
-    asked = (
+    """Artifacts of a round, and a mark that identifies them and their mirrors."""
+    query = (
         select(EventRow.name, EventRow.account, EventRow.values, Block.hash)
         .join(Block, Block.number == EventRow.block)
         .where(EventRow.task == task, func.coalesce(EventRow.round, 0) == round_, EventRow.name.in_((*NAMING, "Dealt")))
         .order_by(EventRow.block, EventRow.log_index)
     )
-    rows = list(connection.execute(asked))
+    rows = list(connection.execute(query))
     on_chain = {account for name, account, *_ in rows if name == "Dealt"}
     digests: dict[str, list[bytes]] = defaultdict(list)
     for name, account, values, _ in rows:
@@ -89,25 +89,26 @@ _FIELD = {
 
 
 def _mark(count: int, last: bytes, places: Sequence[str]) -> str:
-    """The hash of the last block that names any stands for all before it, too."""
+    """The hash of the last block with artifacts also identifies all blocks before it."""
     content = "\0".join((str(count), last.hex(), *places))
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-TOGETHER = 64  # blobs that are in memory at once
+TOGETHER = 64  # blobs in memory at once
 UNREADABLE = (ArtifactMissing, ArtifactCorrupt, StoreMissing)
 
 
 def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
-    """Copies all readable artifacts to all writable mirrors; returns the number of artifacts. Raises the first error
-    once the rest is copied: ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable.
+    """Copies all readable artifacts to all writable mirrors; returns the number of artifacts.
+
+    Raises the first error after the copies: ArtifactMissing, ArtifactCorrupt, StoreMissing or StoreUnwritable.
     """
-    faults: list[ChainError] = []
+    faults: list[CoreError] = []
     files = list(named.files)
     for digest in named.evidence:
         try:
             files += shown_uploads(store.get_file(digest))
-        except UNREADABLE:  # told below
+        except UNREADABLE:  # reported below
             continue
     count = 0
     for digest in dict.fromkeys(files):
@@ -124,9 +125,9 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
 
 
 def _pin(
-    store: ArtifactStore, files: Sequence[bytes], blobs: Sequence[bytes], faults: list[ChainError], whole: bool = False
+    store: ArtifactStore, files: Sequence[bytes], blobs: Sequence[bytes], faults: list[CoreError], whole: bool = False
 ) -> int:
-    """`whole`: raises where one of them cannot be read."""
+    """`whole`: raises if one of them cannot be read."""
     try:
         failed = store.pin(files, blobs)
     except UNREADABLE as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MOST_DOUBLINGS = 64  # beyond which numbers only grow
+MOST_DOUBLINGS = 64  # more have no effect on the delay
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class RetryPolicy:
     def seconds(self, failures: int, draw: float) -> float:
         """Seconds to wait after so many failures in a row.
 
-        `draw`, from 0 to 1, takes off up to half, so that jobs that failed together are spread.
+        `draw`: random, from 0 to 1. It removes up to half, so that jobs that failed together retry at different times.
         """
         if failures < 1:
             return 0.0

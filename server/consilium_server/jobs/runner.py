@@ -10,7 +10,8 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consilium_chain.errors import ChainError, name_of
+from consilium_chain.errors import name_of
+from consilium_core.errors import CoreError
 from consilium_core.logs import about, emit
 from consilium_zk.errors import ZkError
 from sqlalchemy import Engine
@@ -20,12 +21,12 @@ from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable
 from consilium_server.jobs.retry_delay import RetryPolicy
 from consilium_server.jobs.store import Ended, end, new_owner, take
 
-MOST_TRACED = 12  # calls of an unforeseen error
+MOST_TRACED = 12  # calls of an unexpected error
 
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of job. `lease`: seconds after which its worker is thought to be gone."""
+    """A kind of job. `lease`: seconds after which its worker counts as gone."""
 
     name: str
     lease: float
@@ -34,14 +35,14 @@ class Job:
 
 @dataclass
 class _Away:
-    """Failures that only this process remembers: the database does not answer, or is of a later version."""
+    """Failures that only this process remembers: the database does not answer, or has a later version."""
 
     failures: int = 0
     not_before: float = 0.0  # by the process's own clock
 
 
 class Runner:
-    """Runs the jobs of one process. Every error ends with its job: the worker lives on."""
+    """Runs the jobs of one process. An error ends its job, and not the worker."""
 
     def __init__(self, database: Engine) -> None:
         self._database = database
@@ -49,12 +50,12 @@ class Runner:
         self._lock = threading.Lock()
 
     def run(self, job: Job, subject: str, work: Callable[[JobRow], Ended]) -> None:
-        """Runs the job unless another worker holds it. `work` gets the row as it was before."""
+        """Runs the job unless another worker holds it. `work` gets the job's previous row."""
         owner = new_owner()
-        place = (job.name, subject)
+        key = (job.name, subject)
         with about(job=job.name, **_named(subject)):
             with self._lock:
-                away = self._away.get(place, _Away())
+                away = self._away.get(key, _Away())
             if time.monotonic() < away.not_before:
                 return
             try:
@@ -63,35 +64,35 @@ class Runner:
                     ended = self._ended(job, row, work)
                     end(self._database, row, owner, time.time(), ended)
                 with self._lock:
-                    self._away.pop(place, None)
+                    self._away.pop(key, None)
             except (Unavailable, DatabaseUnfit) as error:
                 failures = away.failures + 1
                 wait = job.retry.seconds(failures, random.random())
                 with self._lock:
-                    self._away[place] = _Away(failures, time.monotonic() + wait)
+                    self._away[key] = _Away(failures, time.monotonic() + wait)
                 emit("job-failed", error=name_of(error), why=str(error), failures=failures, wait=round(wait, 1))
 
     def _ended(self, job: Job, row: JobRow, work: Callable[[JobRow], Ended]) -> Ended:
         began, failures = time.monotonic(), row.failures + 1
         try:
             ended = work(row)
-        except (ChainError, ServerError, ZkError) as error:
+        except (CoreError, ServerError, ZkError) as error:
             failure, trace = (name_of(error), str(error)), None
-        except Exception as error:  # its words may hold anything: its kind, and where it came from, do not
+        except Exception as error:  # its text may contain secrets; its class and its place in the code do not
             trace = traced(error)
-            failure = (name_of(error), f"unforeseen, at {trace[-1]}: tell who makes this program")
+            failure = (name_of(error), f"unexpected error at {trace[-1]}: report it to the authors of this program")
         else:
             if row.failures and ended.lasts:
                 emit("job-recovered", failures=row.failures, seconds=round(time.monotonic() - began, 3))
             return ended
         wait = job.retry.seconds(failures, random.random())
-        told: dict[str, object] = {} if trace is None else {"trace": trace}
-        emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **told)
+        extra: dict[str, object] = {} if trace is None else {"trace": trace}
+        emit("job-failed", error=failure[0], why=failure[1], failures=failures, wait=round(wait, 1), **extra)
         return Ended(failure=failure, wait=wait)
 
 
 def traced(error: Exception) -> list[str]:
-    """The call stack of an unforeseen error, the innermost call last."""
+    """The call stack of an unexpected error, the innermost call last."""
     calls = traceback.extract_tb(error.__traceback__)[-MOST_TRACED:]
     return [f"{_module(call.filename)}:{call.lineno} {call.name}" for call in calls]
 

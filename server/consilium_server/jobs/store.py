@@ -1,7 +1,7 @@
 """The table of jobs: each job's worker, last result, and next time.
 
-A lease only saves work: a worker that comes while another has the job, or after that one was killed, does the work that
-is still missing.
+A lease only saves work. A worker may also do a job while another one has it, or after that one was killed: it does the
+work that is still missing.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from consilium_server.database.tables import JobRow
 from consilium_server.index.store import table_of
 
 LONGEST_WHY, LONGEST_ERROR = 1_000, 80  # characters
-MOST_AHEAD = 60.0  # seconds that one worker's clock is thought to be ahead of another's
+MOST_AHEAD = 60.0  # seconds between the clocks of two workers at most
 _JOBS = table_of(JobRow)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of a run. `failure`: an error's name, and words without secrets; then `wait`: seconds until the next
-    try.
+    """The result of a run. `failure`: an error's name, and text without secrets. `wait`: seconds until the next run.
 
-    `lasts`: False if the started process has yet to prove stable, which keeps the count of failures in a row.
+    `lasts`: False if the started process is not yet known to be stable. Then the count of failures in a row stays.
     """
 
     mark: str | None = None
@@ -40,7 +39,7 @@ class Ended:
 def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
     """The row, held for `lease` seconds; None if it is held or not due. Raises Unavailable, DatabaseUnfit."""
     place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
-    with reading(database) as connection:  # most who ask too early need no writer's turn to hear it
+    with reading(database) as connection:  # most calls are too early, and need no writer's lock
         found = connection.execute(select(_JOBS).where(place)).first()
     if found is not None and not _is_free(JobRow(**found._mapping), now):
         return None
@@ -64,7 +63,7 @@ def take(database: Engine, job: str, subject: str, owner: str, now: float, lease
 
 
 def end(database: Engine, row: JobRow, owner: str, now: float, ended: Ended) -> None:
-    """Records the result, unless another has taken the job meanwhile. Raises Unavailable, DatabaseUnfit."""
+    """Records the result, unless another worker took the job meanwhile. Raises Unavailable, DatabaseUnfit."""
     values: dict[str, object] = {"ended_at": now, "leased_until": now, "not_before": now + ended.wait}
     if ended.failure is not None:
         name, why = ended.failure
@@ -108,7 +107,7 @@ def as_line(row: JobRow, now: float) -> Mapping[str, object]:
 
 
 def state_of(row: JobRow, now: float) -> str:
-    """running, done, begun, failed, or lost: its worker did not end it."""
+    """running, done, begun, failed, or lost (its worker did not end it)."""
     if row.ended_at is not None and row.ended_at >= row.begun_at:
         return row.outcome or "lost"
     return "running" if row.leased_until > now else "lost"
@@ -120,7 +119,7 @@ def new_owner() -> str:
 
 
 def not_before(row: JobRow, now: float) -> float:
-    """Time at which it may begin again. A row from the future was written by a wrong clock, and is not waited for."""
+    """The earliest time of the next run. A row from the future comes from a wrong clock, and is ignored."""
     return 0.0 if _is_of_another_time(row, now) else row.not_before
 
 
@@ -134,7 +133,7 @@ def _is_of_another_time(row: JobRow, now: float) -> bool:
 
 
 def _is_gone(owner: str) -> bool:
-    """True if it was a process of this machine that has ended. Processes elsewhere count until their lease is over."""
+    """True if it was a process of this machine, and has ended. Other processes count until the end of their lease."""
     host, _, rest = owner.partition(":")
     number = rest.partition(":")[0]
     if host != socket.gethostname()[:80] or not number.isdecimal():

@@ -1,10 +1,10 @@
 """The supervisor of this account's aggregators: a process and a folder for each task.
 
 home/tasks/PLACE-TASK/   node.toml   its settings          journal   its log
-                         pid         of the process        lock      held by it for as long as it lives
+                         pid         of the process        lock      held while it runs
 
-An aggregator outlives a worker that is killed, and the next worker finds it running. Only the folder counts, not what a
-process remembers.
+An aggregator survives a worker that is killed, and the next worker finds it running. All state is in the folder, and
+none in the memory of a worker.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from consilium_chain.errors import ConfigInvalid
-from consilium_chain.keystore import write_private_file
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import child_environment
 from consilium_chain.settings import read_settings
+from consilium_core.errors import ConfigInvalid
 from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 
 from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
 from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
-LASTING = 60.0  # seconds after which an aggregator that runs is taken to have started well
-GRACE = 25.0  # seconds that aggregators have to end by themselves
+LASTING = 60.0  # seconds after which a running aggregator counts as stable
+GRACE = 25.0  # seconds in which aggregators must end by themselves
 HIGHEST_PORT = 65_535
-TASKS = "tasks"  # of a worker's home
+TASKS = "tasks"  # folder in a worker's home
 SETTINGS = "node.toml"
-COMMAND = "consilium_cli.main"  # by its name: this room does not import that one
+COMMAND = "consilium_cli.main"  # by name, because this room must not import it
 STARTED = "started-by-worker"
 _NAMED_ERROR = re.compile(rb"error \((\w{1,60})\)")
 _TAIL = 4_096  # bytes of a journal
 
 
 def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
-    """Folder of a task's aggregator in a worker's `home`. It has `SETTINGS` once the aggregator was started."""
+    """Folder of a task's aggregator in a worker's `home`. It has `SETTINGS` after the aggregator's first start."""
     return home / TASKS / ledger.folder_name(task)
 
 
 class Supervisor:
-    """`keys`: of the account that `ledger` acts for. `is_over`: tells if a task has ended, by the index."""
+    """`keys`: of the ledger's account. `is_over`: says if a task has ended, by the index."""
 
     def __init__(
         self, settings: WorkerSettings, keys: KeyFiles, ledger: Ledger, is_over: Callable[[int], bool]
@@ -64,21 +64,21 @@ class Supervisor:
     def supervise(self, task: int) -> Ended:
         """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded) once it has ended."""
         self.reap()
-        with in_turn(self._tasks / "lock"):  # ports are given out one at a time
+        with in_turn(self._tasks / "lock"):  # one process at a time chooses a port
             return self._supervise(task, self._folder(task))
 
     def _supervise(self, task: int, folder: Path) -> Ended:
         started = _Started(folder)
         if started.runs:
             return Ended(lasts=started.seconds > LASTING)
-        if is_locked(folder / "lock"):  # by one that somebody else started
+        if is_locked(folder / "lock"):  # by an aggregator that no worker started
             return Ended()
         if self._ledger.tasks.state(task).phase is Phase.ENDED:
             return Ended()
         if started.pid is not None:
             started.clear_away()
             journal = folder / "journal"
-            cause = _last_error(journal) or "it named no error"
+            cause = _last_error(journal) or "without a named error"
             raise ServerError("AggregatorEnded", task=task, cause=cause, journal=str(journal))
         self._start(task, folder)
         return Ended(lasts=False)
@@ -88,7 +88,7 @@ class Supervisor:
         self._children = [child for child in self._children if child.poll() is None]
 
     def end_all(self) -> None:
-        """Ends every aggregator that workers of this home have started."""
+        """Ends every aggregator that workers of this home started."""
         running = [one for one in map(_Started, sorted(self._tasks.glob("*/"))) if one.runs]
         for one in running:
             one.ask_to_end()
@@ -119,7 +119,7 @@ class Supervisor:
         emit("aggregator-started", pid=child.pid, superlink_port=settings["superlink_port"])
 
     def _written(self, task: int, port: int) -> dict[str, Any]:
-        """An aggregator's settings for TOML. Paths are absolute, for it runs in another folder."""
+        """An aggregator's settings for TOML. Paths are absolute, because it runs in another folder."""
         own = self._settings
         return {
             "home": str(self._folder(task)),
@@ -137,7 +137,7 @@ class Supervisor:
         return task_folder(self._settings.home.absolute(), self._ledger, task)
 
     def _port(self, task: int, folder: Path) -> int:
-        """The task's former port, which hospitals know, else the lowest free one. Raises ConfigInvalid."""
+        """The task's former port, which hospitals know, or else the lowest free one. Raises ConfigInvalid."""
         if (folder / SETTINGS).exists():
             return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
         taken = set()
@@ -149,12 +149,14 @@ class Supervisor:
         first = self._settings.first_superlink_port
         free = next((port for port in range(first, HIGHEST_PORT + 1) if port not in taken), None)
         if free is None:
-            raise ConfigInvalid(f"no port from {first} on is free for task {task}: lower first_superlink_port")
+            raise ConfigInvalid(
+                f"no port from {first} to {HIGHEST_PORT} is free for task {task}: lower first_superlink_port"
+            )
         return free
 
 
 class _Started:
-    """The process that any worker started last in a folder."""
+    """The last process that a worker started in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -167,13 +169,13 @@ class _Started:
 
     @property
     def runs(self) -> bool:
-        """True if the process is alive. A process with its number but another command is not it; nor is a zombie."""
+        """True if the process is alive. A zombie, or another command with the same number, does not count."""
         return str(self.folder / SETTINGS).encode() in self._command()
 
     def _command(self) -> bytes:
         try:
             return Path(f"/proc/{self.pid}/cmdline").read_bytes()
-        except OSError:  # or there is no /proc: then the lock alone tells
+        except OSError:  # also on systems without /proc, where only the lock shows it
             return b""
 
     def ask_to_end(self) -> None:
@@ -182,10 +184,10 @@ class _Started:
                 os.kill(self.pid, signal.SIGTERM)
 
     def clear_away(self) -> None:
-        """Ends the rest of its session: an aggregator that was killed leaves a SuperLink, on the next one's port.
+        """Ends the rest of its session: a killed aggregator leaves a SuperLink, which blocks the next one's port.
 
-        No process gets the number of a group that has members. So the members are its own, unless the number is
-        another's.
+        No process gets the number of a group that has members. So the members belong to it, unless another process
+        has the number.
         """
         if self.pid is not None and (self.runs or not self._command()):
             with suppress(ProcessLookupError, PermissionError):

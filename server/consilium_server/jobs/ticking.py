@@ -1,4 +1,4 @@
-"""Takes tasks' overdue steps that the contract allows anybody to take."""
+"""Takes overdue steps of tasks that the contract allows any account to take."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, WAITING, AsAnybody, Step, View, next_steps
+from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, AsAnybody, next_steps
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_core.logs import emit
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from consilium_server.database.tables import Block, PhaseStart, TaskRow
+from consilium_server.index.store import latest
+from consilium_server.open_steps import chain_view, take_open_step
 
-PATIENCE = 60  # seconds for which a phase that anybody can end at once is left to the task's aggregator
+PATIENCE = 60  # seconds of a phase without deadline that are left to the task's aggregator
 
 
 @dataclass(frozen=True)
 class OpenTask:
-    """A task in the phase that began at `began`; `deadline` 0 for none. Both in the chain's seconds."""
+    """A task that has not ended. `began`: start of its phase; `deadline`: 0 for none. Both in the chain's seconds."""
 
     number: int
     aggregator: str
@@ -30,33 +32,33 @@ class OpenTask:
 
 def open_tasks(connection: Connection) -> list[OpenTask]:
     """Tasks that have not ended, in the order of their numbers."""
-    place = (PhaseStart.block.desc(), PhaseStart.log_index.desc())
-    rank = func.row_number().over(partition_by=PhaseStart.task, order_by=place).label("place")
-    ranked = select(PhaseStart.task, PhaseStart.phase, PhaseStart.deadline, PhaseStart.block, rank).subquery()
-    asked = (
-        select(TaskRow.task, TaskRow.aggregator, ranked.c.phase, ranked.c.deadline, Block.time)
-        .join(ranked, ranked.c.task == TaskRow.task)
-        .join(Block, Block.number == ranked.c.block)
-        .where(ranked.c.place == 1, ranked.c.phase != Phase.ENDED)
+    phase = latest(PhaseStart, [PhaseStart.task])
+    query = (
+        select(TaskRow.task, TaskRow.aggregator, phase.c.phase, phase.c.deadline, Block.time)
+        .join(phase, phase.c.task == TaskRow.task)
+        .join(Block, Block.number == phase.c.block)
+        .where(phase.c.phase != Phase.ENDED)
         .order_by(TaskRow.task)
     )
-    return [OpenTask(task, who, Phase(phase), *times) for task, who, phase, *times in connection.execute(asked)]
+    return [OpenTask(task, account, Phase(of), *times) for task, account, of, *times in connection.execute(query)]
 
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
-    """True if others, its aggregator first, have had their time; `now` is the chain's."""
+    """True if the time of the task's aggregator for the next step is over. `now`: the chain's time."""
     until = task.began + PATIENCE if task.phase in ENDED_BY_ANYBODY else task.deadline
     return until != 0 and now > until + precedence
 
 
 def move_on(ledger: Ledger, task: int) -> Receipt | None:
-    """Takes the step that anybody may take now, if there is one. It is no failure if another was first. Raises Refused,
-    ChainUnreachable, TransactionRejected, RandomnessUnavailable.
+    """Takes the step that any account may take now, if there is one. Does not fail if another account was first.
+
+    Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
-    view = _view(ledger, task)
-    state, steps = view.state, next_steps(view, AsAnybody())
+    state = ledger.tasks.state(task)
+    view = chain_view(ledger, state, ledger.tasks.round_state(task, state.round))
+    steps = next_steps(view, AsAnybody())
     try:
-        receipt = _take(ledger, task, steps[0], view) if steps else None
+        receipt = take_open_step(ledger, task, steps[0], state.round, view.round) if steps else None
     except Refused as error:
         later = ledger.tasks.state(task)
         if (later.round, later.phase) == (state.round, state.phase):
@@ -67,30 +69,3 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
         step, phase = steps[0].name.lower(), state.phase.name.lower()
         emit("moved-on", step=step, phase=phase, round=state.round, gas=receipt.gas_used)
     return receipt
-
-
-def _view(ledger: Ledger, task: int) -> View:
-    state = ledger.tasks.state(task)
-    round_state = ledger.tasks.round_state(task, state.round)
-    waits = state.phase in WAITING
-    return View(
-        state=state,
-        round=round_state,
-        now=ledger.connection.blocks.now(),
-        beacon_ready=waits and ledger.phases.beacon_ready(round_state.beacon_request),
-        beacon_expired=waits and ledger.phases.beacon_expired(round_state.beacon_request),
-    )
-
-
-def _take(ledger: Ledger, task: int, step: Step, view: View) -> Receipt | None:
-    match step:
-        case Step.TICK:
-            return ledger.phases.tick(task)
-        case Step.SETTLE:
-            return ledger.phases.settle(task, view.state.round)
-        case Step.FORM_COHORTS:
-            return ledger.phases.form_cohorts(task, view.round.beacon_request)
-        case Step.DRAW_SEATS:
-            return ledger.phases.draw_seats(task, view.round.beacon_request)
-        case _:
-            return None

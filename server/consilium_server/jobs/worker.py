@@ -1,8 +1,8 @@
 """`consilium server worker`: the work of each job, in one process with Celery's worker and a beat.
 
-The queue holds no state. Each job looks at chain, database, store and folders of aggregators, and does the missing
-work; done twice it does nothing. So beat sends jobs again and again, messages may be lost or come twice, there may be
-several workers and beats, and the sender runs the jobs that the broker does not take.
+The queue holds no state. Each job reads the chain, database, store and folders of aggregators, and does the missing
+work. A second run does nothing. So the beat sends jobs again and again. Messages may be lost or repeated, several
+workers and beats may run, and the sender runs the jobs that the broker does not accept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
 from urllib.parse import unquote, urlsplit
 
@@ -36,8 +36,8 @@ from consilium_server.jobs.store import Ended
 from consilium_server.jobs.supervisor import Supervisor
 from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
 
-SILENCE = 60.0  # seconds in which what libraries log is told once
-STRETCH, BUDGET = 50_000, 10.0  # blocks of one go of the indexer; seconds after which a job of it ends
+SILENCE = 60.0  # seconds during which a repeated log line of a library is dropped
+STRETCH, BUDGET = 50_000, 10.0  # blocks of one call of the indexer; seconds after which its job ends
 
 INDEX = Job("index", 30.0, RetryPolicy(0.5, 10.0))
 WATCH = Job("watch", 15.0, RetryPolicy(0.5, 10.0))
@@ -60,26 +60,18 @@ class Jobs:
         self.supervisor: Supervisor | None = None
         if settings.key_files is not None:
             self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over)
+        self._work: Mapping[str, Callable[..., Ended]] = {
+            INDEX.name: self._index, WATCH.name: self._watch, TICK.name: self._tick, SUPERVISE.name: self._supervise,
+            PINNING.name: self._pin,
+        }  # fmt: skip
 
-    def index(self) -> None:
-        self._runner.run(INDEX, "", self._index)
-
-    def watch(self) -> None:
-        self._runner.run(WATCH, "", self._watch)
-
-    def tick(self, task: int) -> None:
-        self._runner.run(TICK, str(task), lambda row: self._tick(task))
-
-    def supervise(self, task: int) -> None:
-        if self.supervisor is not None:
-            supervisor = self.supervisor
-            self._runner.run(SUPERVISE, str(task), lambda row: supervisor.supervise(task))
-
-    def pin(self, task: int, round_: int) -> None:
-        self._runner.run(PINNING, f"{task}/{round_}", lambda row: self._pin(row, task, round_))
+    def run(self, job: Job, *arguments: int) -> None:
+        """Runs a job, whose arguments are a task, or a task and a round."""
+        work = self._work[job.name]
+        self._runner.run(job, "/".join(map(str, arguments)), lambda row: work(row, *arguments))
 
     def _index(self, row: JobRow) -> Ended:
-        """Indexes up to the chain's head, or for a while: then another worker may go on."""
+        """Indexes up to the chain's head, or for `BUDGET` seconds: then another worker may continue."""
         end = time.monotonic() + BUDGET
         while time.monotonic() < end:
             aim = self._indexed + STRETCH
@@ -89,19 +81,19 @@ class Jobs:
         return Ended()
 
     def _watch(self, row: JobRow) -> Ended:
-        """Sends all due jobs. Then raises Unavailable if the broker takes nothing, so that it shows."""
+        """Sends all due jobs. Then raises Unavailable if the broker accepts nothing, so that the operator sees it."""
         now = self._ledger.connection.blocks.now()
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
-            lacking = unpinned(connection, self._mirrors, time.time()) if self._store.has_writable_mirrors else []
+            rounds = unpinned(connection, self._mirrors, time.time()) if self._store.has_writable_mirrors else []
         if self.account is not None:
             for task in tasks:
                 if task.aggregator == self.account:
                     self._send(SUPERVISE, (task.number,))
                 if is_overdue(task, now, self._settings.precedence_seconds):
                     self._send(TICK, (task.number,))
-        for place in lacking:
-            self._send(PINNING, place)
+        for task_and_round in rounds:
+            self._send(PINNING, task_and_round)
         if self.supervisor is not None:
             self.supervisor.reap()
         if self._sender.failure is not None:
@@ -111,10 +103,13 @@ class Jobs:
     def _send(self, job: Job, arguments: tuple[int, ...]) -> None:
         self._sender.send(job.name, arguments, self._settings.watch_seconds)
 
-    def _tick(self, task: int) -> Ended:
+    def _tick(self, row: JobRow, task: int) -> Ended:
         if self.account is not None:
             move_on(self._ledger, task)
         return Ended()
+
+    def _supervise(self, row: JobRow, task: int) -> Ended:
+        return Ended() if self.supervisor is None else self.supervisor.supervise(task)
 
     def _pin(self, row: JobRow, task: int, round_: int) -> Ended:
         with reading(self._database) as connection:
@@ -130,25 +125,21 @@ class Jobs:
 
 
 def add_jobs(app: Celery, jobs: Jobs) -> None:
-    """Adds the jobs to the application."""
-    for job, work in (
-        (INDEX, jobs.index), (WATCH, jobs.watch), (TICK, jobs.tick), (SUPERVISE, jobs.supervise), (PINNING, jobs.pin),
-    ):  # fmt: skip
-        app.task(_function(work), name=job.name)
+    """Adds the jobs to the application. Celery makes a class of each function, so these are not methods."""
+
+    def add(job: Job) -> None:
+        def run(*arguments: int) -> None:
+            jobs.run(job, *arguments)
+
+        app.task(run, name=job.name)
+
+    for job in (INDEX, WATCH, TICK, SUPERVISE, PINNING):
+        add(job)
     app.finalize()
 
 
-def _function(work: Callable[..., None]) -> Callable[..., None]:
-    """A function for Celery, which makes a class of it and would leave a method without its object."""
-
-    def run(*arguments: int) -> None:
-        work(*arguments)
-
-    return run
-
-
 class JournalHandler(logging.Handler):
-    """Logs the lines of libraries, without the broker's password; a repeated one only after a while."""
+    """Logs the lines of libraries, without the broker's password. Drops repeated lines for `SILENCE` seconds."""
 
     def __init__(self, broker: str) -> None:
         super().__init__(logging.WARNING)
@@ -157,22 +148,23 @@ class JournalHandler(logging.Handler):
         self._silent_until: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = (record.getMessage().strip().splitlines() or [""])[0]
+        line = (record.getMessage().strip().splitlines() or [""])[0]
         for secret in self._secrets:
-            said = said.replace(secret, "…")
+            line = line.replace(secret, "…")
         now = time.monotonic()
         self._silent_until = {words: end for words, end in self._silent_until.items() if end > now}
-        if said in self._silent_until:
+        if line in self._silent_until:
             return
-        self._silent_until[said] = now + SILENCE
+        self._silent_until[line] = now + SILENCE
         error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
-        emit("log", logger=record.name, level=record.levelname.lower(), said=said[:500], error=error)
+        emit("log", logger=record.name, level=record.levelname.lower(), said=line[:500], error=error)
 
 
 def work(settings: WorkerSettings) -> None:
-    """Does jobs until it is told to stop, and then ends this account's aggregators. Raises what the settings raise,
-    ServerError (BrokerUrlInvalid), DatabaseUnfit, Unavailable, ChainUnreachable. Later errors are failures of single
-    jobs.
+    """Does jobs until a signal to stop, and then ends this account's aggregators.
+
+    Raises the errors of the settings, ServerError (BrokerUrlInvalid), DatabaseUnfit, Unavailable, ChainUnreachable.
+    Later errors are failures of single jobs.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     broker = settings.broker
@@ -204,7 +196,7 @@ def work(settings: WorkerSettings) -> None:
             jobs.supervisor.end_all()
         database.dispose()
         emit("stopped")
-    if worker.exitcode:  # what Celery cannot go on from, which it has told
+    if worker.exitcode:  # a fatal error that Celery has logged
         sys.exit(worker.exitcode)
 
 
@@ -215,5 +207,5 @@ def _log_to_journal(broker: str) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Running jobs are waited for; they are short."""
+    """Ends the worker once the running jobs have ended. They are short."""
     celery_state.should_stop = 0

@@ -1,7 +1,7 @@
-"""Pays for what a task's hospitals sign: an HTTPS service with an account of its own, of ether and without stake.
+"""Pays the gas of batches that a task's hospitals sign: an HTTPS service with its own account, which has only ether.
 
-Its cost is bounded: an account that is not in the task must join it with the same batch, which locks a bond until the
-task ends and takes one of its places. So a sponsor pays at most its budget for as many hospitals as the task takes.
+Its cost is bounded. An account outside the task must join it with the same batch, which locks a bond until the task's
+end and takes one of its places. So a sponsor pays at most its budget for each hospital that the task admits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import uvicorn
-from consilium_chain.errors import ChainError, Refused
+from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.calls import NamedCall
@@ -21,6 +21,7 @@ from consilium_chain.rpc.local_node import require_free_port
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA, Carried, RefusedBatch, SignedBatch
 from consilium_chain.sponsoring.carrier import Carrier
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
@@ -33,10 +34,10 @@ from consilium_server.certificates import ensure_certificates
 from consilium_server.config import SponsorSettings
 from consilium_server.errors import RequestRefused
 
-LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal, and what is around it
+LARGEST_BODY = 2 * MAX_CALLS * MAX_DATA + 4096  # bytes: hexadecimal data, and the rest of the JSON
 MOST_AT_ONCE = 64  # connections
 JOIN = ("tasks", "joinAsHospital")
-# By contract and function, the arguments that must be the sponsor's own of that name.
+# By contract and function: the arguments that must equal a value of this sponsor's terms or of the batch.
 PAID: dict[tuple[str, str], dict[str, str]] = {
     ("token", "approve"): {"spender": "staking"},
     ("staking", "register"): {"role": "role"},
@@ -68,23 +69,23 @@ class Terms:
         for call in calls:
             wanted = None if call is None else PAID.get((call.contract, call.name))
             if call is None or wanted is None:
-                shown = "something unknown" if call is None else f"{call.contract}.{call.name}"
-                raise _unpaid(f"it calls {shown}, which this sponsor does not pay for")
+                shown = "an unknown function" if call is None else f"{call.contract}.{call.name}"
+                raise _unpaid(f"this sponsor does not pay for {shown}")
             for argument, name in wanted.items():
                 if call.arguments[argument] != own[name]:
-                    raise _unpaid(f"{call.name} is not of its own {name}, task {self.task}")
+                    raise _unpaid(f"{argument} of {call.name} must be {own[name]}, not {call.arguments[argument]}")
         if not is_hospital and JOIN not in [(call.contract, call.name) for call in calls if call]:
-            raise _unpaid(f"{account} is no hospital of task {self.task}, nor would it join with this")
+            raise _unpaid(f"{account} is not a hospital of task {self.task}, and this batch does not join it")
 
     def check_gas(self, spent: int, gas: int) -> None:
         """Raises RequestRefused (NotSponsored)."""
         if spent + gas > self.budget:
             left = max(self.budget - spent, 0)
-            raise _unpaid(f"of {self.budget:,} gas for each hospital {left:,} are left, and this takes {gas:,}")
+            raise _unpaid(f"this batch needs {gas:,} gas; {left:,} of {self.budget:,} for each hospital are left")
 
 
 class Sponsor:
-    """Tries each batch, checks its terms, sends it, and answers once it is on chain."""
+    """Checks the terms of each batch, simulates it, sends it, and answers once it is on chain."""
 
     def __init__(self, ledger: Ledger, terms: Terms) -> None:
         self._ledger, self._terms = ledger, terms
@@ -98,7 +99,9 @@ class Sponsor:
             connection = self._ledger.connection
             carrier = Carrier(connection)
             if not carrier.would_point_to(batch, self._ledger.deployment.sponsored_account):
-                raise _unpaid(f"{batch.account} does not point to this deployment's SponsoredAccount, nor would it")
+                raise _unpaid(
+                    f"{batch.account} does not point to this deployment's SponsoredAccount, also not after this batch"
+                )
             is_hospital = batch.account in [h.node for h in self._ledger.tasks.hospitals(self._terms.task)]
             self._terms.check_calls(batch.account, self._ledger.contracts.named(batch.calls), is_hospital)
             self._terms.check_gas(self._spent[batch.account], carrier.gas_of(batch))
@@ -108,10 +111,10 @@ class Sponsor:
 
     @contextmanager
     def _alone(self, account: str) -> Iterator[None]:
-        """Serialises an account's batches: of two with one nonce the second would be paid for in vain."""
+        """Serialises an account's batches: the sponsor would pay in vain for the second of two with one nonce."""
         with self._lock:
             if account in self._busy:
-                raise _unpaid(f"another batch of {account} is under way; try again")
+                raise _unpaid(f"another batch of {account} is in progress: try again")
             self._busy.add(account)
         try:
             yield
@@ -121,19 +124,21 @@ class Sponsor:
 
 
 def service(sponsor: Sponsor) -> Starlette:
-    """POST a SignedBatch, and get 200 Carried, 409 RefusedBatch, or words: 400, 403, 413, 503."""
+    """POST a SignedBatch, and get 200 Carried, 409 RefusedBatch, or text: 400, 403, 413, 503."""
 
     async def batches(request: Request) -> Response:
         body = b""
         async for chunk in request.stream():
             body += chunk
             if len(body) > LARGEST_BODY:
-                return PlainTextResponse(f"a batch has at most {LARGEST_BODY} bytes", 413)
+                return PlainTextResponse(f"a batch may have at most {LARGEST_BODY} bytes: send fewer calls", 413)
         try:
             batch = SignedBatch.model_validate_json(body)
         except ValidationError as error:
             fault = error.errors()[0]
-            return PlainTextResponse(f"no batch: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", 400)
+            return PlainTextResponse(
+                f"this is not a valid batch: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", 400
+            )
         return await run_in_threadpool(_answer, sponsor, batch)
 
     return Starlette(routes=[Route(BATCHES_PATH, batches, methods=["POST"])])
@@ -147,9 +152,11 @@ def _answer(sponsor: Sponsor, batch: SignedBatch) -> Response:
     except Refused as error:
         emit("not-carried-out", account=batch.account, error=error.name)
         return _json(RefusedBatch(data=error.data), 409)
-    except ChainError as error:
+    except CoreError as error:
         emit("not-carried-out", account=batch.account, error=type(error).__name__)
-        return PlainTextResponse(f"this sponsor cannot send anything now ({type(error).__name__})", 503)
+        return PlainTextResponse(
+            f"this sponsor cannot send the batch now ({type(error).__name__}): try again later", 503
+        )
     emit("carried-out", account=batch.account, calls=len(batch.calls), gas=receipt.gas_used)
     return _json(Carried(transaction=bytes.fromhex(receipt.transaction[2:])), 200)
 
@@ -159,9 +166,9 @@ def _json(answer: BaseModel, status: int) -> Response:
 
 
 def run(settings: SponsorSettings) -> None:
-    """Serves until it is told to stop, also after the task's end: what hospitals earned vests and is claimed later.
+    """Serves until a signal to stop, also after the task's end, because hospitals claim vested rewards later.
 
-    Raises LocalNodeError where something listens on the port, Refused where there is no such task.
+    Raises LocalNodeError if the port is in use, Refused if the task does not exist.
     """
     ledger = settings.connect()
     ledger.tasks.params(settings.task)

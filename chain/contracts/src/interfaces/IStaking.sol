@@ -204,7 +204,7 @@ interface IStaking {
 
     // Only for the task contract.
 
-    /// @notice Locks stake for a bond. An account that is no node has no stake.
+    /// @notice Locks stake for a bond. An account that is not a node has no stake.
     function lock(address node, Role role, uint256 amount) external;
     function unlock(address node, Role role, uint256 amount) external;
     /// @notice Burns up to `amount` of the node's locked stake, from all its shares alike, and the same proportion of

@@ -240,7 +240,7 @@ interface ITaskTypes {
     event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
     event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
-    /// @param points the commitments, G1 compressed, 48 bytes per blob, for whoever adds them up.
+    /// @param points the commitments, G1 compressed, 48 bytes per blob, so that everybody can add them up.
     /// @param dealing keccak256 of the hospital's secret shares; 0 if it has none.
     event UpdateCommitted(
         uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 dealing
@@ -316,7 +316,7 @@ interface ITaskTypes {
     error AlreadyJoined(uint256 taskId, address account);
     error TaskFull(uint256 taskId);
     error RowsAreZero();
-    /// @notice The key is no point of P-256, or did not sign this account's `transportMessage`.
+    /// @notice The key is not a point of P-256, or did not sign this account's `transportMessage`.
     error TransportKeyInvalid(address hospital);
     /// @notice Another hospital of the task has this key. Make a new one.
     error TransportKeyTaken(address hospital);

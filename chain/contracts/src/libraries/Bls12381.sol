@@ -91,7 +91,7 @@ library Bls12381 {
         return weightedSum(terms);
     }
 
-    /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False if an input is no point of
+    /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False if an input is not a point of
     ///         its subgroup.
     function signs(G1 memory left, G1 memory right, bytes memory key) internal view returns (bool) {
         bytes memory input = bytes.concat(abi.encode(left), NEGATED_G2, abi.encode(right), key);

@@ -8,8 +8,8 @@ import {Round, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
 /// @title The dispute over a masked cohort without a sum: the hospitals testify, and the aggregator names cheaters.
-/// @notice A contract cannot afford to expand masks. It records the time of each testimony, so that nobody can call a
-///         hospital silent that was not, and the committee recomputes who the cheaters are.
+/// @notice A contract cannot afford to expand masks. It records the time of each testimony, so that nobody can claim
+///         that a hospital was silent when it was not. The committee recomputes the list of cheaters.
 /// @dev The phase has three steps, each as long as the publishing phase, so that the last to testify leaves the others
 ///      time to answer.
 abstract contract Blaming is Concluding, ITaskRounds {

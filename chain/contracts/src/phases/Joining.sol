@@ -18,7 +18,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
     using Bits for uint256;
     using SafeERC20 for IERC20;
 
-    /// @inheritdoc ITaskRegistry
     function joinAsAggregator(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         _requireAggregator(task);
@@ -29,7 +28,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Aggregator, 0, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
     function joinAsHospital(
         uint256 taskId,
         uint256 rows,
@@ -51,7 +49,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
     function joinAsVoter(uint256 taskId) external {
         Task storage task = _joinable(taskId);
         bytes32 keyHash = staking.voterKeyHash(msg.sender);
@@ -65,7 +62,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         _join(taskId, task, IStaking.Role.Voter, index, bond);
     }
 
-    /// @inheritdoc ITaskRegistry
     function fund(uint256 taskId, uint128 amount) external {
         Task storage task = _in(taskId, Phase.Joining);
         _requireOperator(task);
@@ -80,7 +76,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         token.safeTransferFrom(msg.sender, address(this), amount);
     }
 
-    /// @inheritdoc ITaskRegistry
     function stop(uint256 taskId) external {
         Task storage task = _known(taskId);
         _requireOperator(task);
@@ -105,7 +100,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         emit HospitalResumed(taskId, msg.sender);
     }
 
-    /// @inheritdoc ITaskRegistry
     function claim() external returns (uint256 amount) {
         amount = _claimable[msg.sender];
         if (amount == 0) revert NothingToClaim(msg.sender);
@@ -115,7 +109,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         token.safeTransfer(msg.sender, amount);
     }
 
-    /// @inheritdoc ITaskRegistry
     function releaseBond(uint256 taskId, address account) external {
         Task storage task = _in(taskId, Phase.Ended);
         Membership memory member = task.memberships[account];
@@ -128,7 +121,6 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         staking.unlock(account, member.role, left);
     }
 
-    /// @inheritdoc ITaskRegistry
     function transportMessage(uint256 taskId, address hospital, bytes calldata transportKey)
         external
         view

@@ -21,7 +21,6 @@ abstract contract Proposing is TaskBase, ITaskRegistry {
         _code = address(this);
     }
 
-    /// @inheritdoc ITaskRegistry
     function stopProposals() external {
         if (msg.sender != guardian) revert NotGuardian(msg.sender);
         if (_proposalsStopped) revert ProposalsStopped();

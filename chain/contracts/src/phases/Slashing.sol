@@ -25,7 +25,7 @@ abstract contract Slashing is TaskBase {
         if (reason == PayoutReason.Mismatched) return (SlashReason.Mismatched, p.notPublishedSlashBps);
     }
 
-    /// @dev The amount of a full slash. It is zero if the payout reason is no fault.
+    /// @dev The amount of a full slash. It is zero if the payout reason is not a fault.
     function _penalty(TaskParams storage p, IStaking.Role role, PayoutReason reason)
         private
         view

@@ -33,7 +33,6 @@ abstract contract VoterKeys is IStaking {
         emit HeldOutCommitted(msg.sender, root);
     }
 
-    /// @inheritdoc IStaking
     function verifyTicket(bytes calldata publicKey, bytes calldata ticket, bytes calldata message)
         external
         view

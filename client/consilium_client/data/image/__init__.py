@@ -1,3 +1,3 @@
-"""The image kind of data: reader and profile."""
+"""Images: reader and profile."""
 
 MOST_PIXELS = 1 << 26  # of one image, before it is brought to size

@@ -1,9 +1,9 @@
 """One image file to pixels, by Pillow. Imported only once a task's data are images.
 
-What is in a file decides how it is read, not its name. Stored orientation (EXIF) is applied, palettes are looked up, an
-alpha channel that hides nothing is dropped; colour profiles are not looked at. Colour becomes grey by ITU-R 601-2
-(L = 0.299 R + 0.587 G + 0.114 B), grey becomes colour by three equal channels. An image of another size than the task's
-is stretched to it by Pillow's BILINEAR, which averages over all pixels that one of the result covers.
+A file's content decides its format, not its name. The stored orientation (EXIF) and palettes are applied, an opaque
+alpha channel is dropped, and colour profiles are ignored. Colour becomes grey by ITU-R 601-2 (L = 0.299 R + 0.587 G +
+0.114 B), and grey becomes colour by three equal channels. An image of another size is stretched to the task's by
+Pillow's BILINEAR, which averages over all pixels under a pixel of the result.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def decoded(file: BinaryIO, folder: Path, name: str) -> Image.Image:
     fault = "ImageUnreadable"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sizes beyond Pillow's own bound, and of broken tags
+            warnings.simplefilter("ignore")  # about sizes beyond Pillow's own bound, and broken tags
             return _upright(file, start, folder, name)
     except ExampleError:
         raise
@@ -46,7 +46,7 @@ def decoded(file: BinaryIO, folder: Path, name: str) -> Image.Image:
         fault = "ImageTooLarge"
     except UnidentifiedImageError:
         fault = "ImageUnreadable" if start.startswith(_STARTS) else "ImageKindWrong"
-    except Exception:  # Pillow's decoders raise whatever foreign bytes make them, with these in the message
+    except Exception:  # Pillow's decoders raise any error on foreign bytes, with the bytes in its message
         pass
     raise ExampleError(fault, path=folder, at=name)
 
@@ -63,7 +63,7 @@ def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Ima
             raise ExampleError("ImageColoursWrong", path=folder, at=name)
         image.load()
         upright: Image.Image = image
-        ImageOps.exif_transpose(upright, in_place=True)  # a copy more is 256 MiB, of the largest
+        ImageOps.exif_transpose(upright, in_place=True)  # a copy of the largest image would need 256 MiB more
     if upright.has_transparency_data:
         upright = upright.convert("RGBA")
         if upright.getchannel("A").getextrema() != (255, 255):
@@ -72,7 +72,7 @@ def _upright(file: BinaryIO, start: bytes, folder: Path, name: str) -> Image.Ima
 
 
 def _has_second(image: Image.Image) -> bool:
-    """True if there is another image behind the first. Pillow's `n_frames` looks at all: a TIFF may have a million."""
+    """True if a second image follows. Pillow's `n_frames` would count all of them: a TIFF may have a million."""
     try:
         image.seek(1)
     except EOFError:
@@ -81,7 +81,7 @@ def _has_second(image: Image.Image) -> bool:
 
 
 def _bits(image: Image.Image, start: bytes) -> int:
-    """A channel's, as the file has it: Pillow halves those of some without a word."""
+    """The file's bits per channel. Pillow silently reduces 16 bits in some formats."""
     if start.startswith(_PNG):
         return start[_PNG_DEPTH]
     return max(image.tag_v2.get(BITSPERSAMPLE, (8,))) if isinstance(image, TiffImageFile) else 8

@@ -1,22 +1,50 @@
-"""Images, as one of the kinds of examples."""
+"""Images, as one of the kinds of examples. Their profile: how large and bright they are, and their possible faults."""
 
 from __future__ import annotations
 
 import base64
-import binascii
+import hashlib
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 from consilium_chain.tasks.data_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
-from consilium_client.data.image.profile import ImageProfile, profile_images
 from consilium_client.data.image.reader import ImageSet, RawImages, read_raw_images, room
 from consilium_client.data.kinds import Kind
+from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
 
 IMAGE = "image"  # the column of a request
+STRETCHED = 1.25  # from which ratio between an image's proportions and the task's
+DARK = 0.03 * 255  # mean shade
+
+
+class Concern(StrEnum):
+    """Possible faults of readable images, with the check to make."""
+
+    CONSTANT = "images with a single shade: check that they were exported with their content"
+    DARK = "images that are almost black: check the display window in which they were exported"
+    ENLARGED = "images smaller than the task's size, which are enlarged: check that these are not thumbnails"
+    STRETCHED = "images with other proportions than the task's, which are stretched: check how they were cropped"
+    DUPLICATES = "images that repeat an earlier one at the task's size: check that the export has each image once"
+    CONTRADICTING = "images that repeat an earlier one under another label: check which label is right"
+    ONE_CLASS = ONE_CLASS
+
+
+@dataclass(frozen=True)
+class ImageProfile(Profile):
+    """`sizes`: (height, width) of the smallest, the median and the largest image by area, before they were brought to
+    the task's size. `shades`: the mean shade of the darkest, the median and the brightest image, from 0 (black) to 255.
+    """
+
+    sizes: tuple[tuple[int, int], ...] = field(repr=False)
+    shades: tuple[float, ...] = field(repr=False)
 
 
 class ImageKind(Kind[RawImages, ImageSchema]):
@@ -27,7 +55,29 @@ class ImageKind(Kind[RawImages, ImageSchema]):
         return raw.images
 
     def profile(self, raw: RawImages, spec: TaskSpec) -> ImageProfile:
-        return profile_images(raw, spec)
+        schema, images = of_kind(ImageSchema, spec.data), raw.images
+        classes = classes_of(images.labels, schema)
+        digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
+        repeated, contradicting = repeats(digests, images.labels)
+        means = np.array([image.mean() for image in images.pixels])  # one at a time, for memory
+        constant = np.array([(image == image[:, :1, :1]).all() for image in images.pixels])
+        proportions = (raw.sizes[:, 0] * schema.width) / (raw.sizes[:, 1] * schema.height)
+        counts: dict[StrEnum, int] = {
+            Concern.CONSTANT: constant.sum(),
+            Concern.DARK: ((means < DARK) & ~constant).sum(),
+            Concern.ENLARGED: (raw.sizes < [schema.height, schema.width]).any(axis=1).sum(),
+            Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
+            Concern.DUPLICATES: repeated,
+            Concern.CONTRADICTING: contradicting,
+            Concern.ONE_CLASS: images.rows if images.rows in dict(classes).values() else 0,
+        }
+        by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
+        picked = [0, images.rows // 2, -1]
+        return ImageProfile(
+            raw.source, spec, classes, repeated, findings_of(counts, images.rows), statistics_of(images, spec),
+            sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
+            shades=tuple(map(float, by_shade[picked])),
+        )  # fmt: skip
 
     def requested(self, rows: Sequence[Row], schema: ImageSchema, refusal: Refusal) -> ImageSet:
         """A value is the base64 of a file."""
@@ -35,14 +85,12 @@ class ImageKind(Kind[RawImages, ImageSchema]):
 
         pixels, _ = room(len(rows), schema)
         for at, row in enumerate(rows, 1):
-            value, where = row[IMAGE], f"row {at}, column {IMAGE}"
+            place = REQUEST.place(at, IMAGE)
             try:
-                raw = base64.b64decode(value, validate=True) if isinstance(value, str) else None
-            except (binascii.Error, ValueError):
-                raw = None
-            if raw is None:
-                raise refusal(f"{where}: the value is no base64 of an image file")
-            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST, where), schema)
+                raw = base64.b64decode(row[IMAGE], validate=True)
+            except (TypeError, ValueError):
+                raise refusal(f"{place}: the value is not the base64 of an image file") from None
+            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST.path, place), schema)
         return ImageSet(pixels, unlabelled(rows))
 
 

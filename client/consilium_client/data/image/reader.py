@@ -1,7 +1,6 @@
-"""Images with labels: the only door through which they enter.
+"""Reads images with labels from a folder of PNG, JPEG, BMP or TIFF files (`folders`), or from a NumPy archive.
 
-From a folder of PNG, JPEG, BMP or TIFF files (`folders`), or from a NumPy archive of two arrays. Each is brought to the
-schema's channels and size by `image_files`, one at a time.
+Each image is brought to the schema's channels and size by `files`, one at a time.
 """
 
 from __future__ import annotations
@@ -9,24 +8,23 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import ImageSchema
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import Examples, require_classes
+from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
 from consilium_client.data.folders import labelled_files
 from consilium_client.data.image import MOST_PIXELS
-from consilium_client.data.table.reader import MOST_ROWS
-from consilium_client.errors import CellError, DataError, ExampleError
+from consilium_client.errors import DataError, ExampleError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
-MOST_BYTES = 1 << 32  # of all images together, as they are kept
+MOST_BYTES = 1 << 32  # of all images together, in memory
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
 WHITE = 255.0
@@ -49,18 +47,6 @@ class ImageSet(Examples):
     def contents(self) -> Iterator[bytes]:
         return (image.tobytes() for image in self.pixels)
 
-    def chosen(self, which: NDArray[np.bool_]) -> ImageSet:
-        return ImageSet(self.pixels[which], self.labels[which])
-
-    def relabelled(self, labels: NDArray[np.int64]) -> ImageSet:
-        return ImageSet(self.pixels, labels)
-
-    def followed_by(self, others: Sequence[ImageSet]) -> ImageSet:
-        parts = [self, *others]
-        return ImageSet(
-            np.concatenate([part.pixels for part in parts]), np.concatenate([part.labels for part in parts])
-        )
-
     def sums(self) -> NDArray[np.float64]:
         """The images of each channel, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
         channels = self.pixels.shape[1]
@@ -74,47 +60,24 @@ class ImageSet(Examples):
 
 @dataclass(frozen=True)
 class RawImages:
-    """A folder's or archive's content. `sizes`: int64 (n, 2), height and width of each before it was brought to size.
+    """`sizes`: int64 (n, 2), height and width of each image before it was brought to the task's size."""
 
-    `left_aside`: files of a folder that its list does not name.
-    """
-
-    path: Path
-    kind: Literal["folder", "NumPy archive"]
+    source: Source
     images: ImageSet
     sizes: NDArray[np.int64] = field(repr=False)
-    left_aside: int
-
-
-def read_images(path: Path, schema: ImageSchema, *, allow_one_class: bool = True) -> ImageSet:
-    """Images of a folder or archive; held-out ones may not be of one class alone (`allow_one_class=False`).
-
-    Raises a DataError that names the file.
-    """
-    images = read_raw_images(path, schema).images
-    if not allow_one_class:
-        require_classes(images, path, schema)
-    return images
 
 
 def read_raw_images(path: Path, schema: ImageSchema) -> RawImages:
-    """Raises DataError."""
-    path = Path(path)
-    try:
+    """Images of a folder or archive. Raises a DataError that names the file."""
+    with reading(path):
         if path.is_dir():
             return _folder(path, schema)
         with path.open("rb") as file:
             return _archive(file, path, schema)
-    except FileNotFoundError:
-        why = "there is no such file"
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        path = Path(error.filename) if isinstance(error.filename, str) else path
-    raise DataError("DataFileMissing", path=path, why=why)
 
 
 def most_images(schema: ImageSchema) -> int:
-    """That one hospital may bring."""
+    """The largest number that one hospital may bring."""
     return min(MOST_ROWS, MOST_BYTES // (schema.channels * schema.height * schema.width))
 
 
@@ -129,7 +92,7 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
         sizes[at] = image.height, image.width
         pixels[at] = fitted(image, schema)
     labels = np.array([file.label for file in listing.files], dtype=np.int64)
-    return RawImages(path, "folder", ImageSet(pixels, labels), sizes, listing.left_aside)
+    return RawImages(Source(path, "folder", left_aside=listing.left_aside), ImageSet(pixels, labels), sizes)
 
 
 def room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -139,7 +102,7 @@ def room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np
 
 # NumPy archives
 
-# What zipfile and NumPy raise over an archive's bytes. Their messages may quote them.
+# Errors of zipfile and NumPy about an archive's bytes. Their messages may quote the bytes.
 _FAULTS = (zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -150,7 +113,9 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
         with zipfile.ZipFile(file) as archive:
             if sorted(archive.namelist()) != [f"{IMAGES}.npy", f"{LABELS}.npy"]:
                 raise DataError(
-                    "ArraysWrong", path=path, why=f"its arrays are not {IMAGES} and {LABELS}, and nothing else"
+                    "ArraysWrong",
+                    path=path,
+                    why=f"the archive must contain the arrays {IMAGES} and {LABELS}, and no others",
                 )
             images = _array(archive, path, IMAGES, schema)
             labels = _array(archive, path, LABELS, schema)
@@ -158,36 +123,37 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
         pass
     else:
         return _of_arrays(images, labels, path, schema)
-    raise DataError("ArraysWrong", path=path, why="it is damaged, cut off or encrypted")
+    raise DataError("ArraysWrong", path=path, why="the archive is damaged, cut off or encrypted")
 
 
 def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Path, schema: ImageSchema) -> RawImages:
+    source = Source(path, "NumPy archive")
     if len(images) != len(labels):
-        raise DataError("ArraysWrong", path=path, why=f"there are {len(images)} images and {len(labels)} labels")
+        raise DataError("ArraysWrong", path=path, why=f"the archive has {len(images)} images, but {len(labels)} labels")
     wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
     if len(wrong):
-        raise CellError("LabelOutOfSchema", path=path, row=int(wrong[0]) + 1, column=LABELS, counted="row")
+        raise source.cell_error("LabelOutOfSchema", int(wrong[0]) + 1, LABELS)
     from consilium_client.data.image.files import fitted, image_of
 
     pixels, sizes = room(len(images), schema)
     for at, image in enumerate(images):
         pixels[at] = fitted(image_of(image), schema)
     sizes[:] = images.shape[1:3]
-    return RawImages(path, "NumPy archive", ImageSet(pixels, labels.astype(np.int64)), sizes, 0)
+    return RawImages(source, ImageSet(pixels, labels.astype(np.int64)), sizes)
 
 
 def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema) -> NDArray[Any]:
-    """Its shape is looked at before anything is unpacked. Raises DataError, and _FAULTS."""
+    """Checks the shape before it unpacks the array. Raises DataError, and _FAULTS."""
     with archive.open(f"{name}.npy") as member:
         read_header = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
         shape, _, kind = read_header(member)
     if name == LABELS:
         if len(shape) != 1 or kind.kind not in "iu":
-            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         at_most = MOST_ROWS
     else:
         if kind != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape[1:]:
-            raise DataError("ArraysWrong", path=path, why=f"{name} is {kind} of shape {shape}")
+            raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         if math.prod(shape[1:3]) > MOST_PIXELS:
             raise ExampleError("ImageTooLarge", path=path, at=name)
         at_most = min(most_images(schema), MOST_BYTES // math.prod(shape[1:]))

@@ -1,4 +1,4 @@
-"""One cell to a number, by the rules of its column. Pure; what is refused names its error, and no more."""
+"""Turns one cell into a number, by the rules of its column. Pure. A refused cell gives only the name of its error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Cell: TypeAlias = str | float | None
-"""As a file has it: text without blanks around it, or a number; None where there is no value."""
+"""A file's cell: text without blanks around it, or a number; None without a value."""
 DecimalMark: TypeAlias = Literal[".", ","]
 
 _DATE = re.compile(r"(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}:\d{2})(?:\D.*)?", re.DOTALL)
@@ -18,8 +18,8 @@ _OTHER_MARK = re.compile(r"[+-]?(?:\d+[.,]\d*|[.,]\d+)(?:[eE][+-]?\d+)?")
 
 
 def _number(text: str, decimal: DecimalMark) -> float | None:
-    """A number, or None: returning keeps the text, which float's error quotes, out of every chain of errors."""
-    if "_" in text:  # Python's digit grouping, 1_000, is no data format
+    """A number, or None. It does not raise, because float's error quotes the text."""
+    if "_" in text:  # Python's digit grouping, 1_000, is not a data format
         return None
     if decimal == ",":
         if "." in text:
@@ -32,7 +32,7 @@ def _number(text: str, decimal: DecimalMark) -> float | None:
 
 
 def key(cell: str | float, decimal: DecimalMark) -> str | float:
-    """A cell's key among codes: its number however that is written (1, 1.0, 1e0), or else its text."""
+    """A cell's key among codes: its number in any form (1, 1.0, 1e0), or else its text."""
     number = _number(cell, decimal) if isinstance(cell, str) else float(cell)
     if number is None:
         return cell
@@ -41,9 +41,9 @@ def key(cell: str | float, decimal: DecimalMark) -> str | float:
 
 @dataclass(frozen=True)
 class Reading:
-    """The rule from cells to numbers of the task: codes as they say, any other number times scale plus offset.
+    """The rule that turns cells into the task's numbers: by codes, or else the number times scale plus offset.
 
-    `missing` and `codes` are by `key`. With codes, nothing else counts as a value.
+    `missing` and `codes` are by `key`. With codes, only they are valid values.
     """
 
     decimal: DecimalMark
@@ -65,7 +65,7 @@ class Reading:
         )
 
     def number(self, cell: Cell) -> float | str:
-        """The task's number, NaN where missing; or the fault to raise as a CellError by who knows the row."""
+        """The task's number, NaN if missing; or the name of a CellError, which the caller raises with the row."""
         if cell is None or cell == "":
             return math.nan
         known = key(cell, self.decimal)

@@ -1,4 +1,4 @@
-"""An opened table, and where its columns are: CSV or Parquet, told apart by the first bytes."""
+"""The task's columns in a CSV or Parquet file. The first bytes show the format."""
 
 from __future__ import annotations
 
@@ -6,51 +6,67 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Mapped
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
+from consilium_client.data.examples import MOST_ROWS, Source
 from consilium_client.data.mapping import FileFormat, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, shortened
 
+if TYPE_CHECKING:
+    from consilium_client.data.table.parquet_rows import ParquetRows
+
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
+FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
 
 
-class Rows(Protocol):
-    """An opened file: `width` columns, whose `names` it may say, and cells of those at positions, row by row."""
+class Columns:
+    """The task's columns in an opened file. Iterating gives each row's number and its cells, in the order of `at`.
 
-    width: int
-    names: list[str] | None
+    `at`: the position in the file, from 0, of each of the schema's columns; without absent columns.
+    """
 
-    @property
-    def kind(self) -> Literal["CSV", "Parquet"]: ...
+    def __init__(self, file: BinaryIO, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
+        """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema."""
+        self._rows = rows = _opened(file, path, mapping)
+        wanted = {name: mapping.source(name) if mapping else name for name in used}
+        present = {name: source for name, source in wanted.items() if source is not None}
+        self.at = positions(rows, path, present, strict=mapping is None)
+        aside = [position for position in range(rows.width) if position not in self.at.values()]
+        names = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
+        aside_names = tuple(rows.names[position] for position in aside) if rows.names else ()
+        self.source = Source(path, rows.kind, names, len(aside), aside_names)
 
-    def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, Sequence[Cell]]]: ...
+    def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
+        """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
+        count = 0
+        rows: Iterator[tuple[int, Sequence[Cell]]] = self._rows.cells(list(self.at.values()))
+        for count, row in enumerate(rows, 1):
+            if count > MOST_ROWS:
+                raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
+            yield row
+        if count == 0:
+            raise DataError("DataFileEmpty", path=self.source.path)
 
 
-def counted(rows: Rows) -> Literal["line", "row"]:
-    """The unit of the numbers of `cells`."""
-    return "line" if rows.kind == "CSV" else "row"
-
-
-def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> Rows:
-    """Raises DataFileMalformed, DataFileEmpty, ParquetUnreadable, MappingInvalid."""
+def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | ParquetRows:
     start = file.read(4)
     file.seek(0)
     if start not in PARQUET:
         return CsvRows(file, path, mapping.file if mapping else FileFormat())
-    from consilium_client.data.table.parquet_rows import ParquetRows
+    from consilium_client.data.table.parquet_rows import ParquetRows  # a second to load, and 55 MB
 
     if mapping and not mapping.file.header:
         raise DataError(
             "MappingInvalid",
-            why=f"{path} is Parquet, which names its columns; leave header = false out of the mapping, and name them",
+            why=f"{path} is Parquet, so its columns have names; remove header = false from the mapping, and use them",
         )
     return ParquetRows(file, path)
 
 
-def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
-    """By column of the schema, where its column in the file is, from 0. `strict`: the file may have no others.
+def positions(rows: CsvRows | ParquetRows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
+    """The position in the file, from 0, of each of the schema's columns. `strict`: the file may have no others.
 
     Raises HeaderMissing, ColumnsWrong.
     """
@@ -58,7 +74,7 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
         at = {name: position - 1 for name, position in wanted.items() if isinstance(position, int)}
         missing = [f"column {position + 1}" for position in at.values() if position >= rows.width]
         if missing:
-            raise _wrong(path, missing, [], [])
+            raise _wrong(path, missing=missing)
         return at
     counts = Counter(rows.names)
     expected = [str(source) for source in wanted.values()]
@@ -69,17 +85,10 @@ def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bo
         # Without a header line the first row would be quoted as "unexpected columns": a patient in a log.
         raise DataError("HeaderMissing", path=path, line=1)
     if missing or unexpected or duplicate:
-        raise _wrong(path, missing, unexpected, duplicate)
+        raise _wrong(path, missing=missing, unexpected=unexpected, duplicate=duplicate)
     return {name: rows.names.index(str(source)) for name, source in wanted.items()}
 
 
-def _wrong(path: Path, missing: Sequence[str], unexpected: Sequence[str], duplicate: Sequence[str]) -> DataError:
-    kinds = {"missing": tuple(missing), "unexpected": tuple(unexpected), "duplicate": tuple(duplicate)}
-    told = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
-    faults = "; ".join(f"{told[kind]}: {shortened(names)}" for kind, names in kinds.items() if names)
-    return DataError("ColumnsWrong", path=path, faults=faults, **kinds)
-
-
-def called(sources: Mapped[str, str | int | None]) -> dict[str, str | None]:
-    """Each column's name in the file, for people."""
-    return {name: f"column {at}" if isinstance(at, int) else at for name, at in sources.items()}
+def _wrong(path: Path, **kinds: Sequence[str]) -> DataError:
+    faults = [f"{FAULTS[kind]}: {shortened(names)}" for kind, names in kinds.items() if names]
+    return DataError("ColumnsWrong", path=path, faults="; ".join(faults), **{k: tuple(v) for k, v in kinds.items()})

@@ -1,7 +1,6 @@
-"""Rows of a CSV file, one at a time: memory stays that of one row, whatever the file's size.
+"""Rows of a CSV file, one at a time, so a large file needs no more memory than one row.
 
-`csv` rather than pandas reads it: pandas pads short lines with missing values and renames duplicate columns without a
-word.
+It uses `csv`, not pandas, which silently pads short lines with missing values and renames duplicate columns.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from consilium_client.data.mapping import FileFormat
 from consilium_client.errors import DataError
 
 MOST_OF_LINE = 1 << 20  # characters; a row of 10,000 columns is well below
-MOST_OF_CELL = csv.field_size_limit()  # 131,072 characters, which an open quotation mark comes to sooner or later
+MOST_OF_CELL = csv.field_size_limit()  # 131,072 characters, which a cell with an open quotation mark soon exceeds
 
 _DELIMITERS = ",;\t|"
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not of the encoding, by `surrogateescape`
-# Of files that are taken for tables, or were tables before somebody packed them.
+# Files that people take for tables, and packed tables.
 _KINDS = {
     b"PK\x03\x04": "an Excel workbook (.xlsx) or another zip archive",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
@@ -40,7 +39,7 @@ _KINDS = {
 
 
 class CsvRows:
-    """A file that was opened, and read to its first row: `names` of its columns, None without a header line.
+    """An opened file, read to its first row. `names`: of its columns; None without a header line.
 
     Raises DataFileMalformed and DataFileEmpty, here and from `cells`.
     """
@@ -62,7 +61,7 @@ class CsvRows:
         self._held_back = None if format_.header else (line, cells)
 
     def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
-        """Each row's cells at these positions (from 0), with the line on which it ends (from 1); once."""
+        """Each row's cells at these positions (from 0), with the line on which it ends (from 1). Call it only once."""
         if self._held_back is not None:
             line, cells = self._held_back
             yield line, [cells[position] for position in positions]
@@ -79,7 +78,7 @@ def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
         if start.startswith(magic):
             raise DataError("FileKindWrong", path=path, kind=kind)
     marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    if marked or b"\0" in (start[0:1], start[1:2]):  # the latter: a letter of the alphabet in 16 bits
+    if marked or b"\0" in (start[0:1], start[1:2]):  # the latter: a Latin letter in 16 bits
         raise DataError(
             "EncodingWrong",
             path=path,
@@ -90,7 +89,7 @@ def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
 
 
 def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
-    """Lines of text with their ends, whichever these are."""
+    """Lines of text with their ends, of any kind."""
     codec = "utf-8-sig" if encoding == "utf-8" else encoding  # spreadsheets put a byte order mark in front
     text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")
     number = 0
@@ -103,11 +102,11 @@ def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
         if not line.isascii() and _ESCAPED.search(line):
             raise DataError("EncodingWrong", path=path, encoding=encoding.upper(), line=number, found="")
         yield line
-    text.detach()  # whoever opened the file closes it
+    text.detach()  # the caller closes the file
 
 
 def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows, and the line on which each ends. A blank line is no row."""
+    """Rows, and the line on which each ends. Blank lines are ignored."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         begins = reader.line_num + 1
@@ -127,7 +126,7 @@ def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple
         if too_long or (ended and "unexpected end" in fault):
             raise DataError("QuoteNotClosed", path=path, line=begins)
         raise DataError(
-            "DataFileMalformed", path=path, why="a quotation mark stands where it may not", line=reader.line_num
+            "DataFileMalformed", path=path, why="a quotation mark is in the wrong place", line=reader.line_num
         )
 
 

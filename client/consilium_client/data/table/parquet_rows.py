@@ -1,6 +1,6 @@
-"""Rows of a Parquet file: of the columns that are wanted alone, a few thousand rows at a time.
+"""Rows of a Parquet file: only the needed columns, a few thousand rows at a time.
 
-Imported only once a file says that it is Parquet: pyarrow takes a second to load, and 55 MB of memory.
+Imported only for a Parquet file, because pyarrow takes a second to load, and 55 MB of memory.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from consilium_client.errors import DataError
 
 ROWS_AT_A_TIME = 4096
 READ_BUFFER = 1 << 18  # bytes of a column chunk at a time
-# A group of rows that is larger than this may not be packed into a hundredth of it: pages are unpacked whole.
+# A group of rows above this size may not be packed into less than a hundredth, because pages are unpacked whole.
 MOST_UNPACKED, MOST_PACKED = 1 << 26, 100
-# What pyarrow raises over a file's bytes. Its messages may quote them.
-_FAULTS = (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError, MemoryError)
+# Errors of pyarrow about a file's bytes, and of indices beyond a dictionary. Their messages may quote the bytes.
+_FAULTS = (pyarrow.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError)
 
 
 class ParquetRows:
-    """A file that was opened, and its schema read. Raises ParquetUnreadable, here and from `cells`."""
+    """An opened file, with its schema read. Raises ParquetUnreadable, here and from `cells`."""
 
     kind: Literal["Parquet"] = "Parquet"
 
@@ -81,14 +81,14 @@ class ParquetRows:
             raise self._unreadable(encrypted)
 
     def _reader(self, names: list[str]) -> pyarrow.parquet.ParquetFile:
-        """Texts stay as they are in the file, each once: written out, one of a page's stands for thousands."""
+        """Keeps texts in the file's dictionaries. Written out, one text of a page may become thousands of copies."""
         return pyarrow.parquet.ParquetFile(
             self._source, metadata=self._file.metadata, read_dictionary=names, pre_buffer=False,
             buffer_size=READ_BUFFER, page_checksum_verification=True,
         )  # fmt: skip
 
     def _require_unpackable(self) -> None:
-        """By groups: to ask for a column of one ends the process where it is encrypted (pyarrow 26)."""
+        """Checks whole groups: asking for a column of an encrypted group crashes the process (pyarrow 26)."""
         metadata, most = self._file.metadata, max(MOST_UNPACKED, MOST_PACKED * self._source.seek(0, os.SEEK_END))
         if any(metadata.row_group(at).total_byte_size > most for at in range(metadata.num_row_groups)):
             raise DataError(
@@ -102,7 +102,7 @@ class ParquetRows:
 
 
 def _values(column: Any) -> list[Any]:
-    """Cells of a batch's column. Equal ones of a dictionary are one object."""
+    """Cells of a batch's column. Equal cells of a dictionary are one object."""
     if not types.is_dictionary(column.type):
         return list(column.to_pylist())
     known = column.dictionary.to_pylist()

@@ -1,35 +1,32 @@
-"""A hospital's or voter's file becomes a typed table: the only door through which rows enter.
+"""Reads a hospital's or voter's CSV or Parquet file into a typed table.
 
-The file is CSV or Parquet, told apart by its first bytes. Without a mapping its columns are the schema's features and
-label in any order, and nothing else, so that no patient number slips in; a CSV file has a header line, UTF-8, commas.
-With a mapping (`mapping`) the file is as it says, and columns that are not the task's are left aside. An empty cell or
-`?` is a missing value, in Parquet a null too.
+The first bytes show the format. Without a mapping, the columns must be the schema's features and label in any order,
+and no others, so that no patient number gets in; a CSV file has a header line, UTF-8 and commas. A mapping (`mapping`)
+can describe another form, and columns that the task does not have are ignored. An empty cell, `?`, or a null in Parquet
+is a missing value.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSchema
-from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import Examples, require_classes
+from consilium_client.data.examples import Examples, Source, reading
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import DEFAULT
-from consilium_client.data.table.columns import Rows, called, counted, opened, positions
-from consilium_client.errors import CellError, DataError, in_file
+from consilium_client.data.table.columns import Columns
+from consilium_client.errors import DataError
 
-MOST_ROWS = int(STATISTICS_RANGE) - 1  # what round 0 can count
 CANONICAL = "<f8"  # of a value in `row_bytes`
-# Steps of a feature's range that are told apart: coarse against what a form of file rounds, as float32 does, so that
-# of a thousand values not one lies so near to a border between two steps that it changes sides.
+# Steps of a feature's range in `contents`. They are coarse against the rounding of file formats, such as float32: fewer
+# than one in a thousand values is so near to a border between two steps that rounding moves it across.
 STEPS = 4096
 MISSING = -1
 
@@ -54,16 +51,6 @@ class Table(Examples):
     def contents(self) -> Iterator[bytes]:
         return (row.tobytes() for row in row_codes(self))
 
-    def chosen(self, which: NDArray[np.bool_]) -> Table:
-        return Table(self.features[which], self.labels[which])
-
-    def relabelled(self, labels: NDArray[np.int64]) -> Table:
-        return Table(self.features, labels)
-
-    def followed_by(self, others: Sequence[Table]) -> Table:
-        parts = [self, *others]
-        return Table(np.concatenate([part.features for part in parts]), np.concatenate([part.labels for part in parts]))
-
     def sums(self) -> NDArray[np.float64]:
         """Each column's values, then all Σu, then all Σu², float64 (3 · columns,)."""
         present = ~np.isnan(self.features)
@@ -72,7 +59,7 @@ class Table(Examples):
 
 
 def row_codes(table: Table) -> NDArray[np.int32]:
-    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING where there is no value."""
+    """Features in whole steps of their range, little-endian int32 (n, columns); MISSING without a value."""
     steps = np.where(np.isnan(table.features), MISSING, np.rint(table.features * STEPS))
     return np.ascontiguousarray(steps, dtype="<i4")
 
@@ -81,72 +68,57 @@ def row_codes(table: Table) -> NDArray[np.int32]:
 class RawTable:
     """A file's rows in the task's own units and codes, before they are clamped and encoded.
 
-    `values`: by the schema's features, float64 (n,), NaN where missing; labels int64 (n,), from 0. `sources`: by
-    column of the schema, what it is called in the file; None where the mapping says that the file has none.
-    `left_aside` of the file's columns were not read; their names, in a file that names its columns.
+    `values`: by the schema's features, float64 (n,), NaN where missing; labels int64 (n,), from 0.
     """
 
-    path: Path
-    kind: Literal["CSV", "Parquet"]
+    source: Source
     values: dict[str, NDArray[np.float64]] = field(repr=False)
     labels: NDArray[np.int64] = field(repr=False)
-    sources: dict[str, str | None]
-    left_aside: int
-    left_aside_names: tuple[str, ...]
 
     @property
     def rows(self) -> int:
         return len(self.labels)
 
 
-def read_table(
-    path: Path,
-    schema: TableSchema,
-    *,
-    mapping: Mapping | None = None,
-    minimum_rows: int = 1,
-    allow_one_class: bool = True,
-) -> Table:
-    """Read, check and encode a CSV or Parquet file.
-
-    Numbers are clamped to the schema's range and scaled by it to [0, 1]; a category becomes one 0/1 column per value
-    after the first, and a code that the schema does not know counts as missing. A hospital may have one class only;
-    held-out data may not (`allow_one_class=False`). `mapping` fits the schema (`require_fits`). Raises a DataError
-    that names file, line and column, never a cell's content.
-    """
-    return checked(read_raw(path, schema, mapping), schema, minimum_rows, allow_one_class)
-
-
 def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) -> RawTable:
-    """Reads the file itself, and keeps 8 bytes a value. Raises DataError."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            return _read(opened(file, path, mapping), path, schema, mapping)
-    except FileNotFoundError:
-        why = "there is no such file"
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-    raise DataError("DataFileMissing", path=path, why=why)
+    """Reads a CSV or Parquet file, and keeps 8 bytes a value. `mapping` fits the schema (`require_fits`).
+
+    Raises a DataError that names file, line and column, never a cell's content.
+    """
+    with reading(path), path.open("rb") as file:
+        columns = Columns(file, path, mapping, schema.used)
+        values = {name: array("d") for name in columns.at}
+        into = [(name, mapping.reading(name) if mapping else DEFAULT, values[name].append) for name in columns.at]
+        known = {"CodeUnknown", *map(float, range(len(schema.classes)))}
+        for row, cells in columns:
+            for (name, rule, append), cell in zip(into, cells, strict=True):
+                found = rule.number(cell)
+                if name == schema.label:
+                    found = found if found in known else "LabelOutOfSchema"
+                if not isinstance(found, float):
+                    raise columns.source.cell_error(found, row, name)
+                append(found)
+    labels = np.array(values[schema.label]).astype(np.int64)
+    absent = np.full(len(labels), math.nan)
+    features = {feature.name: np.array(values.get(feature.name, absent)) for feature in schema.features}
+    return RawTable(columns.source, features, labels)
 
 
-def checked(raw: RawTable, schema: TableSchema, minimum_rows: int = 1, allow_one_class: bool = True) -> Table:
-    """The table that a node works with. Raises ColumnAllMissing, TooFewRows, OneClassOnly."""
+def checked(raw: RawTable, schema: TableSchema) -> Table:
+    """The table that a node works with. Raises ColumnAllMissing."""
     table = encoded(raw, schema)
     for feature in schema.features:
-        source = raw.sources[feature.name]
-        if source is not None and np.isnan(_encode(raw.values[feature.name], feature)).all():
-            raise DataError(
-                "ColumnAllMissing", path=raw.path, column=feature.name, called=in_file(feature.name, source)
-            )
-    if table.rows < minimum_rows:
-        raise DataError("TooFewRows", rows=table.rows, at_least=minimum_rows)
-    if not allow_one_class:
-        require_classes(table, raw.path, schema)
+        is_there = raw.source.names[feature.name] is not None
+        if is_there and np.isnan(_encode(raw.values[feature.name], feature)).all():
+            called = raw.source.called(feature.name)
+            raise DataError("ColumnAllMissing", path=raw.source.path, column=feature.name, called=called)
     return table
 
 
 def encoded(raw: RawTable, schema: TableSchema) -> Table:
+    """Numbers are clamped to the schema's range and scaled by it to [0, 1]. A category becomes one 0/1 column per value
+    after the first, and a code that the schema does not know counts as missing.
+    """
     blocks = [_encode(raw.values[feature.name], feature) for feature in schema.features]
     return Table(features=np.hstack(blocks), labels=raw.labels)
 
@@ -161,43 +133,3 @@ def _encode(values: NDArray[np.float64], feature: Feature) -> NDArray[np.float64
     block: NDArray[np.float64] = matches[:, 1:].astype(np.float64)
     block[~matches.any(axis=1)] = np.nan
     return block
-
-
-def _read(rows: Rows, path: Path, schema: TableSchema, mapping: Mapping | None) -> RawTable:
-    """The columns of one opened file, a row at a time; 8 bytes a value stay."""
-    names = [*(feature.name for feature in schema.features), schema.label]
-    wanted = {name: mapping.source(name) if mapping else name for name in names}
-    sources = called(wanted)
-    places = positions(rows, path, {name: at for name, at in wanted.items() if at is not None}, mapping is None)
-    columns = {name: array("d") for name in places}
-    readings = {name: mapping.reading(name) if mapping else DEFAULT for name in places}
-    into = [(name, readings[name].number, columns[name].append) for name in places]
-    known = {"CodeUnknown", *map(float, range(len(schema.classes)))}
-    count = 0
-    for at, cells in rows.cells(list(places.values())):
-        count += 1
-        if count > MOST_ROWS:
-            raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
-        for (name, number, append), cell in zip(into, cells, strict=True):
-            found = number(cell)
-            if name == schema.label:
-                found = found if found in known else "LabelOutOfSchema"
-            if not isinstance(found, float):
-                where = {"counted": counted(rows), "called": in_file(name, sources[name])}
-                raise CellError(found, path=path, row=at, column=name, **where)
-            append(found)
-    if count == 0:
-        raise DataError("DataFileEmpty", path=path)
-    aside = [position for position in range(rows.width) if position not in places.values()]
-    return RawTable(
-        path=path,
-        kind=rows.kind,
-        values={
-            feature.name: np.array(columns[feature.name]) if feature.name in columns else np.full(count, math.nan)
-            for feature in schema.features
-        },
-        labels=np.array(columns[schema.label]).astype(np.int64),
-        sources=sources,
-        left_aside=len(aside),
-        left_aside_names=tuple(rows.names[position] for position in aside) if rows.names else (),
-    )

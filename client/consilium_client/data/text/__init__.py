@@ -1,1 +1,1 @@
-"""The text kind of data: reader and profile."""
+"""Texts: reader and profile."""

@@ -1,18 +1,67 @@
-"""Texts, as one of the kinds of examples."""
+"""Texts, as one of the kinds of examples. Their profile: how long they are, and their possible faults."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
 from consilium_chain.tasks.data_schemas import TextSchema
+from consilium_chain.tasks.model_specs import LoraSpec
 from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.text.profile import TextProfile, profile_texts
+from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
 from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, text_of
+
+FEW = 2  # words
+# The replacement character of letters that a program could not read, and UTF-8 letters read as Latin-1 or cp1252.
+_SECOND = "".join(bytes(range(0x80, 0xC0)).decode(encoding, "ignore") for encoding in ("latin-1", "cp1252"))
+_BROKEN = re.compile(f"\ufffd|[ÂÃ][{re.escape(_SECOND)}]|â€")
+
+
+class Concern(StrEnum):
+    """Possible faults of readable texts, with the check to make."""
+
+    CUT = (
+        "texts with more words than the model reads tokens (a word is one or more tokens), so it never sees their end:"
+        " check that the important part comes first, or ask the operator for a higher max_tokens"
+    )
+    FEW_WORDS = "texts of one or two words: check that these are texts, not codes or numbers"
+    BROKEN_LETTERS = (
+        "texts with broken letters (\ufffd, Ã¼): export them again as UTF-8, or write the encoding into a mapping"
+    )
+    DUPLICATES = "texts that repeat an earlier one: check that the export has each text once, and no templates"
+    CONTRADICTING = "texts that repeat an earlier one under another label: check which label is right"
+    ONE_CLASS = ONE_CLASS
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths of n texts, in one unit."""
+
+    shortest: int = field(repr=False)
+    median: float = field(repr=False)
+    longest: int = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TextProfile(Profile):
+    """`tokens`: the most that the task's model reads of a text; None if the model has no such limit."""
+
+    words: Lengths
+    characters: Lengths
+    tokens: int | None
+
+
+def _lengths(lengths: list[int]) -> Lengths:
+    return Lengths(min(lengths), float(np.median(lengths)), max(lengths))
 
 
 class TextKind(Kind[RawTexts, TextSchema]):
@@ -23,15 +72,31 @@ class TextKind(Kind[RawTexts, TextSchema]):
         return raw.texts
 
     def profile(self, raw: RawTexts, spec: TaskSpec) -> TextProfile:
-        return profile_texts(raw, spec)
+        schema, texts = of_kind(TextSchema, spec.data), raw.texts
+        words = [len(text.split()) for text in texts.texts]
+        tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
+        classes = classes_of(texts.labels, schema)
+        repeated, contradicting = repeats(texts.texts, texts.labels)
+        counts: dict[StrEnum, int] = {
+            Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
+            Concern.FEW_WORDS: sum(count <= FEW for count in words),
+            Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
+            Concern.DUPLICATES: repeated,
+            Concern.CONTRADICTING: contradicting,
+            Concern.ONE_CLASS: texts.rows if texts.rows in dict(classes).values() else 0,
+        }
+        findings = findings_of(counts, texts.rows)
+        characters = _lengths([len(text) for text in texts.texts])
+        statistics = statistics_of(texts, spec)
+        return TextProfile(
+            raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens
+        )
 
     def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal) -> TextSet:
-        texts = []
         for at, row in enumerate(rows, 1):
-            value, where = row[schema.text], f"row {at}, column {schema.text}"
-            if not isinstance(value, str):
-                raise refusal(f"{where}: the value is no text")
-            texts.append(text_of(value, REQUEST, where, at))
+            if not isinstance(row[schema.text], str):
+                raise refusal(f"{REQUEST.place(at, schema.text)}: the value is not a text")
+        texts = (text_of(row[schema.text], REQUEST, at, schema.text) for at, row in enumerate(rows, 1))
         return TextSet(tuple(texts), unlabelled(rows))
 
 

@@ -1,7 +1,7 @@
-"""Backends that keep artifacts: a folder, or a store that fsspec reaches by a URL. None is trusted with anything.
+"""Back ends of artifacts: a folder, or a store that fsspec reaches by a URL. None is trusted with anything.
 
-A place is asked for names, and gives bytes or says why not. Whatever it does, it costs a bounded number of bytes and
-seconds: a mirror may send for ever, drip, hang, or send whoever asks it elsewhere.
+A place is asked for names, and gives bytes or the reason why not. It can cost a bounded number of bytes and seconds
+only: a mirror may send without end, drip, hang, or redirect.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ import fsspec
 from fsspec.asyn import sync
 from pydantic import BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
-from consilium_chain.errors import ConfigInvalid, MirrorUnsupported, StoreUnwritable
-from consilium_chain.rpc.endpoint import without_secrets
+from consilium_core.errors import ConfigInvalid, MirrorUnsupported, StoreUnwritable
+from consilium_core.visible_text import without_secrets
 
 TIMEOUT = 20.0  # seconds for an artifact, from connecting to its last byte
-AT_ONCE = 16  # artifacts asked of a mirror side by side, checked together, and kept before the next are asked for
+AT_ONCE = 16  # artifacts requested from a mirror side by side, checked and kept before the next ones
 MOST_PLACES = 16
 _HTTP = ("http", "https")
-_PACKAGES = {"s3": "s3fs"}  # that bring a protocol to fsspec
+_PACKAGES = {"s3": "s3fs"}  # that add a protocol to fsspec
 _PROTOCOLS = (*_HTTP, *_PACKAGES, "ipfs", "memory")
 GATEWAY_VARIABLE = "IPFS_GATEWAY"
-GATEWAY = "http://127.0.0.1:8080"  # of Kubo, as it comes
-_READABLE = 0o644  # by whoever serves the folder: what is in it is public
+GATEWAY = "http://127.0.0.1:8080"  # Kubo's default
+_READABLE = 0o644  # artifacts are public, and another user may serve the folder
 _NOT_THERE = (404, 410)
 
 MirrorUrl = NewType("MirrorUrl", str)
-"""A URL of a protocol that is known here, without user, password, query and fragment."""
+"""A URL of one of `_PROTOCOLS`, without user, password, query and fragment."""
 
 Place = Path | MirrorUrl
 
 
 class Kind(StrEnum):
     LACKS = "lacks it"
-    WRONG = "gives something else"
-    REFUSES = "says neither"
-    SILENT = "does not answer, and whoever asks waits"
+    WRONG = "gives other bytes"
+    REFUSES = "refuses to answer"
+    SILENT = "does not answer in time"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a place gave nothing that is of use, in words without secrets."""
+    """The reason why a place gave nothing usable, in words without secrets."""
 
     kind: Kind
     why: str
 
     @property
     def is_conclusive(self) -> bool:
-        """True if the backend has said that it does not have the artifact."""
+        """True if the place certainly does not have the artifact."""
         return self.kind in (Kind.LACKS, Kind.WRONG)
 
 
@@ -68,32 +68,32 @@ _LATE = Fault(Kind.SILENT, f"no answer within {TIMEOUT:g} s")
 
 
 def parse_place(text: object) -> Place:
-    """A folder's path, or a URL. Raises ValueError, which repeats no URL: it may hold what nobody should read."""
+    """A folder's path, or a URL. Raises ValueError, without the URL: it may hold a secret."""
     if isinstance(text, Path):
         return text
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ValueError("an artifact store is the path of a folder, or a URL")
+        raise ValueError("an artifact store must be the path of a folder, or a URL")
     if "://" not in text:
         return Path(text)
     scheme = text.partition("://")[0].lower()
     if not re.fullmatch(r"[\x21-\x7e]+", text) or not scheme.isalnum():
-        raise ValueError("it is no URL")
+        raise ValueError("this is not a valid URL")
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("it is no URL") from None
+        raise ValueError("this is not a valid URL") from None
     if scheme == "file":
         path = unquote(parts.path)
         if parts.netloc not in ("", "localhost") or not path.startswith("/") or "\0" in path:
-            raise ValueError("a file:// URL names a folder of this machine, as file:///srv/artifacts")
+            raise ValueError("a file:// URL must name a folder of this machine, as in file:///srv/artifacts")
         return Path(path)
     if scheme not in _PROTOCOLS:
-        raise ValueError(f"no artifact store is reached by {scheme}://; use a folder, file, {', '.join(_PROTOCOLS)}")
+        raise ValueError(f"{scheme}:// is not supported; use a folder, file, {', '.join(_PROTOCOLS)}")
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError(
-            "credentials, queries and fragments do not belong into an artifact store's URL: fsspec reads them from its"
-            " own configuration or environment"
+            "an artifact store's URL must not have credentials, a query or a fragment; set credentials in fsspec's"
+            " configuration or environment"
         )
     if not host:
         raise ValueError("the URL has no host")
@@ -113,7 +113,7 @@ _PLACES: TypeAdapter[tuple[Place, ...]] = TypeAdapter(Places)
 
 
 def parse_places(texts: Sequence[str | Path]) -> tuple[Place, ...]:
-    """The first is the reader's own. Raises ConfigInvalid."""
+    """Raises ConfigInvalid."""
     try:
         return _PLACES.validate_python(list(texts))
     except ValidationError as error:
@@ -121,12 +121,12 @@ def parse_places(texts: Sequence[str | Path]) -> tuple[Place, ...]:
 
 
 def show_place(place: Place) -> str:
-    """A URL without more than its host: a path may hold a key, too."""
+    """A path, or a URL up to its host: the rest may have a key."""
     return str(place) if isinstance(place, Path) else without_secrets(place)
 
 
 class Folder:
-    """Files of this machine, or of what is mounted."""
+    """A folder of this machine."""
 
     at_once: int | None = None  # all
     is_writable = True
@@ -152,7 +152,7 @@ class Folder:
         return raw if len(raw) <= limit else _TOO_LONG
 
     def write(self, name: str, raw: bytes) -> None:
-        """In one step: nobody reads a part. Raises StoreUnwritable."""
+        """Writes in one step: no reader sees a part. Raises StoreUnwritable."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self._folder)
@@ -169,22 +169,18 @@ class Folder:
 
 
 def _by_gateway(url: MirrorUrl) -> MirrorUrl:
-    """An ipfs:// URL as its gateway has it. What comes is checked against its name, so the gateway needs no trust.
-
-    Raises ConfigInvalid.
-    """
-    given = os.environ.get(GATEWAY_VARIABLE) or GATEWAY
+    """The URL of an ipfs:// URL at its gateway, which needs no trust: readers check the bytes. Raises ConfigInvalid."""
     try:
-        gateway = parse_place(given)
+        gateway = parse_place(os.environ.get(GATEWAY_VARIABLE) or GATEWAY)
     except ValueError as error:
         raise ConfigInvalid(f"{GATEWAY_VARIABLE}: {error}") from None
     if isinstance(gateway, Path) or not gateway.startswith(_HTTP):
-        raise ConfigInvalid(f"{GATEWAY_VARIABLE} is not the http(s):// URL of an IPFS gateway, as {GATEWAY}")
+        raise ConfigInvalid(f"{GATEWAY_VARIABLE} must be the http(s):// URL of an IPFS gateway, as in {GATEWAY}")
     return MirrorUrl(f"{gateway}/ipfs/{url.partition('://')[2]}")
 
 
 class Mirror:
-    """A store that a URL names. It reads artifacts side by side, in the event loop that fsspec has for all."""
+    """A store behind a URL. It reads artifacts side by side, in fsspec's event loop."""
 
     at_once: int | None = AT_ONCE
 
@@ -197,7 +193,7 @@ class Mirror:
         self.is_writable = scheme in ("s3", "memory")
         options: dict[str, Any] = {} if scheme == "memory" else {"skip_instance_cache": True}
         if self._over_http:
-            # Bytes as they came: a few compressed ones can become gigabytes.
+            # Uncompressed: a few compressed bytes can become gigabytes.
             options["client_kwargs"] = {"auto_decompress": False, "headers": {"Accept-Encoding": "identity"}}
         try:
             self._files = fsspec.filesystem(scheme, **options)
@@ -236,13 +232,13 @@ class Mirror:
             return Fault(Kind.REFUSES, type(error).__name__)
 
     async def _download(self, url: str, limit: int) -> Answer:
-        """fsspec's own way reads all that is sent, and goes wherever it is sent."""
+        """Bounded and without redirects, which fsspec's own reading is not."""
         session = await self._files.set_session()
         async with session.get(url, allow_redirects=False) as response:
             if response.status in _NOT_THERE:
                 return _LACKS
             if response.status != 200:
-                return Fault(Kind.REFUSES, f"it answers with status {response.status}")
+                return Fault(Kind.REFUSES, f"status {response.status}")
             raw = bytearray()
             async for part in response.content.iter_any():
                 raw += part
@@ -257,7 +253,7 @@ class Mirror:
     def write(self, name: str, raw: bytes) -> None:
         """In one put. Raises StoreUnwritable."""
         if not self.is_writable:
-            raise StoreUnwritable(self.shown, "it can only be read")
+            raise StoreUnwritable(self.shown, "it is read-only")
         path = f"{self._url}/{name}"
         try:
             if self._files.async_impl:

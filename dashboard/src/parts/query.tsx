@@ -12,7 +12,7 @@ import type { ReactNode } from 'react'
 import { say } from '../strings'
 import { Fault, Loading } from './basics'
 
-export function Asked<T, Key extends QueryKey>(props: {
+export function Loaded<T, Key extends QueryKey>(props: {
   query: UseQueryOptions<T, DefaultError, T, Key>
   children: (found: T) => ReactNode
 }) {
@@ -34,7 +34,7 @@ export type ListQuery<Item, Key extends QueryKey> = UseInfiniteQueryOptions<
   string | undefined
 >
 
-export function Listed<Item, Key extends QueryKey>(props: {
+export function LoadedList<Item, Key extends QueryKey>(props: {
   query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
 }) {

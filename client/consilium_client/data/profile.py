@@ -1,0 +1,94 @@
+"""A profile of a hospital's examples, for its owner before it joins a task. The part that all kinds share. Pure.
+
+It is for the hospital's own screen, because it holds values of its patients. No log gets it. If a log showed one by
+accident, the dataclasses' representations leave the values out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import TaskSpec
+from numpy.typing import NDArray
+
+from consilium_client.data.examples import Examples, Source
+from consilium_client.data.standardise import sums_of
+
+ONE_CLASS = "all labels are the same: a model learns little from them, and voters need several classes"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A possible fault (`concern`) in `count` of `of` examples, in a column of the task's (None: as a whole)."""
+
+    concern: StrEnum
+    column: str | None
+    count: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """The sums of round 0 over one encoded column: the number of known values, their Σu and Σu², u in [0, 1].
+
+    For a channel: the number of images, and the sums of their mean shades and mean squared shades.
+    """
+
+    column: str
+    known: float = field(repr=False)
+    total: float = field(repr=False)
+    squares: float = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The part that all kinds share. `classes`: each one's name and its number of examples; `repeated`: examples that
+    equal an earlier one; `statistics`: the sums that leave in round 0, none if no sums of these examples leave.
+    """
+
+    source: Source
+    spec: TaskSpec = field(repr=False)
+    classes: tuple[tuple[str, int], ...] = field(repr=False)
+    repeated: int
+    findings: tuple[Finding, ...]
+    statistics: tuple[Statistic, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(count for _, count in self.classes)
+
+    @property
+    def things(self) -> str:
+        return self.spec.data.things
+
+
+def classes_of(labels: NDArray[np.int64], schema: DataSchema) -> tuple[tuple[str, int], ...]:
+    counts = np.bincount(labels, minlength=len(schema.classes))
+    return tuple(zip(schema.classes, map(int, counts), strict=True))
+
+
+def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[int, int]:
+    """Counts contents that equal an earlier one, and those of them with another label than the first such one."""
+    first: dict[Hashable, int] = {}
+    repeated = otherwise = 0
+    for content, label in zip(contents, map(int, labels), strict=True):
+        repeated += content in first
+        otherwise += first.setdefault(content, label) != label
+    return repeated, otherwise
+
+
+def findings_of(counts: Mapping[StrEnum, int], rows: int) -> tuple[Finding, ...]:
+    """Findings about the examples as a whole, of counts that are not 0."""
+    return tuple(Finding(concern, None, int(count), rows) for concern, count in counts.items() if count)
+
+
+def statistics_of(examples: Examples, spec: TaskSpec) -> tuple[Statistic, ...]:
+    names = [column.name for column in spec.data.encoded]
+    if spec.statistics != "exact" or not names:
+        return ()
+    sums = sums_of(examples, spec.data).reshape(3, -1)
+    return tuple(Statistic(name, *map(float, column)) for name, column in zip(names, sums.T, strict=True))

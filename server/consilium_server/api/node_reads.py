@@ -1,0 +1,97 @@
+"""Reads nodes: lists, one node with its latest slashes and tasks, and changes of its pool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from consilium_chain.ledger.structs import Phase, Role
+from fastapi import APIRouter, Query
+from sqlalchemy import func, select
+
+from consilium_server.api import schemas
+from consilium_server.api.money_reads import slashes
+from consilium_server.api.problems import Problem
+from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.routing import LIST, ONE, Paged, Shared, read_route
+from consilium_server.api.schemas import GivenAccount, RoleName
+from consilium_server.api.task_reads import latest_phases
+from consilium_server.database.tables import Block, EventRow, Participant, PoolRow
+
+HISTORY = 100  # slashes and tasks shown with a node
+Days = Annotated[int, Query(ge=1, le=365, description="days over which the yield is realised")]
+
+nodes = APIRouter(prefix="/v1", tags=["nodes"])
+
+
+@read_route(nodes, "/nodes", "listNodes", "Nodes, by stake", LIST)
+def list_nodes(
+    at: At,
+    service: Shared,
+    request: Paged,
+    role: RoleName | None = None,
+    account: GivenAccount | None = None,
+    days: Days = 30,
+    sort: Literal[
+        "node", "assets", "active", "commission", "rewarded", "burnt", "rounds", "yield",
+        "-node", "-assets", "-active", "-commission", "-rewarded", "-burnt", "-rounds", "-yield",
+    ] = "-assets",
+) -> schemas.Page[schemas.NodeSummary]:  # fmt: skip
+    """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
+    rows = [row for row in service.nodes.at(at, days).nodes if role in (None, row.role) and account in (None, row.node)]
+    descending, field = sort.startswith("-"), sort.removeprefix("-")
+    rows.sort(key=lambda row: _sort_key(row, field), reverse=descending)
+    start = request.start()
+    if start is not None:
+        after = tuple(start)
+        rows = [row for row in rows if (_sort_key(row, field) < after if descending else _sort_key(row, field) > after)]
+    cut = request.cut(rows[: request.limit + 1], lambda row: _sort_key(row, field))
+    return schemas.Page(items=cut.rows, next=cut.next)
+
+
+def _sort_key(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
+    by: dict[str, Any] = {
+        "node": row.node, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
+        "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds, "yield": row.realised_yield.net,
+    }  # fmt: skip
+    return by[field], row.node, row.role
+
+
+@read_route(nodes, "/nodes/{node}/{role}", "getNode", "A node, its slashes and tasks", ONE)
+def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30) -> schemas.Node:
+    """A node with its latest slashes and tasks. Raises Problem if there is none."""
+    summary = next((row for row in service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
+    if summary is None:
+        raise Problem("not-found", f"the index has no {role} {node}: /v1/nodes lists all nodes")
+    number = schemas.named(Role, role)
+    phase = latest_phases()
+    tasks = (
+        select(
+            Participant.task, Participant.position, Block.time.label("joined_at"),
+            func.coalesce(phase.c.phase, Phase.NONE.value).label("phase"),
+        )
+        .join(Block, Block.number == Participant.block)
+        .outerjoin(phase, phase.c.task == Participant.task)
+        .where(Participant.account == node, Participant.role == number)
+        .order_by(Participant.block.desc(), Participant.log_index.desc())
+        .limit(HISTORY)
+    )  # fmt: skip
+    return schemas.Node(
+        **dict(summary),
+        slash_history=slashes(at, node, number, HISTORY),
+        task_history=[schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
+    )
+
+
+@read_route(
+    nodes,
+    "/nodes/{node}/{role}/history",
+    "listNodeHistory",
+    "Changes of a node's pool of stake, the latest first",
+    LIST,
+)
+def list_pool_changes(at: At, request: Paged, node: GivenAccount, role: RoleName) -> schemas.Page[schemas.PoolChange]:
+    """Changes of a node's pool, the latest first."""
+    changes = with_log(PoolRow.__table__, EventRow.name.label("event"))
+    query = changes.where(PoolRow.node == node, PoolRow.role == schemas.named(Role, role))
+    cut = request.read(at.db, query, place_of(PoolRow), descending=True)
+    return schemas.Page(items=[schemas.PoolChange(**row._mapping) for row in cut.rows], next=cut.next)
