@@ -1,7 +1,4 @@
-"""`consilium artifacts`: makes and checks copies of a task's public record.
-
-Parsed before anything heavy is imported.
-"""
+"""`consilium artifacts`: makes and checks copies of a task's public record. Imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ if TYPE_CHECKING:
     from consilium_chain.artifacts.store import ArtifactStore
     from consilium_core.artifacts.backends import Place
 
-app = typer.Typer(help="Copies of tasks' published artifacts: make one, check one.", no_args_is_help=True)
+app = typer.Typer(help="Copies of tasks' published artifacts: make one, or check one.", no_args_is_help=True)
 
-_TOGETHER = 64  # blobs read and checked at once: as much as keeps memory small
+_BATCH = 64  # blobs read and checked at once, few enough for a small memory
 _Read = TypeVar("_Read")
 _NAME = re.compile(r"(file|blob)-([0-9a-f]{64})")
 
@@ -40,7 +37,7 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
     places = _places(given, "--artifacts")
     for place in places:
         if isinstance(place, Path) and not place.is_dir():
-            raise typer.BadParameter(f"{place} is no folder", param_hint="--artifacts")
+            raise typer.BadParameter(f"{place} is not a folder", param_hint="--artifacts")
     return ArtifactStore(places)
 
 
@@ -48,13 +45,14 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
 def fetch_command(
     task: TaskArgument,
     *,
-    sources: Annotated[list[str], typer.Option("--from", help="folder or URL to fetch from; may be repeated")],
-    to: Annotated[Path, typer.Option(help="folder for the copy; artifacts in it are not fetched again")],
+    sources: Annotated[list[str], typer.Option("--from", help="folder or URL to copy from; may be repeated")],
+    to: Annotated[Path, typer.Option(help="folder for the copy; artifacts that it already has are not copied again")],
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:
-    """Copies and checks all artifacts that the chain names of a task. Run again, it goes on. Ends with 1 if one is
-    missing.
+    """Copies and checks all artifacts of a task that the chain names. If you run it again, it continues.
+
+    Ends with exit code 1 if one is missing.
     """
     from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
     from consilium_chain.artifacts.store import ArtifactStore
@@ -72,18 +70,18 @@ def fetch_command(
     except OSError as error:
         raise StoreUnwritable(str(to), error.strerror or type(error).__name__) from error
     files = dict.fromkeys(named.files)
-    with _progress() as tell:
+    with _progress() as show_progress:
         for digest in named.files:
             found = copy.file(digest)
             if found is not None and digest in named.evidence:
                 files |= dict.fromkeys(shown_uploads(found))
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
         for digest in list(files)[len(named.files) :]:
             copy.file(digest)
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
         for batch in _batches(named.blobs):
             copy.blobs(batch)
-            tell(copy.sound, len(files) + len(named.blobs))
+            show_progress(copy.sound, len(files) + len(named.blobs))
     if copy.store.not_kept is not None:
         raise copy.store.not_kept
     _conclude(f"{copy.sound} of {len(files) + len(named.blobs)} artifacts of task {task} are in {to}", copy.faults)
@@ -93,7 +91,7 @@ def fetch_command(
 def check_command(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False)],
 ) -> None:
-    """Checks every artifact in folders against its name. Ends with 1 if one has other bytes."""
+    """Checks every artifact in folders: its name is the hash of its bytes. Ends with exit code 1 if one differs."""
     from consilium_chain.artifacts.store import ArtifactStore
 
     faults: list[str] = []
@@ -107,7 +105,7 @@ def check_command(
         for batch in _batches([bytes.fromhex(digest) for kind, digest in names if kind == "blob"]):
             copy.blobs(batch)
         sound, faults = sound + copy.sound, faults + copy.faults
-    _conclude(f"{sound} of {sound + len(faults)} artifacts have the bytes that their names say", faults)
+    _conclude(f"{sound} of {sound + len(faults)} artifacts match their names", faults)
 
 
 class _Reading:
@@ -118,11 +116,11 @@ class _Reading:
         self.faults: list[str] = []
 
     def file(self, digest: bytes) -> bytes | None:
-        """Raises StoreMissing if no place answers at all: then there is no use in going on."""
+        """Raises StoreMissing if no back end answers: no other artifact can be read either."""
         return self._try(lambda: self.store.get_file(digest), self.faults)
 
     def blobs(self, digests: Sequence[bytes]) -> None:
-        """Reads them together, and each alone if that fails. Raises as `file` does."""
+        """Reads them together, and one by one if that fails. Raises as `file` does."""
         if self._try(lambda: self.store.get_blobs(digests), [], len(digests)) is None:
             for digest in digests:
                 self._try(partial(self.store.get_blobs, [digest]), self.faults)
@@ -155,12 +153,12 @@ def _places(given: Sequence[str], flag: str) -> tuple[Place, ...]:
 
 
 def _batches(blobs: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    return (blobs[start : start + _TOGETHER] for start in range(0, len(blobs), _TOGETHER))
+    return (blobs[start : start + _BATCH] for start in range(0, len(blobs), _BATCH))
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal, and nothing elsewhere."""
+    """A progress bar on a terminal, otherwise nothing."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 

@@ -1,4 +1,4 @@
-"""The commands of `consilium chain`, parsed before anything heavy is imported."""
+"""The commands of `consilium chain`. Imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consilium_chain.deploying.plan import Survey
     from eth_account.signers.local import LocalAccount
 
-app = typer.Typer(help="Chains and contracts.", no_args_is_help=True)
+app = typer.Typer(help="A local chain, and the deployment of contracts.", no_args_is_help=True)
 
 
 @app.command("local")
@@ -34,7 +34,7 @@ def run_local(
         deployment = deploy(Connection(node.url, Account.from_key(FAUCET_KEY)))
         address_book.parent.mkdir(parents=True, exist_ok=True)
         deployment.write(address_book)
-        typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; Ctrl-C ends it")
+        typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; press Ctrl-C to end it")
         node.process.wait()
 
 
@@ -42,22 +42,22 @@ def run_local(
 def deploy_contracts(
     network: Annotated[str, typer.Option(help="name of a network in the networks file")],
     networks: Annotated[
-        Path | None, typer.Option(help="networks file, TOML; by default the one that ships with this program")
+        Path | None, typer.Option(help="networks file, TOML; by default the one of this program")
     ] = None,
     keystore: Annotated[
-        Path | None, typer.Option(help="encrypted key file of the account that deploys; not needed on the local chain")
+        Path | None, typer.Option(help="encrypted key file of the deploying account; not needed on the local chain")
     ] = None,
     password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
     address_book: Annotated[
         Path | None, typer.Option(help="file for the addresses; by default .consilium/NETWORK.json")
     ] = None,
     verification_dir: Annotated[
-        Path | None, typer.Option(help="folder for the files by which block explorers verify the sources")
+        Path | None, typer.Option(help="folder for the files with which block explorers verify the sources")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the steps and the cost, and send nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the steps and the cost, but send nothing")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Deploys the contracts to a network: shows the cost, and asks. Run again after a break, it goes on from there."""
+    """Deploys the contracts to a network: shows the cost and asks. If it is interrupted, run it again."""
     from consilium_chain.deploying.journal import locked
     from consilium_chain.deploying.networks import pick_network, read_networks
     from consilium_chain.deploying.node import DeployNode
@@ -92,7 +92,7 @@ def _account(network: Network, keystore: Path | None, password_file: Path | None
     if network.is_local and keystore is None and password_file is None:
         account: LocalAccount = Account.from_key(FAUCET_KEY)
         return account
-    raise KeystoreError("an account is needed to deploy from: pass both --keystore and --password-file")
+    raise KeystoreError("no account to deploy from: pass both --keystore and --password-file")
 
 
 def _confirm(survey: Survey, agreed: bool) -> None:

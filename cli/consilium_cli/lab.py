@@ -1,4 +1,4 @@
-"""`consilium demo`, `up` and `simulate economics`, parsed into one value before anything heavy is imported."""
+"""`consilium demo`, `up` and `simulate economics`. Imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -39,38 +39,40 @@ def demo_command(
     seats: Annotated[
         int | None, typer.Option(min=1, max=64, help="expected size of the committee  [default: voters - 1]")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="seed of the assignment of rows, and of the trainings to compare with")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the split of rows, and of the reference trainings")] = 0,
     attack: Annotated[
         list[str] | None,
         typer.Option(
             help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise, false-upload (hospitals);"
-            " lazy, silent (voters); stranger (two more accounts that join and try the worst of every call)"
+            " lazy, silent (voters); stranger (two more accounts that join, and try every call with bad values)"
         ),
     ] = None,
-    cheat: Annotated[Cheat | None, typer.Option(help="the aggregator cheats in this way in one round")] = None,
+    cheat: Annotated[Cheat | None, typer.Option(help="let the aggregator cheat in one round, in this way")] = None,
     kill_in_round: Annotated[
-        int | None, typer.Option(min=0, help="kill -9 one hospital in this round, after it committed")
+        int | None, typer.Option(min=0, help="kill one hospital (-9) in this round, after its commitment")
     ] = None,
     kill_aggregator_in_round: Annotated[
         int | None,
-        typer.Option(min=0, help="kill -9 the aggregator in this round, while hospitals upload; start it again"),
+        typer.Option(min=0, help="kill the aggregator (-9) in this round, while hospitals upload; then start it again"),
     ] = None,
     chain_port: Annotated[
         int | None, typer.Option(min=1, max=65_535, help="port of the local chain  [default: a free one]")
     ] = None,
-    digests: Annotated[bool, typer.Option("--digests", help="publish by digest, as on a chain without blobs")] = False,
+    digests: Annotated[bool, typer.Option("--digests", help="publish digests, as on a chain without blobs")] = False,
     masks: Annotated[
         bool, typer.Option("--masks/--no-masks", help="hide hospitals' updates from the aggregator")
     ] = True,
-    output: Annotated[Path, typer.Option(help="folder of the report; emptied first")] = OUTPUT,
+    output: Annotated[Path, typer.Option(help="folder for the report; files of an earlier demo are removed")] = OUTPUT,
     epsilon: Annotated[
         float | None,
-        typer.Option(min=0.2, max=100, help="train privately: all rounds together cost a row at most this epsilon"),
+        typer.Option(
+            min=0.2,
+            max=100,
+            help="train with differential privacy: all rounds together cost a row at most this epsilon",
+        ),
     ] = None,
 ) -> None:
-    """Trains, proves, judges and pays: a whole task on this machine, with a process for each party."""
+    """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
     try:
         options = DemoOptions(
             data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
@@ -89,10 +91,10 @@ def demo_command(
 def up_command(
     context: typer.Context,
     home: Annotated[
-        Path, typer.Option(help="folder for all files of the network; an earlier network's are removed")
+        Path, typer.Option(help="folder for all files of the network; files of an earlier network are removed")
     ] = HOME,
     address_book: Annotated[
-        Path, typer.Option(help="file for the contracts' addresses: by default the one that other commands read")
+        Path, typer.Option(help="file for the contracts' addresses; by default the one that other commands read")
     ] = LOCAL_ADDRESS_BOOK,
     data: Annotated[
         DataSet, typer.Option(help="data set of hospitals and voters; all but wdbc need --data-dir")
@@ -109,7 +111,9 @@ def up_command(
     redis: Annotated[
         str | None,
         typer.Option(
-            envvar=BROKER_VARIABLE, help="redis://HOST:PORT/N for the jobs; by default they need none", metavar="URL"
+            envvar=BROKER_VARIABLE,
+            help="redis://HOST:PORT/N for the jobs; by default jobs run without Redis",
+            metavar="URL",
         ),
     ] = None,
     database: Annotated[
@@ -121,14 +125,15 @@ def up_command(
 ) -> None:
     """Runs a whole network on this machine until Ctrl-C: chain, API, jobs, aggregator, hospitals, voters.
 
-    The first task is proposed at once. Hospitals and voters also join every later task that names this network's
+    Proposes a first task at once. Hospitals and voters also join every later task that names this network's
     aggregator and fits their data. Put a URL with a password into its variable, not on the command line.
     """
     for name, variable, url in (("redis", BROKER_VARIABLE, redis), ("database", DATABASE_VARIABLE, database)):
         on_line = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if url is not None and on_line and _has_password(url):
             raise typer.BadParameter(
-                f"everybody on this machine can read a command line: put it into {variable}", param_hint=f"--{name}"
+                f"all users of this machine can read a command line: put the URL into {variable}",
+                param_hint=f"--{name}",
             )
     if data.needs and data_dir is None:
         raise typer.BadParameter(f"--data {data} needs --data-dir with {data.needs}")
@@ -148,22 +153,24 @@ def _has_password(url: str) -> bool:
     try:
         return bool(urlsplit(url).password) or "password" in urlsplit(url).query
     except ValueError:
-        return True  # nobody knows
+        return True  # it may have one
 
 
 def economics_command(
     rounds: Annotated[int, typer.Option(min=5, max=100_000, help="rounds of each scenario")] = 1_000,
     seed: Annotated[int, typer.Option(min=0, help="seed of all chance; the same seed gives the same file")] = 0,
     scenario: Annotated[
-        list[Scenario] | None, typer.Option(help="play this one only; may be repeated  [default: all]")
+        list[Scenario] | None, typer.Option(help="play only this scenario; may be repeated  [default: all]")
     ] = None,
     output: Annotated[
-        Path, typer.Option(dir_okay=False, help="file for the result, JSON; all rows go into raw beside it")
+        Path, typer.Option(dir_okay=False, help="file for the result, JSON; all rows go into the folder raw beside it")
     ] = RESULT,
     plots: Annotated[Path, typer.Option(file_okay=False, help="folder of the pictures, SVG")] = PLOTS,
-    draw: Annotated[bool, typer.Option("--plot/--no-plot", help="draw the pictures that the scenarios allow")] = True,
+    draw: Annotated[
+        bool, typer.Option("--plot/--no-plot", help="draw the pictures for which the scenarios suffice")
+    ] = True,
 ) -> None:
-    """Plays thousands of rounds of scoring and settlement against dishonest players: does honesty pay?"""
+    """Does honesty pay? Simulates thousands of rounds of scoring and settlement with dishonest players."""
     chosen = tuple(dict.fromkeys(scenario or Scenario))
 
     from consilium_lab.economics.run import run_economics

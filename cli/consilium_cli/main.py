@@ -44,24 +44,24 @@ simulate.command("economics")(economics_command)
 
 @app.command("change-password")
 def change_password_command(
-    key_file: Annotated[Path, typer.Argument(help="encrypted key file (Web3 Secret Storage) of any role")],
+    key_file: Annotated[Path, typer.Argument(help="encrypted key file (Web3 Secret Storage), of any role")],
     password_file: Annotated[Path, typer.Option(help="file with its password, one line, mode 600")],
     new_password_file: Annotated[Path, typer.Option(help="file with its new password, one line, mode 600")],
 ) -> None:
-    """Encrypts a key file anew with another password. The account and its key stay the same."""
+    """Encrypts a key file again with a new password. The account and its key stay the same."""
     from consilium_chain.keystore import change_password
 
     address = change_password(key_file, password_file, new_password_file)
-    typer.echo(f"{key_file}, the key of {address}, opens with the password in {new_password_file} from now on")
-    typer.echo(f"Next: mv {new_password_file} {password_file}, before anything that uses them is started again.")
-    typer.echo("Running processes go on. Copies of the key file still open with the password before: replace them.")
+    typer.echo(f"{key_file}, the key of {address}, now opens with the password in {new_password_file}")
+    typer.echo(f"Next: mv {new_password_file} {password_file}, before you start again any process that uses them.")
+    typer.echo("Running processes go on. Copies of the key file still open with the old password: replace them.")
 
 
 def main() -> None:
-    """Runs the command line. A known error ends it with one message, under the name by which the guides list it,
-    and with exit code 1, or 3 if a node's owner has not allowed it.
+    """Runs the command line. A known error ends it with one message, which has the error's name in the guides, and
+    with exit code 1, or 3 if a node's owner has not allowed it.
     """
-    # As exceptions, so that children are ended; explicitly, for a shell's background jobs start with SIGINT ignored.
+    # Exceptions, so that child processes are ended. SIGINT too: a shell's background jobs start with it ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -74,18 +74,19 @@ def main() -> None:
         from consilium_core.faults import printed_name
         from consilium_core.visible_text import shown_lines
 
-        name, said = printed_name(error), str(error)
+        name, message = printed_name(error), str(error)
         if isinstance(error, OSError) and error.errno in DISK_FAULTS:
             name = DISK_FAULTS[error.errno]
-            said = f"{error.filename or 'a file'} could not be written ({error.strerror}): make room, and run it again"
+            path, why = error.filename or "a file", error.strerror
+            message = f"{path} could not be written ({why}): free some space, and run the command again"
         elif not _is_ours(error):
             raise
-        typer.secho(f"error ({name}): {shown_lines(said)}", fg=typer.colors.RED, err=True)
+        typer.secho(f"error ({name}): {shown_lines(message)}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code if isinstance(error, ClientError) else FAILED)
 
 
 def _is_ours(error: Exception) -> bool:
-    """True for errors of this project: they carry their cause and the way out. Any other is a fault worth a trace."""
+    """True for errors of this project: they say their cause and the remedy. Others are bugs, and need a trace."""
     return any(kind.__module__.startswith("consilium_") for kind in type(error).__mro__)
 
 

@@ -1,69 +1,85 @@
-"""Options of several commands, worded once. Imported before anything heavy is."""
+"""Options that several commands share. Imports nothing heavy."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-HOSPITAL_HOME, VOTER_HOME = Path("~/.consilium/hospital"), Path("~/.consilium/voter")
 
-# For readers of a chain and an artifact store without a home.
+class Role(StrEnum):
+    """The roles that a machine may have."""
+
+    API = "api"
+    INDEX = "index"
+    WORKER = "worker"
+    AGGREGATOR = "aggregator"
+    SPONSOR = "sponsor"
+    HOSPITAL = "hospital"
+    VOTER = "voter"
+
+
+USUAL_HOMES = {role: Path("~/.consilium") / role for role in (Role.HOSPITAL, Role.VOTER)}
+
+# For commands that read a chain and an artifact store without a home.
 ArtifactsOption = Annotated[
     list[str],
     typer.Option(
-        help="folder or URL of the artifact store, or of a copy; may be repeated: the first, if it is a folder, keeps"
-        " artifacts that come from the others"
+        help="folder or URL of the artifact store, or of a copy; may be repeated: if the first is a folder, it keeps"
+        " artifacts from the others"
     ),
 ]
 RpcOption = Annotated[
     str,
     typer.Option(
-        envvar="CONSILIUM_RPC_URL", help="HTTP endpoint of a chain node; put a URL with a key into the variable"
+        envvar="CONSILIUM_RPC_URL",
+        help="HTTP endpoint of a chain node; if the URL holds a key, set the variable instead",
     ),
 ]
-AddressBookOption = Annotated[Path, typer.Option(help="the contracts' addresses, JSON")]
+AddressBookOption = Annotated[Path, typer.Option(help="file with the contracts' addresses, JSON")]
 
-# For the makers of a home; None is asked for.
+# For commands that make a home. They ask for a value that is None.
 NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP endpoint of a chain node")]
 NewAddressBookOption = Annotated[
-    Path | None, typer.Option("--address-book", help="the contracts' addresses, JSON; copied into the home")
+    Path | None,
+    typer.Option("--address-book", help="file with the contracts' addresses, JSON; it is copied into the home"),
 ]
 LikeOption = Annotated[
     Path | None,
     typer.Option(
         "--like",
-        help="make a home for the contracts of --address-book that shares this other home's account, policy, data and"
-        " privacy ledger",
+        help="make a home for the contracts of --address-book, with the account, policy, data and privacy ledger of"
+        " this other home",
     ),
 ]
 NewArtifactsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--artifacts",
-        help="folder or URL of the artifact store; may be repeated: this node's own, then mirrors",
+        "--artifacts", help="folder or URL of the artifact store; may be repeated: first this node's own, then mirrors"
     ),
 ]
 NewMappingOption = Annotated[
-    Path | None, typer.Option("--mapping", help="mapping of its columns to tasks' columns, TOML (docs/data.md)")
+    Path | None, typer.Option("--mapping", help="file that maps its columns to a task's columns, TOML (docs/data.md)")
 ]
 NewKeystoreOption = Annotated[
     Path | None,
-    typer.Option("--keystore", help="encrypted key file of an existing account; without it a new one is made"),
+    typer.Option("--keystore", help="encrypted key file of an existing account; by default a new account is made"),
 ]
 NewPasswordFileOption = Annotated[
     Path | None,
     typer.Option(
-        "--password-file", help="file with the key file's password, mode 600; without it the password is asked for"
+        "--password-file",
+        help="file with the key file's password, mode 600; by default the command asks for the password",
     ),
 ]
 NewOperatorsOption = Annotated[
     list[str] | None,
-    typer.Option("--operator", help='account whose tasks may be joined, or "any"; may be repeated'),
+    typer.Option("--operator", help='operator whose tasks may be joined (its address), or "any"; may be repeated'),
 ]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
 TokensArgument = Annotated[
-    int | None, typer.Argument(min=1, metavar="[TOKENS]", help="number of tokens to unstake; all, if fewer are staked")
+    int | None, typer.Argument(min=1, metavar="[TOKENS]", help="number of tokens to unstake; at most all staked ones")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="do not ask")]
+YesOption = Annotated[bool, typer.Option("--yes", help="answer yes to all questions")]

@@ -21,7 +21,7 @@ ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configu
 
 @app.command("run")
 def run_aggregator(config: ConfigOption) -> None:
-    """Starts a SuperLink and runs the rounds of the configured task until it ends."""
+    """Starts a SuperLink, and runs the rounds of the configured task until the task ends."""
     from consilium_chain.settings import read_settings
     from consilium_server.aggregator.node import Aggregator
     from consilium_server.config import AggregatorSettings
@@ -31,7 +31,7 @@ def run_aggregator(config: ConfigOption) -> None:
 
 @app.command("sponsor")
 def run_sponsor(config: ConfigOption) -> None:
-    """Pays the gas of the configured task's hospitals, so that they need no ether, until it is told to stop."""
+    """Pays the gas of the configured task's hospitals, which then need no ether. Runs until it is stopped."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import SponsorSettings
     from consilium_server.sponsor.service import run
@@ -41,7 +41,7 @@ def run_sponsor(config: ConfigOption) -> None:
 
 @app.command("index")
 def run_index(config: ConfigOption) -> None:
-    """Follows the chain into the database, until it is told to stop."""
+    """Copies the chain's events into the database. Runs until it is stopped."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import IndexerSettings
     from consilium_server.index.indexer import index
@@ -52,11 +52,11 @@ def run_index(config: ConfigOption) -> None:
 @app.command("reindex")
 def reindex(
     config: ConfigOption,
-    replace: Annotated[bool, typer.Option("--replace", help="replace all rows by those that were built anew")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="replace all rows by the rebuilt ones")] = False,
 ) -> None:
-    """Builds the database's tables anew from the chain and the artifacts, and compares them row for row.
+    """Builds the database's tables again from the chain and the artifacts, and compares them row by row.
 
-    CONFIG is an indexer's or a worker's.
+    The configuration may be an indexer's or a worker's.
     """
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
@@ -67,7 +67,7 @@ def reindex(
 
 @app.command("worker")
 def run_worker(config: ConfigOption) -> None:
-    """Indexes, ends overdue phases, runs the account's aggregators and copies artifacts, until it is told to stop."""
+    """Indexes, ends overdue phases, runs the account's aggregators and copies artifacts. Runs until it is stopped."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
     from consilium_server.jobs.worker import work
@@ -78,9 +78,9 @@ def run_worker(config: ConfigOption) -> None:
 @app.command("jobs")
 def show_jobs(
     config: Annotated[Path, typer.Option("--config", help="the worker's configuration, a TOML file")],
-    everything: Annotated[bool, typer.Option("--all", help="also the rounds whose artifacts were copied")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="show also the rounds whose artifacts were copied")] = False,
 ) -> None:
-    """Shows each job's last run, and its error if it failed. On a terminal a table, elsewhere a line of JSON each."""
+    """Shows each job's last run, and its error if it failed: a table on a terminal, otherwise JSON lines."""
     from consilium_chain.settings import read_settings
     from consilium_server.config import WorkerSettings
     from consilium_server.database.engine import open_database
@@ -95,9 +95,9 @@ def show_jobs(
         for row in shown:
             typer.echo(json.dumps(as_line(row, now)))
         return
-    console.print(_table(shown, now) if shown else "no job has been begun: see that a worker runs")
+    console.print(_table(shown, now) if shown else "no job has started yet: check that a worker runs")
     if hidden := len(rows) - len(shown):
-        console.print(f"all artifacts of {hidden} rounds were copied (--all shows them)")
+        console.print(f"{hidden} rounds are left out, since all their artifacts were copied (--all shows them)")
 
 
 def _table(rows: list[JobRow], now: float) -> object:
@@ -108,7 +108,7 @@ def _table(rows: list[JobRow], now: float) -> object:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    for name in ("job", "of", "state", "last begun", "last done", "failures", "next try", "why"):
+    for name in ("job", "subject", "state", "last start", "last success", "failures", "next try", "error"):
         table.add_column(name, overflow="fold")
     for row in rows:
         state = state_of(row, now)
@@ -128,7 +128,7 @@ def _ago(at: float | None, now: float) -> str:
 
 @app.command("api")
 def run_api(config: ConfigOption) -> None:
-    """Serves the index over HTTP, and stores task files of signed-in operators, until it is told to stop."""
+    """Serves the index over HTTP, and stores task files of signed-in operators. Runs until it is stopped."""
     from consilium_chain.settings import read_settings
     from consilium_server.api.app import run
     from consilium_server.config import ApiSettings
@@ -138,7 +138,7 @@ def run_api(config: ConfigOption) -> None:
 
 @app.command("openapi")
 def print_openapi() -> None:
-    """Prints the API's description (OpenAPI 3.1), to generate clients from."""
+    """Prints the API's description (OpenAPI 3.1), from which clients can be generated."""
     from consilium_server.api.app import document
 
     typer.echo(json.dumps(document()))

@@ -1,6 +1,6 @@
-"""`consilium verify`, `verify-audit` and `verify-evaluation`: checks from public records, each ending with 0 or 1.
+"""`consilium verify`, `verify-audit` and `verify-evaluation`: checks from public records, with exit code 0 or 1.
 
-Parsed before anything heavy is imported.
+Imports nothing heavy at the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ WORDS = {True: "holds", False: "FAILS", None: "not checked"}
 def verify_command(
     task: TaskArgument,
     round_: Annotated[
-        int | None, typer.Argument(metavar="[ROUND]", min=0, help="0 for the statistics; by default the last settled")
+        int | None,
+        typer.Argument(metavar="[ROUND]", min=0, help="0 is the statistics; by default the last settled round"),
     ] = None,
     *,
     artifacts: ArtifactsOption,
@@ -40,8 +41,9 @@ def verify_command(
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     as_json: Annotated[bool, typer.Option("--json", help="print the report as JSON")] = False,
 ) -> None:
-    """Checks a round from chain and artifacts alone, and lists the proven and the unproven. Ends with 1 if a check
-    fails.
+    """Checks a round from the chain and the artifacts alone. Lists what is proven, and what is not.
+
+    Ends with exit code 1 if a check fails.
     """
     from consilium_verify.verification import reader, verify_round
 
@@ -73,13 +75,13 @@ def _show(report: Report) -> None:
     console.print("\nChecks", style="bold")
     console.print(table)
     if report.derived:
-        console.print("\nDerived, to compare with others: SHA-256 of the values' bytes, little-endian", style="bold")
+        console.print("\nDerived values, to compare with others: SHA-256 of their bytes, little-endian", style="bold")
         for one in report.derived:
             console.print(f"  {one.what}, {one.values} × {one.type}\n  {one.sha256}")
     _list(console, "Proven", report.proven)
     _list(console, "Not proven", report.not_proven)
     if report.holds:
-        console.print("\nEvery check that was made holds", style="bold green")
+        console.print("\nNo check fails", style="bold green")
     else:
         console.print(f"\nFAILS: {', '.join(report.named(Result.FAILS))}", style="bold red")
 
@@ -99,23 +101,28 @@ def _list(console: Console, title: str, lines: Iterable[str]) -> None:
 
 
 def verify_audit_command(
-    file: Annotated[Path, typer.Argument(help="file from `consilium hospital export-audit`")],
+    file: Annotated[Path, typer.Argument(help="file that `consilium hospital export-audit` wrote")],
     extends: Annotated[
-        Path | None, typer.Option(help="an older export of the same hospital; the file must hold all of it")
+        Path | None, typer.Option(help="an older export of the same hospital; the file must contain all of its entries")
     ] = None,
     deployment: Annotated[
         Path | None,
-        typer.Option(help="the contracts' addresses, JSON: compares the file with the hospital's actions on chain"),
+        typer.Option(
+            help="file with the contracts' addresses, JSON; compares the export with the hospital's actions on chain"
+        ),
     ] = None,
     chain_url: Annotated[
         str,
         typer.Option(
             envvar="CONSILIUM_RPC_URL",
-            help="HTTP endpoint of a chain node, for --deployment; put a URL with a key into the variable",
+            help="HTTP endpoint of a chain node, for --deployment; if the URL holds a key, set the variable instead",
         ),
     ] = LOCAL_RPC,
 ) -> None:
-    """Checks a hospital's audit log, and lists all that was sent, and to whom. Ends with 1 if it does not hold."""
+    """Checks a hospital's audit log, and lists each kind of message and each recipient.
+
+    Ends with exit code 1 if the log does not hold.
+    """
     from consilium_client.hospital.audit_log import parse_export, require_extends
 
     checked = parse_export(_read(file))
@@ -126,7 +133,7 @@ def verify_audit_command(
         require_extends(checked, older)
         typer.echo(f"\nextends {extends}: {len(checked.entries) - len(older.entries)} more entries")
     if deployment is None:
-        typer.echo("\nnot compared with the chain: pass --deployment")
+        typer.echo("\nnot compared with the chain: pass --deployment to do so")
     else:
         from consilium_verify.audit_log import require_complete
         from consilium_verify.verification import reader
@@ -156,7 +163,7 @@ def _summary(checked: Export) -> Iterator[str]:
     yield from _table("sent", [(_kind(entry), entry.bytes) for entry in left])
     yield from _table("recipient", [(entry.to, entry.bytes) for entry in left])
     if torn := len(entries) - len(left):
-        yield f"\n{torn} line(s) that a crash cut off: nothing of theirs was sent"
+        yield f"\n{torn} line(s) were cut off by a crash: their messages were not sent"
 
 
 def _kind(entry: Entry) -> str:
@@ -188,18 +195,25 @@ def _time(at: int) -> str:
 
 
 def verify_evaluation_command(
-    file: Annotated[Path, typer.Argument(help="file from `consilium voter open-evaluation`")],
+    file: Annotated[Path, typer.Argument(help="file that `consilium voter open-evaluation` wrote")],
     *,
-    data: Annotated[Path, typer.Option(help="the voter's rows, texts or images, as its node was given them")],
-    mapping: Annotated[Path | None, typer.Option(help="mapping of the file's columns to the schema's")] = None,
+    data: Annotated[
+        Path, typer.Option(help="the voter's rows, texts or images, in the form in which its node read them")
+    ],
+    mapping: Annotated[
+        Path | None, typer.Option(help="file that maps the columns of the data to the schema's, TOML")
+    ] = None,
     artifacts: ArtifactsOption,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     drawn_only: Annotated[
-        bool, typer.Option("--drawn-only", help="evaluate the drawn batches alone, and leave the scores out")
+        bool, typer.Option("--drawn-only", help="evaluate only the drawn batches, and do not compute the scores")
     ] = False,
 ) -> None:
-    """Checks, with a voter's rows in hand, that it evaluated them for its ballot. Ends with 1 if a check fails."""
+    """Checks, with a voter's rows, that the voter evaluated them for its ballot.
+
+    Ends with exit code 1 if a check fails.
+    """
     from consilium_chain.errors import DeploymentInvalid
     from consilium_client.data.kinds import read_examples
     from consilium_client.replay import PublicRecord
@@ -212,8 +226,8 @@ def verify_evaluation_command(
     book = ledger.deployment
     if (opening.chain_id, opening.contract) != (book.chain_id, book.tasks):
         raise DeploymentInvalid(
-            f"{file} is of contract {opening.contract} on chain {opening.chain_id}, but {address_book} is of"
-            f" {book.tasks} on chain {book.chain_id}: pass the one that fits"
+            f"{file} is for contract {opening.contract} on chain {opening.chain_id}, but {address_book} is for"
+            f" {book.tasks} on chain {book.chain_id}: pass the matching address book"
         )
     store = open_artifacts(artifacts)
     task = load_task(ledger, store, opening.task)

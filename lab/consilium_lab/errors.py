@@ -1,4 +1,4 @@
-"""Errors of the demo, of a network that stays, and of the simulation of a task's economics."""
+"""Errors of the demo, of `consilium up`, and of the economics simulation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ class LabError(FaultError):
 
     MESSAGES: ClassVar = {
         "DemoDataMissing": (
-            "{path}: {why}; pass the directory with the four processed.*.data files of UCI Heart Disease"
-            " (https://archive.ics.uci.edu/dataset/45), or run the demo on wdbc, which needs no files"
+            "{path}: {why}; pass a directory with the files of the data set (for heart: the four processed.*.data of"
+            " https://archive.ics.uci.edu/dataset/45), or run the demo with --data wdbc, which needs no files"
         ),
-        "DemoDataMalformed": "{path}, line {line}: {why}; fetch the file again from its source",
-        "DemoTooManyParties": "{asked} {who} are not between 1 and the {at_most} that this data set can serve",
+        "DemoDataMalformed": "{path}, line {line}: {why}; download the file again from its source",
+        "DemoTooManyParties": "{asked} {who}: this data set suffices for 1 to {at_most}; change the number",
         "DemoTooLarge": (
-            "{hospitals} hospitals and {voters} voters, each a process of its own, need about {needed:.1f} GiB of"
-            " memory; {available:.1f} GiB are free: lower --hospitals and --voters, or end other programs"
+            "{hospitals} hospitals and {voters} voters, each in its own process, need about {needed:.1f} GiB of memory,"
+            " but only {available:.1f} GiB are free: lower --hospitals and --voters, or end other programs"
         ),
-        "FolderInUse": "{folder} is in use by another run; wait until it has ended, or name another folder by {option}",
-        "DemoFailed": "{process} ended with exit code {code}: {error}; its whole log is in {logs}",
+        "FolderInUse": "another run uses {folder}: wait until it has ended, or name another folder with {option}",
+        "DemoFailed": "{process} ended with exit code {code}: {error}; its log is in {logs}",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",
-        "MoneyLost": "round {round}: {amount} millionths of a token are neither paid nor left; settlement is at fault",
+        "MoneyLost": "round {round}: {amount} millionths of a token are neither paid nor left: a bug in settlement",
     }

@@ -21,15 +21,15 @@ def laid_out(value: Any, indent: str = "", taken: int = 0) -> str:
     named = value.items() if isinstance(value, dict) else ((None, one) for one in value)
     parts = [("" if name is None else f"{json.dumps(name)}: ", one) for name, one in named]
     deeper = f"{indent}  "
-    told = [name + laid_out(one, deeper, len(name)) for name, one in parts]
-    plain = [_is_plain(one) and "\n" not in text for (_, one), text in zip(parts, told, strict=True)]
+    laid = [name + laid_out(one, deeper, len(name)) for name, one in parts]
+    plain = [_is_plain(one) and "\n" not in text for (_, one), text in zip(parts, laid, strict=True)]
     room = LONGEST_LINE - len(indent) - 1
-    if all(plain) and taken + len(told[0]) + len("],") <= room:
-        lines = _filled(told, room, room - taken)
+    if all(plain) and taken + len(laid[0]) + len("],") <= room:
+        lines = _filled(laid, room, room - taken)
         return flat[0] + f"\n{indent} ".join(lines) + flat[-1]
     lines = []
-    for shares, texts in itertools.groupby(zip(plain, told, strict=True), key=lambda one: one[0]):
-        some = [text for _, text in texts]
+    for shares, group in itertools.groupby(zip(plain, laid, strict=True), key=lambda one: one[0]):
+        some = [text for _, text in group]
         lines += [line.removesuffix(",") for line in _filled(some, room - 1, room - 1)] if shares else some
     return f"{flat[0]}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{flat[-1]}"
 

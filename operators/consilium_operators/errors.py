@@ -8,47 +8,46 @@ from consilium_core.faults import FaultError
 
 
 class OperatorError(FaultError):
-    """A task cannot be proposed or changed as asked, or a model cannot be written or read."""
+    """A task cannot be proposed or changed, or a model cannot be written or read."""
 
     MESSAGES: ClassVar = {
         "AlreadyProposed": (
-            "nothing was sent, for this very file is proposed already, by this account, and not over: task {tasks};"
-            " `consilium operator watch {last}` follows it, and --again proposes it once more, for another pool"
+            "nothing was sent: this account has an open task with the same file: task {tasks}."
+            " `consilium operator watch {last}` follows it; --again proposes the file once more, with another pool"
         ),
         "AggregatorMissing": (
-            "a task is proposed with its aggregator's account: pass --aggregator 0x…, which has to hold the"
-            " aggregator's bond, or --dry-run to look only"
+            "a proposal names the aggregator's account: pass --aggregator 0x… (the account must have the bond staked),"
+            " or --dry-run to send nothing"
         ),
         "PrivacyMissing": (
-            "nothing was sent: the task file has no [privacy], and without it nothing bounds what sums say of a row;"
-            " add [privacy] with epsilon = 8 and max_grad_norm = 1.0 (docs/operator.md has training that learns with"
-            " it), or pass --not-private"
+            "nothing was sent: the task file has no [privacy], so nothing bounds what sums reveal about a row. Add"
+            " [privacy] with epsilon = 8 and max_grad_norm = 1.0 (docs/operator.md has a training section that learns"
+            " with it), or pass --not-private"
         ),
         "BondOutweighed": (
-            "nothing was sent, for with so much in the pool the aggregator would lose less than two rounds' fees by"
-            " letting a round go by: add at most {most:,} tokens to task {task}, or propose another one with a"
-            " larger aggregator_bond"
+            "nothing was sent: with such a pool, the aggregator's slash for a missed round would be less than two"
+            " rounds' fees. Add at most {most:,} tokens to task {task}, or propose another task with a larger"
+            " aggregator_bond"
         ),
-        "ProposalNotConfirmed": "nothing was sent: answer y, or pass --yes where nobody can answer",
+        "ProposalNotConfirmed": "nothing was sent: answer y, or pass --yes if nobody can answer",
         "NotVerified": (
-            "nothing was written, for checks of task {task} fail ({failed}); `consilium verify {task} {first}` says"
-            " with which values, another mirror of the artifacts may help, and --unverified writes the model all the"
-            " same"
+            "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
+            " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
-        "OutputTaken": "{path} is there already: move it away, or pass another --output",
-        "ModelFolderInvalid": "{path}: {why}; write the model anew by `consilium operator download-model`",
+        "OutputTaken": "{path} exists already: move it away, or pass another --output",
+        "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 
 
 class RowsInvalid(FaultError):
-    """A request for predictions does not hold rows of the task. `status`: of the HTTP answer."""
+    """A request for predictions is not valid. `status`: the HTTP answer's."""
 
     MESSAGES: ClassVar = {
         "RowsInvalid": "{why}",
         "BodyTooLarge": "the request has more than {at_most:,} bytes: send fewer rows at once",
         "BodyMalformed": "the request cannot be read: {why}",
-        "MediaTypeWrong": "rows are sent as JSON: say Content-Type: application/json",
-        "TooManyAtOnce": "there are more than {at_most:,} rows: send them in parts",
+        "MediaTypeWrong": "rows must be JSON: send Content-Type: application/json",
+        "TooManyAtOnce": "the request has more than {at_most:,} rows: send them in several requests",
     }
 
     @property

@@ -1,4 +1,4 @@
-"""A model card: a model's purpose, its origin, its checks and its limits. Pure."""
+"""The model card: a model's purpose, origin, checks and limits. Pure."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         f"# {_line(index.name)}",
         *([] if index.verified else ["**Not verified: checks of the record fail; see below.**"]),
         *_what(index, spec),
-        "## Where it comes from",
+        "## Origin",
         f"Proposed by `{proof.operator}` as task {index.task} of contract `{index.contract}` on chain {index.chain_id};"
         f" task file `keccak256 {index.spec_hash}`. It is derived from the public record alone: initial parameters,"
         " plus, for each settled round, the weighted mean of the accepted cohorts' published sums.",
         *_hospitals(proof.rounds, hospitals),
-        "## Rounds, and what the committee made of them",
+        "## Rounds and scores",
         *_rounds(proof.rounds),
-        "## What it cost the rows",
+        "## Privacy",
         *_privacy(spec.privacy, spec),
         "## Standardisation",
         *_statistics(spec, np.array(index.statistics)),
-        "## What was checked",
+        "## Checks",
         *_checks(proof.rounds),
-        "## What is not proven, and limits",
+        "## Limits",
         *(f"- {limit}" for limit in LIMITS),
-        "- Scores are what voters' own rows gave: nothing says how the model does on anybody else's. Try it on rows of"
-        " your own before it is used, and do not use it for decisions about people by itself.",
+        "- Scores come from the voters' own rows. They do not show how well the model works on other rows. Test it on"
+        " your own rows before use. Do not let it decide about people by itself.",
     ]
     return "\n\n".join(_joined(parts)) + "\n"
 
 
 def _joined(parts: Sequence[str]) -> Iterator[str]:
-    """Lines of one table or list belong together."""
+    """Joins the lines of a table or a list."""
     block: list[str] = []
     for part in parts:
         if part[:1] in "|-":
@@ -58,7 +58,7 @@ def _joined(parts: Sequence[str]) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """On one line, visible, and nothing of it markup."""
+    """The text on one line, visible and without markup."""
     return shown(text.replace("|", "/").replace("<", "‹").replace("`", "'"))
 
 
@@ -74,7 +74,7 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
 
 
 def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> Iterator[str]:
-    """Round 0 is in the statistics, not in the model."""
+    """Round 0 has statistics, and no part in the model."""
     yield "| hospital | weight | training rounds in the model |"
     yield "|---|---|---|"
     for hospital in hospitals:
@@ -96,16 +96,16 @@ def _rounds(rounds: Sequence[RoundProof]) -> Iterator[str]:
                 f"| {one.round} | {one.report.subject.outcome} | {cohort.cohort} | {len(cohort.hospitals)} |"
                 f" {sum(cohort.hospitals.values())} | {median} | {'yes' if cohort.accepted else 'no'} |"
             )
-    yield "A median is what the committee's voters measured on rows that nobody trains on: the gain over the base."
+    yield "A median is the gain over the base model. The committee's voters measured it on rows that nobody trains on."
 
 
 def _privacy(privacy: PrivacySpec | None, spec: TaskSpec) -> Iterator[str]:
     if privacy is None:
-        yield "There is no epsilon: the task was not private, and nothing bounds what the model says of a row."
+        yield "The task was not private: no epsilon bounds what the model reveals about a row."
     else:
         yield (
             f"All {spec.rounds.rounds} rounds together cost a row at most epsilon {privacy.epsilon:g} at delta"
-            f" {privacy.delta:g} (DP-SGD; what the task's hospitals' own nodes kept to, and no record can show)."
+            f" {privacy.delta:g} (DP-SGD on the hospitals' own nodes, which no record can prove)."
         )
 
 
@@ -113,11 +113,11 @@ def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
     data, exact = spec.data, spec.statistics == "exact"
     if not data.encoded:
         things = data.things.capitalize()
-        yield f"{things} have none; they are counted: {sums[0]:,.0f} in round 0." if exact else f"{things} have none."
+        yield f"{things} have none. Round 0 counted {sums[0]:,.0f}." if exact else f"{things} have none."
         return
     counts, totals, squares = np.split(sums, 3)
     if not exact:
-        yield "By the schema: these are public constants of the task file, and no hospital's rows have a part in them."
+        yield "From the schema: public constants of the task file, which do not depend on any hospital's rows."
     yield "| column | values | mean | deviation |"
     yield "|---|---|---|---|"
     for column, count, total, square in zip(data.encoded, counts, totals, squares, strict=True):
@@ -126,11 +126,11 @@ def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
         variance = square / known - mean**2
         deviation = f"{variance**0.5:.6f}" if variance >= LEAST_VARIANCE else "0 (switched off)"
         yield f"| {_line(column.name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
-    yield "In units of each column's public range, from 0 to 1."
+    yield "Units: each column's public range, from 0 to 1."
 
 
 def _checks(rounds: Sequence[RoundProof]) -> Iterator[str]:
-    yield "As `consilium verify` does, from chain and artifact store; `proof.json` has the values."
+    yield "Made from chain and artifact store, as `consilium verify` does; `proof.json` has the values."
     yield "| round | holds | fails | not checked | block | transaction |"
     yield "|---|---|---|---|---|---|"
     for one in rounds:

@@ -1,4 +1,4 @@
-"""A model as files: named tensors, their task, their origin, and the checks of every round.
+"""A model's files: named tensors, their task, their origin, and the checks of every round.
 
 | file | content |
 |---|---|
@@ -7,7 +7,7 @@
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 
-Nothing in it is code, and nothing is read with pickle.
+No file contains code, and no file is read with pickle.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class _Plain(BaseModel):
 class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
-    `verified`: no check of any round failed. `sha256`: of the parameters' bytes in the order in which they
-    travel, little-endian, which `consilium verify` says as well. `files`: the SHA-256 of each.
+    `verified`: no check of any round failed. `sha256`: of the parameters' bytes, little-endian, as `consilium verify`
+    prints it. `files`: the SHA-256 of each.
     """
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
@@ -65,7 +65,7 @@ class ModelFile(_Plain):
 
 
 class CohortProof(_Plain):
-    """A cohort's published sum: whose updates with which weights, and the versioned hash of each blob."""
+    """A cohort's published sum: the weights of its hospitals, and the versioned hash of each blob."""
 
     cohort: int
     hospitals: dict[str, int]
@@ -119,7 +119,7 @@ def named_tensors(spec: TaskSpec, parameters: Vector) -> dict[str, NDArray[np.fl
 def write_model(
     folder: Path, index: ModelFile, tensors: Mapping[str, NDArray[np.float32]], card: str, proof: Proof
 ) -> None:
-    """All files or none: under another name until all are there. `index.files` is filled in."""
+    """Writes all files or none: they have another name until all are complete. Fills in `index.files`."""
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
@@ -145,13 +145,15 @@ def read_model(folder: Path) -> SavedModel:
     for name in (MODEL, CARD, PROOF):
         contents[name] = _read(folder, name)
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
-            raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was altered")
+            raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was changed")
     spec = _spec(folder, index)
     if len(index.statistics) != spec.data.statistics_values:
-        raise _invalid(folder / INDEX, f"it has {len(index.statistics)} statistics, not as many as the task")
+        raise _invalid(
+            folder / INDEX, f"it has {len(index.statistics)} statistics, but the task has {spec.data.statistics_values}"
+        )
     parameters = _parameters(folder / MODEL, contents[MODEL], spec)
     if derived("", parameters).sha256 != index.sha256:
-        raise _invalid(folder / MODEL, f"its parameters are not those whose digest {INDEX} has")
+        raise _invalid(folder / MODEL, f"the digest of its parameters is not the one in {INDEX}")
     return SavedModel(index, spec, parameters, np.array(index.statistics), contents[CARD].decode())
 
 
@@ -163,7 +165,7 @@ def _read(folder: Path, name: str) -> bytes:
     path = folder / name
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise _invalid(path, "it is larger than any model's file")
+            raise _invalid(path, f"it has more than {MOST_BYTES:,} bytes")
         return path.read_bytes()
     except OSError as error:
         raise _invalid(path, f"it cannot be read: {error.strerror}") from error
@@ -176,19 +178,19 @@ def _spec(folder: Path, index: ModelFile) -> TaskSpec:
     try:
         return parse_task_spec(raw)
     except SpecInvalid as error:
-        raise _invalid(folder / INDEX, f"its task file does not hold here: {error}") from error
+        raise _invalid(folder / INDEX, f"its task file is invalid: {error}") from error
 
 
 def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:
     try:
         tensors = load(raw)
     except SafetensorError as error:
-        raise _invalid(path, "it is no safetensors file") from error
+        raise _invalid(path, "it is not a safetensors file") from error
     wanted = spec.model.tensors(spec.data)
     if {name: (one.shape, one.dtype.name) for name, one in tensors.items()} != {
         name: (shape, "float32") for name, shape in wanted.items()
     }:
-        raise _invalid(path, "its tensors' names, shapes and types are not those of the task's model")
+        raise _invalid(path, "its tensors do not have the names, shapes and types of the task's model")
     parameters: Vector = np.concatenate([tensors[name].reshape(-1) for name in wanted])
     if not np.isfinite(parameters).all():
         raise _invalid(path, "it has values that are not finite")

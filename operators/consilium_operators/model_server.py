@@ -1,6 +1,6 @@
-"""`consilium operator serve-model`: a model's probabilities over HTTP, for this machine alone.
+"""`consilium operator serve-model`: a model's probabilities over HTTP, for this machine only.
 
-Requests are never logged, and no answer repeats a value of one.
+Requests are never logged, and no answer repeats their values.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from consilium_operators.prediction import Predictor, columns
 LARGEST_BODY = 1 << 24  # bytes
 MOST_AT_ONCE = 32  # connections
 PREDICT = "/predict"
-# A page elsewhere that a browser here shows must not reach it by a name of its own (DNS rebinding).
+# A foreign page in a browser here must not reach the server by its own host name (DNS rebinding).
 HOSTS = ("127.0.0.1", "localhost")
 
 
 def serve(folder: Path, port: int) -> None:
-    """Until it is told to stop. Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use."""
+    """Runs until it is stopped. Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use."""
     predictor = Predictor(read_model(folder))
     require_free_port(port, "the model")
     index = predictor.saved.index
     if not index.verified:
-        typer.secho("this model is NOT VERIFIED: its card says which checks fail", fg=typer.colors.RED, err=True)
-    typer.echo(f"{index.name}, SHA-256 {index.sha256}, at http://127.0.0.1:{port}; Ctrl-C ends it")
+        typer.secho("this model is NOT VERIFIED: its card lists the checks that fail", fg=typer.colors.RED, err=True)
+    typer.echo(f"{index.name}, SHA-256 {index.sha256}, at http://127.0.0.1:{port}; press Ctrl-C to end it")
     uvicorn.run(
         service(predictor), host="127.0.0.1", port=port, log_level="warning", access_log=False, ws="none",
         limit_concurrency=MOST_AT_ONCE,

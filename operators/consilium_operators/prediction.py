@@ -1,9 +1,9 @@
-"""Rows from outside become examples of the task's schema, and these a model's probabilities.
+"""Turns rows from outside into examples of the task's schema, and these into a model's probabilities.
 
-A request is JSON: {"rows": [{column: value, …}, …]}, each row with the columns that hospitals' tables have, but
-for the label. Of a table a value is a number, a text that reads as one, or null where it is missing; a text is text; an
-image is the base64 of a PNG, JPEG, BMP or TIFF file, as "image". They are read as the nodes read their own: what is
-refused is refused whole, by the same names, with its row and column and never with what it holds.
+A request is JSON: {"rows": [{column: value, …}, …]}. Each row has the columns of hospitals' tables except the label. A
+table's value is a number, a text with a number, or null if it is missing. A text is a string. An image is the base64 of
+a PNG, JPEG, BMP or TIFF file, as "image". Rows are read as nodes read theirs. A bad request is refused as a whole. The
+errors have the nodes' names, and say row and column but never the value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import SavedModel
 
 MOST_ROWS = 1_000
-MOST_VALUES = 1 << 25  # that a model is given at once: images are many to a row
+MOST_VALUES = 1 << 25  # input values of a model at once: an image has many
 ROWS = "rows"
 
 
@@ -45,25 +45,25 @@ class Predictor:
 
 def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:
     """Rows that have the schema's columns and no others. Raises RowsInvalid."""
-    asked = _parsed(body)
-    if not isinstance(asked, dict) or list(asked) != [ROWS] or not isinstance(asked[ROWS], list):
+    request = _parsed(body)
+    if not isinstance(request, dict) or list(request) != [ROWS] or not isinstance(request[ROWS], list):
         raise _invalid('the request is not {"rows": [{column: value, …}, …]}')
-    rows: list[Any] = asked[ROWS]
+    rows: list[Any] = request[ROWS]
     if not rows:
-        raise _invalid("there is no row")
+        raise _invalid("the request has no rows")
     if len(rows) > at_most:
         raise RowsInvalid("TooManyAtOnce", at_most=at_most)
     wanted = columns(schema)
     for at, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise _invalid(f"row {at} is no object of columns and values")
+            raise _invalid(f"row {at} is not an object of columns and values")
         missing, foreign = [name for name in wanted if name not in row], len(row.keys() - set(wanted))
-        if missing or foreign:  # whose names are not repeated: they are the sender's
+        if missing or foreign:  # the sender's own names are not repeated
             faults = [f"missing: {', '.join(missing)}"] * bool(missing)
             faults += [f"{foreign} that the task does not have"] * bool(foreign)
             raise _invalid(
-                f"row {at}: its columns are not those wanted ({'; '.join(faults)}); send each of"
-                f" {', '.join(wanted)}, with null where a value is missing"
+                f"row {at} does not have the task's columns ({'; '.join(faults)}); send each of {', '.join(wanted)},"
+                " with null for a missing value"
             )
     return rows
 
@@ -73,7 +73,7 @@ def _invalid(why: str) -> RowsInvalid:
 
 
 def columns(schema: DataSchema) -> list[str]:
-    """The columns of a row to predict for: a hospital's, but for the label."""
+    """The columns of a row to predict: those of hospitals' tables except the label."""
     return [name for name in schema.used if name != schema.label]
 
 
@@ -90,16 +90,17 @@ class _Twice(ValueError):
 
 
 def _parsed(body: bytes) -> object:
-    """Reads it twice: by Rust, which bounds nesting at any limit of Python's, and by Python, which sees repeated names.
-    Raises BodyMalformed; errors of the parsers may quote what they read, and are not chained."""
+    """Parses twice: Rust's parser bounds nesting, Python's sees repeated names. Raises BodyMalformed, which is not
+    chained, since the parsers' errors may quote the body.
+    """
     try:
         from_json(body, allow_inf_nan=False)
         found: object = json.loads(body, object_pairs_hook=_once)
         return found
     except _Twice:
-        why = "a name stands twice in one object"
+        why = "an object has the same name twice"
     except (ValueError, RecursionError):
-        why = "it is no JSON in UTF-8, has NaN or a number of thousands of digits, or is nested too deeply"
+        why = "it is not JSON in UTF-8, has NaN or a number with thousands of digits, or is nested too deeply"
     raise RowsInvalid("BodyMalformed", why=why)
 
 

@@ -26,14 +26,14 @@ from eth_account.signers.local import LocalAccount
 
 from consilium_operators.errors import OperatorError
 
-# Gas limits of approving and proposing, and of approving and adding: an account must hold their cost.
+# Gas limits of a proposal and of a funding, each with its approval. An account must hold their cost.
 GAS_LIMIT = 1_300_000
 FUND_GAS_LIMIT = 300_000
 
 
 @dataclass(frozen=True)
 class Dialogue:
-    """Shows each step, and asks before a payment. `confirm` is False without a terminal."""
+    """Shows each step, and asks before a payment. `confirm` returns False without a terminal."""
 
     say: Callable[[str], None]
     warn: Callable[[str], None]
@@ -47,7 +47,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class Agreed:
-    """The answers that flags give: `yes` to all questions, `again` to a second task of one file, `not_private`."""
+    """The answers that options give: `yes` to all questions, `again` to a second task with the same file."""
 
     yes: bool
     again: bool
@@ -55,7 +55,7 @@ class Agreed:
 
 
 def operator_ledger(rpc: str, address_book: Path, keystore: Path | None, password_file: Path | None) -> Ledger:
-    """With the operator's account: on the local chain by default the one that has all tokens.
+    """The contracts' client with the operator's account. Default on the local chain: the account with all tokens.
 
     Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
     """
@@ -65,7 +65,7 @@ def operator_ledger(rpc: str, address_book: Path, keystore: Path | None, passwor
     elif deployment.chain_id == CHAIN_ID and keystore is None and password_file is None:
         account = Account.from_key(FAUCET_KEY)
     else:
-        raise KeystoreError("an operator's account is needed: pass both --keystore and --password-file")
+        raise KeystoreError("no operator's account: pass both --keystore and --password-file")
     return Ledger(Connection(rpc, account), deployment)
 
 
@@ -102,7 +102,7 @@ def propose(
         raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)
     _show_account(ledger, params, found, dialogue)
     is_agreed = _same_again(ledger, params, agreed, dialogue) or agreed.yes
-    _require_funds(ledger, params.pool, GAS_LIMIT)
+    require_funds(ledger, params.pool, GAS_LIMIT)
     dialogue.require(is_agreed, f"\nPropose it, and pay {tokens(params.pool)} tokens?")
     store.put_file(raw)
     before = ledger.connection.ether()
@@ -110,9 +110,9 @@ def propose(
     dialogue.say(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
     dialogue.say(
         f"Next: hospitals, voters and the aggregator {params.aggregator} join within {spec.windows.join:,} s;\n"
-        f"      its file has to be in their artifact stores, too\n"
+        f"      its file must also be in their artifact stores\n"
         f"      consilium operator watch {number}\n"
-        f"      consilium operator download-model {number} --output DIR, once it has ended"
+        f"      consilium operator download-model {number} --output DIR, when it has ended"
     )
     return number
 
@@ -128,28 +128,28 @@ def _show_account(ledger: Ledger, params: TaskParams, found: Estimate, dialogue:
     free = ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free
     if free < params.aggregator_bond:
         dialogue.warn(
-            f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake, and cannot join before"
-            f" it has the {tokens(params.aggregator_bond)} of its bond"
+            f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake. It cannot join before"
+            f" it has staked its bond of {tokens(params.aggregator_bond)}"
         )
 
 
 def _same_again(ledger: Ledger, params: TaskParams, agreed: Agreed, dialogue: Dialogue) -> bool:
-    """True if a second task of this very file was agreed to. Raises OperatorError (AlreadyProposed)."""
+    """True if the user agreed to a second task with the same file. Raises OperatorError (AlreadyProposed)."""
     known = ledger.record.proposals(ledger.address, params.spec_hash)
     still = [number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED]
     if not still:
         if known:
-            dialogue.say(f"        once more: task {', '.join(map(str, known))} was by this very file, and is over")
+            dialogue.say(f"        again: task {', '.join(map(str, known))} had the same file, and has ended")
         return False
     if agreed.again:
         return agreed.yes
-    asked = f"\nTask {', '.join(map(str, still))} is by this very file, and not over. Pay for another one?"
-    if agreed.yes or not dialogue.confirm(asked):
+    question = f"\nTask {', '.join(map(str, still))} has the same file, and has not ended. Pay for another task?"
+    if agreed.yes or not dialogue.confirm(question):
         raise OperatorError("AlreadyProposed", tasks=", ".join(map(str, still)), last=still[-1])
     return True
 
 
-def _require_funds(ledger: Ledger, amount: int, gas: int) -> None:
+def require_funds(ledger: Ledger, amount: int, gas: int) -> None:
     """Raises Unfunded."""
     missing = max(amount - ledger.token.balance(ledger.address), 0)
     missing_wei = max(gas * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
@@ -170,7 +170,7 @@ def fund(ledger: Ledger, number: int, whole_tokens: int, agreed: bool, dialogue:
         most = (room_in_pool(params) or 0) // TOKEN
         raise OperatorError("BondOutweighed", task=number, most=most) from error
     _show_funding(ledger, number, params, amount, dialogue)
-    _require_funds(ledger, amount, FUND_GAS_LIMIT)
+    require_funds(ledger, amount, FUND_GAS_LIMIT)
     dialogue.require(agreed, f"\nAdd {tokens(amount)} tokens to the pool of task {number}?")
     ledger.operator.fund(number, amount)
     dialogue.say(f"the pool of task {number} has {tokens(params.pool + amount)} tokens")
@@ -192,7 +192,7 @@ def _show_funding(ledger: Ledger, number: int, params: TaskParams, amount: int, 
 
 
 def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
-    """Lets no further round of a task begin. Raises Refused (NotOperator, AlreadyStopped, TaskUnknown) and
+    """Starts no more rounds of a task. Raises Refused (NotOperator, AlreadyStopped, TaskUnknown) and
     OperatorError (ProposalNotConfirmed).
     """
     state = ledger.tasks.state(number)
@@ -200,19 +200,19 @@ def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
         words = "It ends at once"
     else:
         until = last_round(replace(state, stopping=True), ledger.tasks.params(number).rounds)
-        words = f"It is in round {state.round}: rounds up to {until} are played and paid"
-    question = f"Stop task {number}? {words}, bonds come free, and the rest of the pool comes back."
+        words = f"It is in round {state.round}: rounds up to {until} still take place, and are paid"
+    question = f"Stop task {number}? {words}. Then bonds are released, and the rest of the pool comes back."
     dialogue.require(agreed, question)
     ledger.operator.stop(number)
     if ledger.tasks.state(number).phase is Phase.ENDED:
         ledger.operator.claim_refund()
         dialogue.say(f"task {number} has ended, and the rest of its pool is in the operator's account")
     else:
-        dialogue.say(f"task {number} ends with round {until}; `consilium operator refund` then brings the rest back")
+        dialogue.say(f"task {number} ends with round {until}; then `consilium operator refund` takes back the rest")
 
 
 def refund(ledger: Ledger, dialogue: Dialogue) -> None:
-    """Takes the rest of ended tasks' pools into the operator's account."""
+    """Transfers the rest of ended tasks' pools to the operator's account."""
     owed = ledger.tasks.refundable(ledger.address)
     ledger.operator.claim_refund()
     dialogue.say(f"{tokens(owed)} tokens came back to {ledger.address}")

@@ -1,8 +1,9 @@
-"""`consilium operator watch`: logs a task's events as they happen."""
+"""`consilium operator watch`: logs a task's events as they happen. The demo and `consilium up` read the same feed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from consilium_chain.errors import ChainUnreachable
@@ -18,7 +19,7 @@ from consilium_chain.ledger.structs import (
     VoidReason,
     members,
 )
-from consilium_chain.rounds.deadlines import Deadlines, fields_of, in_words
+from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of, in_words
 from consilium_chain.rounds.machine import WAITING
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.retry import retry_policy
@@ -27,56 +28,97 @@ from consilium_core.live import CHAIN_UNREACHABLE, Fields, Waiting, Words
 from consilium_core.logs import emit
 from consilium_core.units import tokens
 
-LONGEST_FIELD = 32  # bytes: commitments, dealings and testimonies are in the chain's own events
 LONGEST_SPAN = 50_000  # blocks asked for at once; providers refuse more, and some of them fewer
+LONGEST_FIELD = 32  # bytes; longer values are in the chain's own events
 DEADLINE_MISSED = "deadline-missed"
 AMOUNTS = ("amount", "pool", "refund", "burnt", "seatWeight")
 
 
+@dataclass(frozen=True)
+class Entry:
+    """`time`: of the event's block, in seconds; None if its task is not followed. `missed`: the deadline that the event
+    shows was missed.
+    """
+
+    event: Event
+    time: int | None
+    missed: Missed | None
+
+
+class EventFeed:
+    """The chain's events, each once and in order, with the deadlines that they show were missed."""
+
+    def __init__(self, ledger: Ledger, task: int | None = None) -> None:
+        """`task`: the task that is followed; None for all. Raises Refused (TaskUnknown)."""
+        self._ledger, self._task = ledger, task
+        self.next_block = ledger.deployment.first_block
+        self._span = LONGEST_SPAN
+        self._deadlines = {} if task is None else {task: Deadlines(ledger.tasks.params(task))}
+
+    def read(self) -> list[Entry]:
+        """The events since the last call, or the first part of them. If the chain was taken back, the events that come
+        from there on. Raises ChainUnreachable: then the next call returns the same events.
+        """
+        blocks = self._ledger.connection.blocks
+        latest = blocks.number()
+        if latest < self.next_block - 1:
+            self.next_block = latest + 1
+            self._deadlines.clear()
+        if latest < self.next_block:
+            return []
+        last = min(latest, self.next_block + self._span - 1)
+        try:
+            events = list(self._ledger.logs.between(self.next_block, last))
+        except ChainUnreachable:
+            blocks.number()  # raises if the node answers nothing at all
+            if last == self.next_block:
+                raise
+            self._span = (last - self.next_block + 1) // 2
+            return []
+        self._span = min(2 * self._span, LONGEST_SPAN)
+        followed = [event for event in events if self._is_followed(event)]
+        times = {block: blocks.time_of(block) for block in {event.block for event in followed}}
+        for task in {event.values["taskId"] for event in followed} - self._deadlines.keys():
+            self._deadlines[task] = Deadlines(self._ledger.tasks.params(task))
+        self.next_block = last + 1
+        return [self._entry(event, times) for event in events]
+
+    def _is_followed(self, event: Event) -> bool:
+        task = event.values.get("taskId")
+        return task is not None and self._task in (None, task)
+
+    def _entry(self, event: Event, times: dict[int, int]) -> Entry:
+        if not self._is_followed(event):
+            return Entry(event, None, None)
+        time = times[event.block]
+        return Entry(event, time, self._deadlines[event.values["taskId"]].take(event, time))
+
+
 class Watcher:
-    """Logs all of a task's events in order, each once, from the proposal on."""
+    """Logs all events of a task in order, each once, from the proposal on."""
 
     def __init__(self, ledger: Ledger, task: int) -> None:
         """Raises Refused (TaskUnknown)."""
         self._ledger, self._task = ledger, task
-        self._next_block = ledger.deployment.first_block
-        self._span = LONGEST_SPAN
-        self._deadlines = Deadlines(ledger.tasks.params(task))
+        self._feed = EventFeed(ledger, task)
 
     def run(self) -> None:
         """Until the task has ended."""
-        while not retry_policy()(self._turn):
-            retry_policy()(self._ledger.connection.blocks.wait_after, self._next_block - 1)
+        while not retry_policy()(self._log_new):
+            retry_policy()(self._ledger.connection.blocks.wait_after, self._feed.next_block - 1)
 
-    def _turn(self) -> bool:
-        """Logs the new events, or a part of them. Returns True once the task is over. A node that does not answer
-        leaves no event half logged.
-        """
-        latest = self._ledger.connection.blocks.number()
-        if latest < self._next_block:
-            return False
-        last = min(latest, self._next_block + self._span - 1)
-        try:
-            found = list(self._ledger.logs.between(self._next_block, last))
-        except ChainUnreachable:
-            self._ledger.connection.blocks.number()  # raises where it answers nothing at all
-            if last == self._next_block:
-                raise
-            self._span = (last - self._next_block + 1) // 2
-            return False
-        self._span = min(2 * self._span, LONGEST_SPAN)
-        own = [event for event in found if event.values.get("taskId") == self._task]
-        times = {block: self._ledger.connection.blocks.time_of(block) for block in {event.block for event in own}}
-        self._next_block = last + 1
-        for event in own:
-            place = {"block": event.block, "block_time": times[event.block]}
-            if missed := self._deadlines.take(event, times[event.block]):
-                emit(DEADLINE_MISSED, **place, **fields_of(missed))
-            emit(told_as(event.name), **place, **plain(event))
-        return any(event.name == "TaskEnded" for event in own)
+    def _log_new(self) -> bool:
+        """Logs the new events, or a part of them. Returns True if the task has ended."""
+        own = [entry for entry in self._feed.read() if entry.event.values.get("taskId") == self._task]
+        for entry in own:
+            place = {"block": entry.event.block, "block_time": entry.time}
+            if entry.missed:
+                emit(DEADLINE_MISSED, **place, **fields_of(entry.missed))
+            emit(log_name(entry.event.name), **place, **plain(entry.event))
+        return any(entry.event.name == "TaskEnded" for entry in own)
 
-    def tell_status(self) -> None:
-        """Logs the task's state, then each round that is over. Raises ChainUnreachable."""
+    def log_status(self) -> None:
+        """Logs the task's state, then each finished round. Raises ChainUnreachable."""
         ledger, task = self._ledger, self._task
         state, params = ledger.tasks.state(task), ledger.tasks.params(task)
         has_deadline = state.deadline != 0 and state.phase not in WAITING
@@ -97,20 +139,21 @@ class Watcher:
 
 
 def rounds_over(state: TaskState) -> range:
-    """Rounds with an outcome; a task that ended while it was joined has none."""
+    """Rounds with an outcome. A task that ended while nodes joined it has none."""
     if state.phase in (Phase.NONE, Phase.JOINING):
         return range(0)
     return range(STATISTICS_ROUND, state.round + (state.phase is Phase.ENDED))
 
 
-def told_as(name: str) -> str:
+def log_name(name: str) -> str:
     """PhaseStarted: phase-started."""
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
 def plain(event: Event) -> dict[str, object]:
-    """An event's values for JSON: bytes in hexadecimal, long ones left out; amounts of tokens as text, enums by name,
-    bit maps of `CohortsFormed` and the like as lists of indices."""
+    """An event's values for JSON: bytes in hexadecimal, without long ones; amounts of tokens as text; enums by name;
+    bit maps as lists of indices.
+    """
     return {name: _plain(event.name, name, value) for name, value in event.values.items() if _is_shown(name, value)}
 
 
@@ -144,14 +187,14 @@ def _phase(f: Fields) -> str:
     words = {
         "JOINING": "open to join", "FORMING": "the beacon assigns the cohorts",
         "COMMITTING": "hospitals train and commit",
-        "UPLOADING": "hospitals hand over their updates", "PUBLISHING": "the aggregator publishes the sums",
-        "BLAMING": "hospitals show why a cohort has no sum", "DRAWING": "the beacon draws the seats",
-        "SCORING": "the committee judges", "REVEALING": "the committee reveals",
+        "UPLOADING": "hospitals upload their updates", "PUBLISHING": "the aggregator publishes the sums",
+        "BLAMING": "hospitals send evidence on a cohort without a sum", "DRAWING": "the beacon draws the seats",
+        "SCORING": "the committee judges", "REVEALING": "the committee reveals its scores",
         "OPENING": "the aggregator shows which sums were sign-flipped", "SETTLING": "rewards and slashes are settled",
         "ENDED": "over",
     }  # fmt: skip
-    said = words.get(f["phase"], f["phase"].lower())
-    return said if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {said}"
+    phase = words.get(f["phase"], f["phase"].lower())
+    return phase if f["phase"] in ("JOINING", "ENDED") else f"[bold]round {f['round']}[/bold]: {phase}"
 
 
 def _score(value: int) -> str:
@@ -196,7 +239,7 @@ def _of(words: str) -> Callable[[Fields], str]:
 EVENTS: Words = {
     "task-proposed": lambda f: f"proposed by {f['operator']}, with a pool of {tokens(int(f['pool']))} tokens",
     "task-funded": lambda f: (
-        f"its operator added {tokens(int(f['amount']))} tokens: the pool has {tokens(int(f['pool']))}"
+        f"its operator added {tokens(int(f['amount']))} tokens: the pool now has {tokens(int(f['pool']))}"
     ),
     "aggregator-joined": lambda f: f"the aggregator {f['aggregator']} joined",
     "hospital-joined": lambda f: f"{f['hospital']} joined as hospital {f['index']}",
@@ -216,8 +259,8 @@ EVENTS: Words = {
     "cohort-published": _of("the sum of cohort {cohort} is published, blob {blob}"),
     "testified": _of("{hospital} testified"),
     "cohort-dropped": _of("[red]cohort {cohort} has no sum[/red]"),
-    "cohort-accused": _of("[red]cohort {cohort} is accused[/red] of a sum that does not hold"),
-    "culprits-named": _of("[red]hospitals {hospitals} are named[/red] for it"),
+    "cohort-accused": _of("[red]cohort {cohort} is accused[/red]: its sum does not hold"),
+    "culprits-named": _of("[red]hospitals {hospitals} are named[/red] as cheaters"),
     "canaries-set": _of("its canaries are set"),
     "cohort-opened": _of("the sum of cohort {cohort} is opened"),
     "seats-drawn": _of("the seats are drawn"),
@@ -233,7 +276,9 @@ EVENTS: Words = {
         f"round {f['round']}: [red]{f['account']} loses {tokens(int(f['amount']))} tokens[/red]"
         f" ({_spaced(f['reason'])})"
     ),
-    "bounty-paid": lambda f: f"round {f['round']}: {f['account']} moved it on, for {tokens(int(f['amount']))} tokens",
+    "bounty-paid": lambda f: (
+        f"round {f['round']}: {f['account']} earns {tokens(int(f['amount']))} tokens for ending a phase"
+    ),
     "task-stopped": lambda f: f"its operator stopped it in round {f['round']}: no further one begins",
     "task-ended": lambda f: (
         f"[bold]the task has ended[/bold]; {tokens(int(f['refund']))} tokens go back to its operator,"
@@ -244,4 +289,4 @@ EVENTS: Words = {
     "status": _status,
     "round": _round,
 }
-WATCHED = Waiting("reading the chain", dict.fromkeys(EVENTS, "waiting for what happens next"), EVENTS)
+WATCHED = Waiting("reading the chain", dict.fromkeys(EVENTS, "waiting for the next event"), EVENTS)

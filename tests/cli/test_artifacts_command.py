@@ -77,7 +77,7 @@ def test_blobs_and_task_file_are_fetched_once_and_from_whoever_has_them(publishe
         second.asked.clear()
         assert fetch(published.chain, published.task, tmp_path / "copy", first.url, second.url)[0] == 0
         assert not first.asked | second.asked
-    assert artifacts("check", whole, tmp_path / "copy") == (0, "4 of 4 artifacts have the bytes that their names say\n")
+    assert artifacts("check", whole, tmp_path / "copy") == (0, "4 of 4 artifacts match their names\n")
     code, said = artifacts("check", whole, damaged)
     assert (code, "3 of 4" in said, f"blob-{named.blobs[0].hex()}" in said) == (1, True, True)
 

@@ -35,7 +35,7 @@ def test_the_command_changes_the_password_and_keeps_the_key(key: Path, tmp_path:
     with pytest.raises(KeystoreError, match=r"does not open with the password in .*password"):
         open_keystore(key, tmp_path / "password")
     assert open_keystore(copy, tmp_path / "password")  # of which the command says so
-    assert "Copies of the key file still open with the password before" in ran.output
+    assert "Copies of the key file still open with the old password" in ran.output
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.json", "key.json", "new", "password"]
 
 

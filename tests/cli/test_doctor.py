@@ -22,7 +22,7 @@ import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
-from consilium_cli.doctor import asking, probes
+from consilium_cli.doctor import checks, probes
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key, read_transport_key
@@ -240,17 +240,22 @@ DEAD = "http://127.0.0.1:1"
 BROKEN: dict[str, tuple[Break, str, str, str]] = {
     "key file open to others": (_mode("key.json", 0o640), "files", "fault", "is open to others (0640) → chmod 600"),
     "password open to others": (_mode("password", 0o604), "files", "fault", "is open to others (0604) → chmod 600"),
-    "no key file": (_gone("key.json"), "files", "fault", "key.json is not there"),
-    "no password": (_gone("password"), "files", "fault", "password is not there"),
+    "no key file": (_gone("key.json"), "files", "fault", "key.json is missing"),
+    "no password": (_gone("password"), "files", "fault", "password is missing"),
     "empty password": (_content("password", "\n"), "files", "fault", "password: it is empty"),
     "key file of nothing": (_content("key.json", "{}"), "files", "fault", "is not a key file"),
     "no chain node": (_setting(chain_url=DEAD), "chain", "fault", "no chain node answers at http://127.0.0.1:1"),
     "no address book": (_gone("deployment.json"), "chain", "fault", "does not exist; deploy first"),
-    "another chain's book": (_book(chain_id=1), "chain", "fault", "the address book is of chain 1"),
-    "no contract there": (_book(tasks=NOBODY), "contracts", "fault", "at the address of Tasks is no contract"),
-    "another contract there": (_exchanged, "contracts", "fault", "at the address of PrevrandaoBeacon is other code"),
-    "a patched contract": (_patched, "contracts", "fault", "at the address of Staking is other code"),
-    "a token that nobody names": (_another_token, "contracts", "fault", "Tasks.token, Staking.token is not as"),
+    "another chain's book": (_book(chain_id=1), "chain", "fault", "the address book is for chain 1"),
+    "no contract there": (_book(tasks=NOBODY), "contracts", "fault", "the address of Tasks holds no contract"),
+    "another contract there": (_exchanged, "contracts", "fault", "the address of PrevrandaoBeacon holds other code"),
+    "a patched contract": (_patched, "contracts", "fault", "the address of Staking holds other code"),
+    "a token that nobody names": (
+        _another_token,
+        "contracts",
+        "fault",
+        "another address for Tasks.token, Staking.token",
+    ),
     "no ether": (_ether(0), "money", "fault", "send 0x"),
     "little ether": (_ether(10**15), "money", "warning", "has 0.001000 ether, enough for"),
     "no artifact store": (_setting(artifacts=["/nowhere/at/all"]), "artifacts", "fault", "/nowhere/at/all: no such"),
@@ -305,7 +310,7 @@ def test_the_clock_is_held_against_the_chains(stand: Stand, offset: int, level: 
         stand.write("index", chain_url=node.url)
         found = stand.doctor("index")
     assert found.levels("clock") == [level], found.findings
-    assert "than the time of the chain's latest block" in found.says("clock")
+    assert "the chain's latest block" in found.says("clock")
 
 
 # Database and Redis
@@ -330,14 +335,14 @@ def test_a_database_is_known_by_its_migration(stand: Stand, database_url: str) -
     _migrated(database_url, "UPDATE alembic_version SET version_num = '0002'")
     levels, says = look()
     assert levels == ["warning"]
-    assert "is at migration 0002, and this version's last is 0003" in says
+    assert "is at migration 0002, but this version needs 0003" in says
     engine = connect(database_url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     engine.dispose()
     levels, says = look()
     assert levels == ["fault"]
-    assert "migration 9999, of a later version" in says
+    assert "migration 9999, from a later version" in says
 
 
 def test_looking_makes_no_database(stand: Stand) -> None:
@@ -442,7 +447,7 @@ def test_a_port_that_something_else_holds_is_a_fault(stand: Stand, role: str) ->
         stand.write(role, **{name: port})
         found = stand.doctor(role)
     assert found.levels("ports") == ["fault"]
-    assert "is held by something else" in found.says("ports")
+    assert "is used by another program" in found.says("ports")
 
 
 def test_what_is_for_loopback_listens_nowhere_else(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -649,12 +654,12 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["worker"], "pass the file that the worker is started with"),
-        (["worker", "--home", "x"], "pass the file that the worker is started with"),
+        (["worker"], "pass the worker's configuration file with --config"),
+        (["worker", "--home", "x"], "pass the worker's configuration file with --config"),
         (["hospital", "--config", "x"], "a hospital's configuration is in its home"),
-        (["worker", "--config", "x", "--public", "a:1"], "where a worker is reached"),
-        (["aggregator", "--config", "x", "--public", "nowhere"], "write host:port"),
-        (["aggregator", "--config", "x", "--authority", "/none"], "there is no file /none"),
+        (["worker", "--config", "x", "--public", "a:1"], "the configuration has the address of a worker"),
+        (["aggregator", "--config", "x", "--public", "nowhere"], "say host:port"),
+        (["aggregator", "--config", "x", "--authority", "/none"], "the file /none does not exist"),
         (["queen"], "'queen' is not one of"),
     ],
 )
@@ -675,8 +680,8 @@ def test_people_get_a_table(stand: Stand) -> None:
 
 def test_hosts_that_do_not_answer_do_not_hold_it_up(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     """Everybody hangs: chain node, mirror, database, Redis."""
-    assert asking.LIMIT < 8  # and two to start the program
-    monkeypatch.setattr(asking, "LIMIT", 1.5)
+    assert checks.LIMIT < 8  # and two to start the program
+    monkeypatch.setattr(checks, "LIMIT", 1.5)
     with listening() as port:
         stand.write(
             "worker", chain_url=f"http://127.0.0.1:{port}", broker_url=f"redis://127.0.0.1:{port}/0",
@@ -685,6 +690,6 @@ def test_hosts_that_do_not_answer_do_not_hold_it_up(stand: Stand, monkeypatch: p
         )  # fmt: skip
         start = time.monotonic()
         found = stand.doctor("worker")
-        assert time.monotonic() - start < asking.LIMIT + 2
+        assert time.monotonic() - start < checks.LIMIT + 2
     assert {"chain", "database", "redis"} <= found.faults
     assert found.levels("artifacts") == ["ok", "warning"]

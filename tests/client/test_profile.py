@@ -161,7 +161,7 @@ def test_a_task_that_scales_by_its_schema_is_shown_to_take_nothing_of_the_rows_i
     assert found.statistics == ()
     shown = " ".join(said(found).split())
     assert "Σu" not in shown
-    assert "round 0 nothing of these rows" in shown
+    assert "round 0 nothing about these rows" in shown
     assert ("epsilon 3 at delta 1e-06" in shown) == (privacy is not None)
     assert "epsilon" not in said(read(tmp_path, HEAD + GOOD))
 
@@ -192,7 +192,7 @@ def test_screen_shows_the_table_and_what_leaves(tmp_path: Path) -> None:
     for expected in (
         "21 rows",
         "10 healthy (48%), 11 ill (52%)",
-        "left aside, unread: 1 of the file's columns (name)",
+        "not read: 1 column(s) of the file (name)",
         "Alter",
         "20 to 90",
         "1 (5%)",
@@ -204,7 +204,7 @@ def test_screen_shows_the_table_and_what_leaves(tmp_path: Path) -> None:
         "rounds 1 to 7",
         "57 parameters",
         "1 blob of 128 KiB",
-        "masked: nobody else can read it",
+        "masked: no other party can read it",
     ):
         assert expected in words
     assert "Maier" not in text
@@ -215,7 +215,7 @@ def test_screen_says_where_nothing_is_masked(tmp_path: Path) -> None:
     bare = SPEC.model_copy(update={"update": SPEC.update.model_copy(update={"masked": False})})
     words = " ".join(said(read(tmp_path, HEAD + GOOD, spec=bare)).split())
     assert "NOT masked: the aggregator reads it" in words
-    assert "Nothing seems to be wrong with it" in words
+    assert "No problem found" in words
 
 
 @pytest.mark.skipif(not HEART.is_dir(), reason=f"no UCI heart files at {HEART}")

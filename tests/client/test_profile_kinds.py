@@ -129,7 +129,7 @@ def test_screen_of_texts_shows_lengths_and_what_leaves_and_no_text() -> None:
     for words in (
         "/t.csv (CSV): 21 texts",
         "label found (dx in the file): 11 healthy (52%), 10 ill (48%), 0 unknown (0%)",
-        "left aside, unread: 1 of the file's columns (name)",
+        "not read: 1 column(s) of the file (name)",
         "words 5 5 3,002",
         "The model reads the first 8 tokens",
         "1 of 21: texts with more words",
@@ -143,7 +143,7 @@ def test_screen_of_texts_shows_lengths_and_what_leaves_and_no_text() -> None:
     assert "Σu" not in text
     assert [value for value in ("3002", "('healthy', 11)") if value in repr(found)] == []
     private = TaskSpec.model_validate(TEXTS.model_dump() | {"privacy": PRIVATE, "statistics": "schema"})
-    assert "round 0 nothing of these texts" in said(of_texts(texts, [0, 1, 2] * 7, private))
+    assert "round 0 nothing about these texts" in said(of_texts(texts, [0, 1, 2] * 7, private))
 
 
 # Images
@@ -199,10 +199,10 @@ def test_screen_of_images_shows_sizes_and_what_leaves() -> None:
     for words in (
         "/x (folder): 5 images",
         "classes: 2 normal (40%), 3 ill (60%)",
-        "left aside, unread: 2 files, which its list does not name",
+        "not read: 2 file(s) that its list does not name",
         "8 × 10 80 × 100 2,000 × 2,500",
-        "brought to 8 × 10 pixels, in grey",
-        "Nothing seems to be wrong with them",
+        "scales them to 8 × 10 pixels, in grey",
+        "No problem found",
         "channel images Σu Σu²",
         "grey 5 ",
         "the 3 sums above, rounded",
@@ -213,7 +213,7 @@ def test_screen_of_images_shows_sizes_and_what_leaves() -> None:
     assert "2000" not in repr(found)
     private = TaskSpec.model_validate(IMAGES.model_dump() | {"privacy": PRIVATE, "statistics": "schema"})
     shown = said(of_images(images, [0, 1, 1, 1, 0], spec=private))
-    assert "round 0 nothing of these images" in shown
-    assert "cost an image epsilon 3" in shown
+    assert "round 0 nothing about these images" in shown
+    assert "cost an image at most epsilon 3" in shown
     assert "Σu" not in shown
     assert " red 2 " in said(of_images(noise(2, 3), [0, 1], spec=COLOUR))

@@ -91,8 +91,8 @@ ROW = "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, ["processed.cleveland.data", "pass the directory"]),
-        (b"", ["processed.cleveland.data", "holds no rows", "fetch the file again"]),
+        (None, ["processed.cleveland.data", "pass a directory"]),
+        (b"", ["processed.cleveland.data", "holds no rows", "download the file again"]),
         (b"63.0,1.0\n", ["line 1", "2 columns instead of 14"]),
         (ROW.encode() + ROW.replace("145.0", "Doe Jane").encode(), ["line 2", "trestbps"]),
         (ROW.replace(",0\n", ",9\n").encode(), ["line 1", "num is outside 0 to 4"]),
@@ -115,7 +115,9 @@ def test_demo_names_fault_of_heart_files(
 
 def test_demo_names_missing_heart_folder(consilium: CommandLine, tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
-    refused(consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "no such directory", "wdbc"])
+    refused(
+        consilium("demo", "--data", "heart", "--data-dir", missing), [missing, "this directory does not exist", "wdbc"]
+    )
 
 
 def test_demo_names_chain_port_in_use(consilium: CommandLine, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_home_is_made_or_the_full_disk_is_named(tmp_path: Path) -> None:
     done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "error (DiskFull): " in done.stderr
-    assert "make room, and run it again" in done.stderr
+    assert "free some space, and run the command again" in done.stderr
     assert "Traceback" not in done.stderr
 
 

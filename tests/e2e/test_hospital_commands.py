@@ -120,7 +120,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.say("status"), "paused")
     done(world.say("resume"), "resumed")
     refused(world.say("leave", str(world.task)), "answer y, or pass --yes")
-    done(world.say("leave", str(world.task), "--yes"), "brings the bond back")
+    done(world.say("leave", str(world.task), "--yes"), "to take the bond back")
     refused(world.say("run", str(world.task)), "is not approved in this home", code=REFUSED)
     done(world.say("status"), "left", "500.00")
 
@@ -261,7 +261,7 @@ def test_a_home_with_an_own_folder_and_mirrors(world: World) -> None:
     with FileServer(source) as mirror:
         done(
             world.init(artifacts=[own, f"{gone}/hush", mirror.url]),
-            "ok artifact store 0 artifacts in", f"to do artifact store {gone}/…: ", f"{mirror.url[:-10]}/… answers",
+            f"ok artifacts {own} answers", f"warning artifacts {gone}/…: ", f"{mirror.url[:-10]}/… answers",
         )  # fmt: skip
         mirror.asked.clear()
         for _ in range(2):
@@ -297,7 +297,7 @@ def test_a_new_key_is_made_where_none_is_named_and_kept_when_init_was_cut_off(wo
             "--password-file", str(world.folder / "password"), "--operator", "any",
         )  # fmt: skip
 
-    done(init(world.chain.node.url), "to do money", "send 0x")
+    done(init(world.chain.node.url), "warning money", "send 0x")
     key = (world.home / "key.json").read_bytes()
     assert b"secret" not in key
     (world.home / "node.toml").unlink()

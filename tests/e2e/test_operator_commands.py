@@ -113,11 +113,11 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
     spec = parse_task_spec(desk.raw)
     done(
         desk.propose("--dry-run", aggregator=""),
-        "who will fall ill: holds", spec_hash(desk.raw).hex(), f"{spec.parameters} parameters of a mlp model",
+        "who will fall ill: valid", spec_hash(desk.raw).hex(), f"{spec.parameters} parameters of a mlp model",
         "2 rounds after the statistics, 1 to 1 hospitals", "0.4 MB in the artifact store", "pool 1,000 tokens",
         "a round pays hospitals 350.00, voters 100.00, aggregator 50.00 at most", "ether/token", "gwei", "time: about",
         "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
-        "warning (no canaries)", "warning (small committee)", "a dry run: nothing was sent",
+        "warning (no canaries)", "warning (small committee)", "dry run: nothing was sent",
     )  # fmt: skip
     assert (desk.operator.tasks.count(), desk.operator.token.balance(desk.operator.address)) == before
     assert not list((desk.folder / "artifacts").iterdir())
@@ -127,10 +127,10 @@ def test_a_proposal_is_asked_about_paid_and_on_chain_as_its_file_says(desk: Desk
     count = desk.operator.tasks.count()
     refused(
         desk.propose(), "nothing was sent: answer y, or pass --yes", "pays 1,000.00 tokens into the pool",
-        "has 0.00 tokens of free stake, and cannot join before it has the 1,000.00 of its bond",
+        "has 0.00 tokens of free stake. It cannot join before it has staked its bond of 1,000.00",
     )  # fmt: skip
     refused(desk.propose("--yes", aggregator=""), "AggregatorMissing", "--aggregator")
-    refused(desk.propose("--yes", aggregator="0x12"), "no account's address", code=2)
+    refused(desk.propose("--yes", aggregator="0x12"), "this is not an address", code=2)
     mistyped = "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55, its first letter in the wrong case
     refused(desk.propose("--yes", aggregator=mistyped), "checksum (EIP-55)", code=2)
     assert desk.operator.tasks.count() == count
@@ -162,7 +162,7 @@ def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
         for number in desk.proposed:
             desk.operator.phases.tick(number)
             assert desk.operator.tasks.state(number).phase is Phase.ENDED
-        done(desk.propose("--yes"), "once more: task", "and is over", "is proposed")
+        done(desk.propose("--yes"), "again: task", "and has ended", "is proposed")
     # Another file, or another account, is another task.
     (desk.folder / "task.toml").write_text(TEXT.replace("fall ill", "be ill"))
     done(desk.propose("--yes"), "is proposed")
@@ -183,10 +183,10 @@ def test_at_a_terminal_both_questions_are_asked(desk: Desk, monkeypatch: pytest.
 
     refused(answered("n\n"), "Propose it, and pay 1,000.00 tokens?", "ProposalNotConfirmed")
     done(answered("y\n"), "is proposed")
-    refused(answered("n\n"), f"Task {desk.proposed[0]} is by this very file, and not over", "AlreadyProposed")
+    refused(answered("n\n"), f"Task {desk.proposed[0]} has the same file, and has not ended", "AlreadyProposed")
     refused(answered("y\n", "--yes"), "AlreadyProposed")
     assert len(desk.proposed) == 1
-    done(answered("y\n"), "Pay for another one?", "is proposed")
+    done(answered("y\n"), "Pay for another task?", "is proposed")
     refused(answered("n\n", "--again"), "Propose it, and pay", "ProposalNotConfirmed")
     assert len(desk.proposed) == 2
 
@@ -206,7 +206,7 @@ def test_a_task_without_privacy_is_proposed_by_a_word_of_its_own_alone(desk: Des
     refused(desk.propose("--yes", private=True), "PrivacyMissing", "epsilon = 8", "--not-private")
     assert desk.proposed == []
     assert not list((desk.folder / "artifacts").iterdir())
-    done(desk.propose("--dry-run", private=True), "warning (no privacy)", "a dry run: nothing was sent")
+    done(desk.propose("--dry-run", private=True), "warning (no privacy)", "dry run: nothing was sent")
     (desk.folder / "task.toml").write_text(TEXT + "[privacy]\nepsilon = 8\nmax_grad_norm = 1.0\n")
     done(desk.propose("--yes", private=True), "is proposed")
 
@@ -233,7 +233,7 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     refused(desk.say(*fund, "500"), "nothing was sent: answer y, or pass --yes", *shown)
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     refused(desk.say(*fund, "500"), f"Add 500.00 tokens to the pool of task {number}?", "ProposalNotConfirmed")
-    refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"add at most 4,000 tokens to task {number}")
+    refused(desk.say(*fund, "4001", "--yes"), "BondOutweighed", f"Add at most 4,000 tokens to task {number}")
     refused(desk.say(*fund, "0", "--yes"), "TOKENS", code=2)
     assert desk.operator.token.balance(desk.operator.address) == TOKENS - 1_000 * TOKEN
     done(desk.say(*fund, "500", "--yes"), *shown, f"the pool of task {number} has 1,500.00 tokens")
@@ -244,7 +244,7 @@ def test_a_pool_is_added_to_by_its_operator_while_others_join(desk: Desk, monkey
     desk.use(desk.chain.funded())
     refused(desk.say(*fund, "1", "--yes"), "NotOperator")
     desk.use(owner)
-    refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "add at most 0 tokens")
+    refused(desk.say(*fund, "1", "--yes"), "BondOutweighed", "Add at most 0 tokens")
     done(desk.say("stop", str(number), "--yes"), f"task {number} has ended")
     assert owner.token.balance(owner.address) == TOKENS
     refused(desk.say(*fund, "1", "--yes"), "WrongPhase")
@@ -416,7 +416,7 @@ def test_a_whole_task_is_told_in_order_and_once_whenever_one_began_to_watch(play
 def test_what_is_told_has_words_on_a_terminal(played: Played) -> None:
     said = [Text.from_markup(sentence(line["event"], line, EVENTS)).plain for line in played.told]
     for words in (
-        "with a pool of 1,000.00 tokens", "its operator added 200.00 tokens: the pool has 1,200.00",
+        "with a pool of 1,000.00 tokens", "its operator added 200.00 tokens: the pool now has 1,200.00",
         f"{played.task.judges[0].address} joined as voter 0",
         "round 1: 1 cohort(s): 0 of hospitals 0", "round 1: hospitals train and commit",
         f"round 1: {played.task.judges[0].address} revealed +0.0400",
@@ -525,16 +525,16 @@ def test_a_model_is_the_records_own_with_its_proof_and_card(played: Played, mode
     assert [one.cohorts[0].accepted for one in proof.rounds] == [True, True, False]
     assert proof.rounds[-1].report.derived[0].sha256 == index.sha256 == proof.model_sha256
     card = (model / CARD).read_text()
-    assert "verify each by itself" not in card  # each was
+    assert "verify each round by itself" not in card  # each was
     for words in (
         "# who will fall ill",
         proof.operator,
         f"| `{played.task.nodes[0].address}` | {weight} | 1 |",
         "+0.040000 | yes",
         "-0.030000 | no",
-        "There is no epsilon",
+        "no epsilon bounds",
         "| age | – |",
-        "not proven",
+        "## Limits",
         proof.rounds[1].transaction,
         index.sha256,
     ):
@@ -592,12 +592,12 @@ def test_a_missing_artifact_of_the_model_leaves_nothing_even_unverified(
 def test_a_task_without_a_round_has_no_model(played: Played, consilium: Consilium, tmp_path: Path) -> None:
     young = FiledTask(played.chain, played.folder, TEXT.replace("fall", "stay"))
     arguments = [str(young.task), *played.arguments[1:], "--output", str(tmp_path / "model")]
-    refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+    refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "has no model yet")
     with played.chain.undone():
         played.chain.pass_time(100_001)
         young.operator.phases.tick(young.task)
         assert young.operator.tasks.round_state(young.task, 0).outcome is Outcome.PENDING
-        refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "no training round")
+        refused(consilium("operator", "download-model", *arguments), "RecordIncomplete", "has no model yet")
 
 
 def test_a_void_round_leaves_the_model_as_it_was(played: Played, consilium: Consilium, tmp_path: Path) -> None:
@@ -676,5 +676,5 @@ def test_a_tampered_folder_is_not_served(model: Path, consilium: Consilium) -> N
         raw = bytearray((model / name).read_bytes())
         raw[-1] ^= 1
         (copy / name).write_bytes(raw)
-        refused(served(copy), "ModelFolderInvalid", name, "was altered", "download-model")
+        refused(served(copy), "ModelFolderInvalid", name, "was changed", "download-model")
     refused(served(model.with_name("none")), "ModelFolderInvalid", INDEX)

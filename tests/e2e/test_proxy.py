@@ -21,8 +21,8 @@ import tomli_w
 import uvicorn
 from consilium_chain.rpc.local_node import child_environment, free_port
 from consilium_cli.doctor.findings import Level
-from consilium_cli.doctor.probes import face
-from consilium_cli.doctor.reach import of_face
+from consilium_cli.doctor.probes import tls_server
+from consilium_cli.doctor.servers import judge_tls
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.certificates import ensure_certificates
@@ -356,7 +356,7 @@ def test_certificates_are_renewed_while_it_runs(stand: Stand, tmp_path: Path) ->
             place.write_bytes(made.read_bytes())
         proxy.reload()
         # Its earlier worker takes connections for a moment longer.
-        until(lambda: face("it", SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
+        until(lambda: tls_server(SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
         until(lambda: status(here.ask("/v1/fleet/pull-messages")) == 401)
 
 
@@ -443,9 +443,9 @@ def test_the_doctor_reads_the_proxys_certificate(
         "SUPERLINK_NAME": SUPERLINK, "SUPERLINK": stand.superlink.address,
     }  # fmt: skip
     with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
-        seen = face("the SuperLink", SUPERLINK, proxy.port, stand.authority.certificate)
-        (found,) = of_face(seen)
+        seen = tls_server(SUPERLINK, proxy.port, stand.authority.certificate)
+        (found,) = judge_tls("the SuperLink", seen)
         assert found.level is (Level.WARNING if days == 5 else Level.FAULT)
         assert words in found.says
-        stranger = of_face(face("the SuperLink", SUPERLINK, proxy.port, stand.superlink.certificates.authority))
+        stranger = judge_tls("the SuperLink", tls_server(SUPERLINK, proxy.port, stand.superlink.certificates.authority))
         assert days != 5 or "not from the named authority" in stranger[0].says

@@ -19,7 +19,7 @@ import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.rpc.local_node import child_environment, free_port
-from consilium_cli.doctor.probes import face
+from consilium_cli.doctor.probes import tls_server
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_core.connectivity import why_unreachable
 from consilium_core.private_files import write_private_file
@@ -108,14 +108,14 @@ def test_certificates_change_under_a_supernode_that_runs(tmp_path: Path) -> None
                 place.write_bytes(made.read_bytes())
             proxy.reload()
             renewed = time.time() + 59 * DAY.total_seconds()
-            until(lambda: face("it", NAME, proxy.port, authority.certificate).ends > renewed, PATIENCE)
+            until(lambda: tls_server(NAME, proxy.port, authority.certificate).ends > renewed, PATIENCE)
             arrives(superlink, home, number, node)
 
             superlink.__exit__()
             aged(home / "tls", 5)
             with SuperLink(home, port) as again:
                 again.wait_until_up()
-                lasts = face("it", NAME, port, home / "tls" / "ca.crt").ends - time.time()
+                lasts = tls_server(NAME, port, home / "tls" / "ca.crt").ends - time.time()
                 assert lasts > LONGEST_RUN.total_seconds()
                 arrives(again, home, number, node)
 

@@ -84,7 +84,7 @@ def done(result: tuple[int, str], *words: str) -> None:
 
 def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     task = FiledTask(world.chain, world.folder)
-    done(world.init(), world.voter.address, "encrypted", "ok chain", "to do money", "Next: consilium voter register")
+    done(world.init(), world.voter.address, "encrypted", "ok chain", "warning money", "Next: consilium voter register")
     done(world.say("tasks"), "who will fall ill", "no: 0.00 tokens of stake are free")
     refused(world.say("run"), "is not a voter yet", "consilium voter register")
     refused(world.say("register"), "--stake", "no terminal to ask on", code=2)
@@ -96,9 +96,9 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     )  # fmt: skip
     key = public_key(voter_key(world.voter.connection.signer))
     assert world.voter.staking.voter_key_hash(world.voter.address) == keccak(key)
-    done(world.say("register", "--stake", "1000"), "Nothing is to be done")
+    done(world.say("register", "--stake", "1000"), "Nothing to do")
     done(world.say("tasks"), "joins it")
-    done(world.say("status"), "ok money", "node does not run", "no task was joined yet", "free 1,000.00")
+    done(world.say("status"), "ok money", "node does not run", "has not joined a task yet", "free 1,000.00")
 
     task.aggregator.aggregator.join(task.task)
     task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
@@ -125,10 +125,10 @@ def test_where_a_round_stands_is_told_by_seat_and_ballot(world: World) -> None:
     task.to_drawing().draw()
     done(world.say("status"), "scoring", "not yet known")
     node.poll()
-    done(world.say("status"), "revealing", "committed, to be revealed")
+    done(world.say("status"), "revealing", "committed, not revealed yet")
     (ballot,) = (world.home / "ballots").rglob("round-*.json")
     ballot.rename(ballot.with_suffix(".away"))
-    done(world.say("status"), "committed, and the ballot is not here")
+    done(world.say("status"), "committed, but the ballot is gone")
     ballot.with_suffix(".away").rename(ballot)
     node.poll()
     done(world.say("status"), "revealed")
@@ -166,7 +166,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(world: World) -> None:
 
 def test_init_writes_nothing_that_does_not_hold(world: World) -> None:
     refused(world.say("init"), "address book .consilium/local.json does not exist")
-    refused(world.init("--metric", "luck"), "the policy would not hold", "metrics", code=REFUSED)
+    refused(world.init("--metric", "luck"), "the policy would be invalid", "metrics", code=REFUSED)
     refused(world.init("--data", "/nowhere/rows.csv"), "/nowhere/rows.csv does not exist", code=2)
     assert not (world.home / "node.toml").exists()
     done(world.init())
@@ -181,7 +181,7 @@ def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:
     refused(world.say("unstake", "300"), "nothing was done about this node's stake")
     done(world.say("unstake", "300", "--yes"), "300.00 tokens mature at 20")
     done(world.say("unstake", "5000", "--yes"), "300.00 tokens mature at", "700.00 tokens mature at")
-    done(world.say("unstake", "1", "--yes"), "nothing of its own is staked here")
+    done(world.say("unstake", "1", "--yes"), "this node has no stake of its own")
     done(world.say("status"), "stake 0.00", "unbonding 1,000.00")
     assert world.voter.token.balance(world.voter.address) == had
     world.chain.pass_time(LOCAL_UNBONDING)

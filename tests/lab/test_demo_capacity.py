@@ -47,8 +47,8 @@ def test_second_run_in_a_folder_is_refused_and_the_first_keeps_its_files(tmp_pat
     journal.write_text("the first one's")
     up = UpOptions(tmp_path, tmp_path / "book.json", DataSet.WDBC, None, 3, 1, 1, False, 1, 1, None, None)
     with alone(tmp_path / LOCK_FILE, AssertionError()):
-        with raises_fault(LabError, "FolderInUse", r"is in use by another run; .* another folder by --output"):
+        with raises_fault(LabError, "FolderInUse", r"another run uses .* another folder with --output"):
             run_demo(DemoOptions(output=tmp_path))
-        with raises_fault(LabError, "FolderInUse", "by --home"):
+        with raises_fault(LabError, "FolderInUse", "with --home"):
             run_up(up)
     assert journal.read_text() == "the first one's"

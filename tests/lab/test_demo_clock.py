@@ -62,7 +62,7 @@ def test_leap_never_comes_while_an_honest_party_has_something_to_do(params: Task
 
 def test_leap_goes_past_the_deadline_of_a_hospital_that_will_not_commit(params: TaskParams) -> None:
     found = leap(scene(params, Phase.COMMITTING, {"committed": 0b011}, idle_hospitals=0b100))
-    assert found == Leap(DEADLINE + 1, "hospital-3 will not act; all others have")
+    assert found == Leap(DEADLINE + 1, "hospital-3 will not act; all others have acted")
 
 
 def test_leap_leaves_the_aggregator_its_margin_where_an_upload_or_an_answer_will_not_come(params: TaskParams) -> None:
@@ -105,7 +105,7 @@ def test_leap_goes_from_step_to_step_of_blaming_and_leaves_the_last_to_the_aggre
 
 def test_leap_goes_past_the_deadline_of_a_silent_voter_alone(params: TaskParams) -> None:
     found = leap(scene(params, Phase.REVEALING, {"revealed": 0b01}, idle_voters=0b10))
-    assert found == Leap(DEADLINE + 1, "voter-2 will not act; all others have")
+    assert found == Leap(DEADLINE + 1, "voter-2 will not act; all others have acted")
     assert leap(scene(params, Phase.REVEALING, {"revealed": 0b00}, idle_voters=0b10)) is None
 
 
@@ -113,7 +113,7 @@ def test_leap_goes_past_the_deadline_of_a_voter_alone_that_neither_takes_a_seat_
     params: TaskParams,
 ) -> None:
     found = leap(scene(params, Phase.SCORING, {"seated": 0b01}, idle_voters=0b10))
-    assert found == Leap(DEADLINE + 1, "voter-2 will not act; all others have")
+    assert found == Leap(DEADLINE + 1, "voter-2 will not act; all others have acted")
     assert leap(scene(params, Phase.SCORING, {"seated": 0b00}, idle_voters=0b10)) is None
     assert leap(scene(params, Phase.SCORING, {"seated": 0b01, "stood_down": 0b10}, idle_voters=0b10)) is None
 

@@ -87,10 +87,10 @@ def test_least_cohort_has_a_sum_without_its_strangers(strangers: int) -> None:
     ("attack", "options", "words"),
     [
         ("stranger", {"voters": 1}, "raise --voters"),
-        ("stranger:3", {"voters": 9, "hospitals": 5}, "with 6 hospitals or more"),
-        ("stranger", {"cohorts": 2}, "with 7 hospitals or more"),
+        ("stranger:3", {"voters": 9, "hospitals": 5}, "need 6 hospitals for a sum"),
+        ("stranger", {"cohorts": 2}, "need 7 hospitals for a sum"),
         ("stranger", {"kill_in_round": 1}, "leave out other attacks"),
-        ("stranger", {"seats": 7}, "7 seats are above the 6 voters"),
+        ("stranger", {"seats": 7}, "7 seats are more than the 6 voters"),
     ],
 )
 def test_strangers_that_could_void_a_round_are_refused(attack: str, options: dict[str, Any], words: str) -> None:

@@ -45,13 +45,12 @@ from consilium_lab.economics.scenarios import (
     OperatorRow,
     Setting,
     clique_row,
+    deviant_row,
     everybody_honest,
     first,
-    hospital_row,
     operator_rows,
     rows_of,
     sybil_payoffs,
-    voter_row,
 )
 from consilium_lab.economics.world import Ballots, World, draw
 from consilium_lab.errors import LabError
@@ -204,21 +203,21 @@ def test_honesty_beats_every_vote_that_does_not_look(
     setting: Setting, scenario: Scenario, late: bool, terms: str
 ) -> None:
     for share in SHARES:
-        row = voter_row(scenario, share, replace(TERMS[terms], late=late), terms, setting)
+        row = deviant_row(scenario, share, replace(TERMS[terms], late=late), terms, setting)
         assert row.gain + 3 * row.gain_se < 0, share
         assert row.deviant_mean < 0, share
 
 
 def test_laziness_pays_without_canaries(setting: Setting) -> None:
     """What canaries are for: in a converged task nothing else finds out who did not look."""
-    row = voter_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without canaries", setting)
+    row = deviant_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without canaries", setting)
     assert row.gain - 3 * row.gain_se > 0
 
 
 def test_comparing_candidates_without_data_pays_and_no_canary_finds_it_out(setting: Setting) -> None:
     """docs/economics.md and docs/canaries.md say so openly."""
     for share in SHARES:
-        row = voter_row(Scenario.COMPARING, share, replace(DEMO, late=True), "demo", setting)
+        row = deviant_row(Scenario.COMPARING, share, replace(DEMO, late=True), "demo", setting)
         assert row.gain - 3 * row.gain_se > 0, share
 
 
@@ -242,7 +241,7 @@ def test_lazy_majority_goes_unpaid_and_tests_nobody(setting: Setting) -> None:
 def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, scenario: Scenario, late: bool) -> None:
     setting = Setting(bank, rounds=20_000, seed=2)
     by_hand = closed_crossing(scenario, late, setting)
-    row = voter_row(scenario, 0.1, replace(DEMO, late=late, canary_rate=by_hand), "demo", setting)
+    row = deviant_row(scenario, 0.1, replace(DEMO, late=late, canary_rate=by_hand), "demo", setting)
     assert 0.03 < by_hand < 0.1
     assert abs(row.gain) < 4 * row.gain_se < 0.5
 
@@ -250,7 +249,7 @@ def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, scenario: S
 @pytest.mark.parametrize("scenario", [Scenario.FORECAST, Scenario.DODGING])
 def test_more_canaries_never_help_the_lazy(setting: Setting, scenario: Scenario) -> None:
     rates = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
-    rows = [voter_row(scenario, 0.2, replace(DEMO, canary_rate=q), "demo", setting) for q in rates]
+    rows = [deviant_row(scenario, 0.2, replace(DEMO, canary_rate=q), "demo", setting) for q in rates]
     payoffs = [row.deviant_mean for row in rows]
     assert payoffs == sorted(payoffs, reverse=True)
 
@@ -267,11 +266,11 @@ def test_coin_passes_half_of_the_pairs(setting: Setting) -> None:
 
 def test_keeping_silent_is_cheaper_than_failing_where_its_slash_is_smaller(setting: Setting) -> None:
     """As in the demo's terms; and still dearer than honesty, since who is silent is not paid."""
-    fails = voter_row(Scenario.COIN, 0.1, DEMO, "demo", setting)
-    dodges = voter_row(Scenario.DODGING, 0.1, DEMO, "demo", setting)
+    fails = deviant_row(Scenario.COIN, 0.1, DEMO, "demo", setting)
+    dodges = deviant_row(Scenario.DODGING, 0.1, DEMO, "demo", setting)
     assert fails.deviant_mean < dodges.deviant_mean < 0 < dodges.if_honest
-    alike = voter_row(Scenario.DODGING, 0.1, RECOMMENDED, "recommended", setting)
-    assert alike.deviant_mean <= voter_row(Scenario.COIN, 0.1, RECOMMENDED, "recommended", setting).deviant_mean + 0.5
+    alike = deviant_row(Scenario.DODGING, 0.1, RECOMMENDED, "recommended", setting)
+    assert alike.deviant_mean <= deviant_row(Scenario.COIN, 0.1, RECOMMENDED, "recommended", setting).deviant_mean + 0.5
 
 
 def test_framing_hurts_the_honest_and_the_clique_itself(setting: Setting) -> None:
@@ -406,7 +405,7 @@ def test_capture_chance_agrees_with_the_simulation(bank: Bank, seats: int, min_r
 
 def test_free_riding_loses_alone_and_hides_in_large_cohorts(setting: Setting) -> None:
     gains = [
-        hospital_row(Scenario.FREE_RIDER, 0.1, replace(RECOMMENDED, cohort_size=size), "recommended", setting).gain
+        deviant_row(Scenario.FREE_RIDER, 0.1, replace(RECOMMENDED, cohort_size=size), "recommended", setting).gain
         for size in (1, 2, 4)
     ]
     assert gains == sorted(gains)
@@ -416,7 +415,7 @@ def test_free_riding_loses_alone_and_hides_in_large_cohorts(setting: Setting) ->
 
 @pytest.mark.parametrize("scenario", [Scenario.POISON_SIGN, Scenario.POISON_LABELS])
 def test_poison_costs_its_author_more_than_its_neighbours(setting: Setting, scenario: Scenario) -> None:
-    row = hospital_row(scenario, 0.1, RECOMMENDED, "recommended", setting)
+    row = deviant_row(scenario, 0.1, RECOMMENDED, "recommended", setting)
     assert row.deviant_mean < 0 < row.honest_mean
 
 

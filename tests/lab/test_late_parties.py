@@ -27,7 +27,7 @@ def test_watch_and_up_name_the_aggregator_that_published_too_late(
         task.tick()
         Watcher(local_chain.treasury, task.task).run()
         (by_watch,) = told(capsys)
-        News(local_chain.treasury, {task.aggregator.address: "the aggregator"}).tell()
+        News(local_chain.treasury, {task.aggregator.address: "the aggregator"}).log_new()
         (by_up,) = [line for line in told(capsys) if line["task"] == task.task]
     assert (by_watch["round"], by_watch["phase"], by_watch["missing"]) == (0, "UPLOADING", [task.aggregator.address])
     assert by_up == {**by_up, "missing": ["the aggregator"], "window_s": SHARED_WINDOWS["upload_window"] * 3 // 2}

@@ -21,13 +21,13 @@ from consilium_lab.demo.options import DataSet
 from consilium_lab.demo.processes import Processes
 from consilium_lab.up.network import StandingNetwork
 from consilium_lab.up.options import UpOptions
-from consilium_lab.up.run import LASTING, LONGEST_PAUSE, MOST_STARTS, Fallen, News, tend
-from consilium_lab.up.supervisor import Tending
+from consilium_lab.up.run import LASTING, LONGEST_PAUSE, MOST_STARTS, News, Restarts, run_forever
+from consilium_lab.up.supervisor import TaskJoiner
 from task_files import DATA
 
 
 class DoneError(Exception):
-    """Ends the tending."""
+    """Ends the loop."""
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def test_blocks_that_are_gone_when_they_are_asked_for_end_nothing(capsys: pytest
             raise DoneError
 
         with pytest.raises(DoneError):
-            tend(chain.node, turn)
+            run_forever(chain.node, turn)
     (told_once,) = told(capsys)
     assert told_once["event"] == "chain-unreachable"
 
@@ -61,7 +61,7 @@ def test_a_chain_that_ended_is_named_instead_of_waited_for() -> None:
             chain.treasury.connection.blocks.number()
 
         with pytest.raises(LocalNodeError, match=r"the local chain \(anvil\) ended with exit code .*; start it anew"):
-            tend(chain.node, turn)
+            run_forever(chain.node, turn)
 
 
 def test_what_happens_in_the_place_of_what_was_taken_back_is_news(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,11 +72,11 @@ def test_what_happens_in_the_place_of_what_was_taken_back_is_news(capsys: pytest
         before = chain.rpc("evm_snapshot")
         task = propose(chain)
         chain.mine(10)
-        assert "TaskProposed" in {event.name for event in news.tell()}
+        assert "TaskProposed" in {event.name for event in news.log_new()}
         assert chain.rpc("evm_revert", before)
-        assert news.tell() == []
+        assert news.log_new() == []
         assert propose(chain) == task
-        assert "TaskProposed" in {event.name for event in news.tell()}
+        assert "TaskProposed" in {event.name for event in news.log_new()}
     proposed = [one for one in told(capsys) if one["event"] == "task-proposed"]
     assert [(one["task"], one["operator"]) for one in proposed] == [(task, "the operator")] * 2
 
@@ -108,12 +108,12 @@ def test_node_whose_owner_refuses_the_task_is_started_once(
     processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
-    fallen = Fallen(tmp_path / "logs", processes, clock)
+    restarts = Restarts(tmp_path / "logs", processes, clock)
     processes.start("hospital-1-task-2", "ends", str(REFUSED))
     ended(processes)
     for _ in range(20):
         clock.now += LONGEST_PAUSE
-        fallen.turn()
+        restarts.turn()
     assert processes.running() == []
     assert [(one["event"], one["process"]) for one in told(capsys)] == [("process-refused", "hospital-1-task-2")]
 
@@ -122,13 +122,13 @@ def test_process_that_fails_is_started_again_later_each_time_and_given_up(
     processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
-    fallen = Fallen(tmp_path / "logs", processes, clock)
+    restarts = Restarts(tmp_path / "logs", processes, clock)
     processes.start("hospital-1-task-2", "ends", "1")
     for _ in range(MOST_STARTS + 3):
         ended(processes)
-        fallen.turn()
+        restarts.turn()
         clock.now += LONGEST_PAUSE
-        fallen.turn()
+        restarts.turn()
     said = told(capsys)
     assert [one["again_in_s"] for one in said[:-1]] == [2, 4, 8, 16, 32, 60, 60, 60]
     assert (said[-1]["event"], said[-1]["starts"]) == ("process-given-up", MOST_STARTS + 1)
@@ -138,31 +138,31 @@ def test_server_is_never_given_up_and_one_that_lasted_starts_anew_soon(
     processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
-    fallen = Fallen(tmp_path / "logs", processes, clock)
+    restarts = Restarts(tmp_path / "logs", processes, clock)
     processes.serve("api", "ends", "0")
     for _ in range(MOST_STARTS + 3):
         ended(processes)
-        fallen.turn()
+        restarts.turn()
         clock.now += LONGEST_PAUSE
-        fallen.turn()
+        restarts.turn()
     ended(processes)
     clock.now += LASTING
-    fallen.turn()
+    restarts.turn()
     assert [one["again_in_s"] for one in told(capsys)] == [2, 4, 8, 16, 32, *[60] * (MOST_STARTS - 2), 2]
 
 
 def test_processes_that_fall_together_start_one_by_one(processes: Processes, tmp_path: Path) -> None:
     clock = Clock()
-    fallen = Fallen(tmp_path / "logs", processes, clock)
+    restarts = Restarts(tmp_path / "logs", processes, clock)
     (tmp_path / "stays.py").write_text("import pathlib, sys, time\nif pathlib.Path('up').exists(): time.sleep(60)\n")
     for name in ("voter-1", "voter-2", "voter-3"):
         processes.serve(name, "stays")
     ended(processes, 3)
     (tmp_path / "up").touch()
-    fallen.turn()
+    restarts.turn()
     clock.now += LONGEST_PAUSE
     for count in (1, 2, 3):
-        fallen.turn()
+        restarts.turn()
         assert len(processes.running()) == count
 
 
@@ -186,7 +186,7 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
         )  # fmt: skip
         task = stranger.operator.propose(task_params(aggregator, spec_hash=digest))
         capsys.readouterr()
-        tending = Tending(network, processes)
+        tending = TaskJoiner(network, processes)
         tending.turn()
         tending.turn()
     (said,) = told(capsys)

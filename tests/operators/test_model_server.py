@@ -32,7 +32,7 @@ from consilium_operators.model_folder import (
 )
 from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
-from consilium_operators.watching import EVENTS, told_as
+from consilium_operators.watching import EVENTS, log_name
 from examples_read import read_table
 from model_driver import written
 from PIL import Image
@@ -215,22 +215,22 @@ def rows(*given: object) -> bytes:
 
 
 WRONG: list[tuple[bytes, int, str, str]] = [
-    (b"", 400, "BodyMalformed", "no JSON"),
-    (b'{"rows": [', 400, "BodyMalformed", "no JSON"),
-    (SECRET.encode(), 400, "BodyMalformed", "no JSON"),
-    (b'{"rows": [{"age": NaN, "sex": 0}]}', 400, "BodyMalformed", "no JSON"),
-    (b'{"rows": [{"age": 1, "age": 2, "sex": 0}]}', 400, "BodyMalformed", "stands twice"),
-    (b'{"rows": ["\xff"]}', 400, "BodyMalformed", "no JSON"),
-    (b'{"rows": [' + b"9" * 5_000 + b"]}", 400, "BodyMalformed", "no JSON"),
-    (b"[" * 100_000, 400, "BodyMalformed", "no JSON"),
-    (b'{"rows": [{"age": "\\ud800", "sex": 0}]}', 400, "BodyMalformed", "no JSON"),
+    (b"", 400, "BodyMalformed", "not JSON"),
+    (b'{"rows": [', 400, "BodyMalformed", "not JSON"),
+    (SECRET.encode(), 400, "BodyMalformed", "not JSON"),
+    (b'{"rows": [{"age": NaN, "sex": 0}]}', 400, "BodyMalformed", "not JSON"),
+    (b'{"rows": [{"age": 1, "age": 2, "sex": 0}]}', 400, "BodyMalformed", "the same name twice"),
+    (b'{"rows": ["\xff"]}', 400, "BodyMalformed", "not JSON"),
+    (b'{"rows": [' + b"9" * 5_000 + b"]}", 400, "BodyMalformed", "not JSON"),
+    (b"[" * 100_000, 400, "BodyMalformed", "not JSON"),
+    (b'{"rows": [{"age": "\\ud800", "sex": 0}]}', 400, "BodyMalformed", "not JSON"),
     (b"[]", 422, "RowsInvalid", '{"rows"'),
     (b'{"rows": {}}', 422, "RowsInvalid", '{"rows"'),
     (b'{"rows": [], "more": 1}', 422, "RowsInvalid", '{"rows"'),
     (rows(), 422, "RowsInvalid", "no row"),
-    (rows(FINE, [1, 0]), 422, "RowsInvalid", "row 2 is no object"),
-    (rows(FINE, {"age": 1}), 422, "RowsInvalid", "row 2: its columns are not those wanted (missing: sex)"),
-    (rows({**FINE, SECRET: 1}), 422, "RowsInvalid", "row 1: its columns are not those wanted (1 that the task"),
+    (rows(FINE, [1, 0]), 422, "RowsInvalid", "row 2 is not an object"),
+    (rows(FINE, {"age": 1}), 422, "RowsInvalid", "row 2 does not have the task's columns (missing: sex)"),
+    (rows({**FINE, SECRET: 1}), 422, "RowsInvalid", "row 1 does not have the task's columns (1 that the task"),
     (rows({**FINE, "sick": 1}), 422, "RowsInvalid", "1 that the task does not have"),
     (rows(*[FINE] * (MOST_ROWS + 1)), 422, "TooManyAtOnce", "more than 1,000 rows"),
     (rows({"age": SECRET, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
@@ -326,8 +326,8 @@ def one_larger(tensors: dict[str, Any]) -> None:
 
 
 TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
-    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "no safetensors file"),
-    (lambda folder: resealed(folder, MODEL, b""), "no safetensors file"),
+    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "not a safetensors file"),
+    (lambda folder: resealed(folder, MODEL, b""), "not a safetensors file"),
     (other_tensors(lambda tensors: tensors.pop("0.bias")), "names, shapes and types"),
     (other_tensors(lambda t: t.update({"0.bias": t["0.bias"].astype(np.float64)})), "names, shapes and types"),
     (other_tensors(lambda t: t.update({"0.weight": t["0.weight"].T.copy()})), "names, shapes and types"),
@@ -338,11 +338,11 @@ TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
     (index_with(statistics="none"), "statistics"),
     (index_with(more=1), "more"),
     (index_with(format="consilium-model-2"), "format"),
-    (index_with(files={}), "altered"),
+    (index_with(files={}), "was changed"),
     (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),
     (lambda folder: (folder / INDEX).write_bytes(b"\xff"), INDEX),
     (lambda folder: (folder / PROOF).unlink(), "cannot be read"),
-    (lambda folder: (folder / CARD).write_text("# another card"), "altered"),
+    (lambda folder: (folder / CARD).write_text("# another card"), "was changed"),
 ]
 
 
@@ -379,6 +379,6 @@ def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_event_of_a_task_has_words() -> None:
     events = [entry for entry in contract_artifact("Tasks").abi if entry["type"] == "event"]
-    of_tasks = {told_as(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
+    of_tasks = {log_name(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
     assert len(of_tasks) > 20
     assert of_tasks <= EVENTS.keys()

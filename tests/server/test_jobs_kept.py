@@ -537,7 +537,7 @@ def test_the_command_shows_a_table_to_who_looks_and_lines_else(database_url: str
         return result.output
 
     on_screen = {"FORCE_COLOR": "1", "COLUMNS": "200"}
-    assert "no job has been begun" in said(**on_screen)
+    assert "no job has started yet" in said(**on_screen)
     database = open_database(database_url)
     for job, subject, ended in (
         ("watch", "", Ended(failure=("ChainUnreachable", "no [chain] node"), wait=3_600.0)),

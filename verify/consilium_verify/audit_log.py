@@ -1,4 +1,4 @@
-"""A hospital's exported audit log against the chain: all that the hospital did there must be in it."""
+"""Compares a hospital's exported audit log with the chain: the log must have every action of the hospital there."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from consilium_client.hospital.audit_log import Export
 
 
 def require_complete(checked: Export, ledger: Ledger) -> int:
-    """The number of transactions that the hospital had a part in. Raises AuditIncomplete, DeploymentInvalid."""
+    """The number of the hospital's transactions. Raises AuditIncomplete, DeploymentInvalid."""
     book, seal = ledger.deployment, checked.seal
     if (book.chain_id, book.tasks) != (seal.chain_id, seal.contract):
         raise DeploymentInvalid(
-            f"the log is of contract {seal.contract} on chain {seal.chain_id}, but the address book is of {book.tasks}"
-            f" on chain {book.chain_id}: pass the one that fits"
+            f"the log is for contract {seal.contract} on chain {seal.chain_id}, but the address book is for"
+            f" {book.tasks} on chain {book.chain_id}: pass the matching address book"
         )
     missing, own = unrecorded(checked, ledger.logs.naming(seal.hospital), cache(ledger.connection.transactions.sent))
     if missing:
@@ -29,11 +29,11 @@ def require_complete(checked: Export, ledger: Ledger) -> int:
 
 
 def unrecorded(checked: Export, events: Iterable[Event], sent: Callable[[str], Sent]) -> tuple[list[str], int]:
-    """Descriptions of on-chain actions that the log lacks, and the number of transactions that the hospital is part of.
+    """Descriptions of the on-chain actions that the log lacks, and the number of the hospital's transactions.
 
-    An own transaction must be in the log by its hash, and one that a sponsor carried out by its calldata. Where another
-    account committed for the hospital, the log must hold the signed update of that round. `events`: those that name the
-    hospital. `sent`: gives the transaction of one.
+    The log must have the hash of an own transaction, and the calldata of one that a sponsor carried out. If another
+    account committed for the hospital, the log must have the signed update of that round. `events`: those that name the
+    hospital. `sent`: gives the transaction of a hash.
     """
     hospital = checked.seal.hospital
     transactions = {entry.transaction for entry in checked.entries if entry.kind == "transaction"}
@@ -54,7 +54,7 @@ def unrecorded(checked: Export, events: Iterable[Event], sent: Callable[[str], S
         elif event.name == "UpdateCommitted":
             known = (event.contract, event.values["taskId"], event.values["round"]) in signed
         else:
-            continue  # others did it to the hospital: rewards, slashes, delegations
+            continue  # an action of others: rewards, slashes, delegations
         own.add(event.transaction)
         if not known:
             missing.setdefault(event.transaction, f"{event.name} in block {event.block}, {event.transaction}")

@@ -1,4 +1,4 @@
-"""Checks of a task file and of published sums, over values that were read before. Pure: no I/O, no clock."""
+"""Checks of a task file and of published sums. Pure: the values were read before."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from consilium_chain.ledger.publishing import Canaries
 from consilium_chain.ledger.record import ShownBlinders
-from consilium_chain.ledger.structs import (
-    TaskParams,
-)
+from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.rounds.sums import Retreat
 from consilium_chain.tasks.proposal import with_pool_of
 from consilium_core.units import tokens
@@ -42,7 +40,7 @@ class Published:
 
 
 def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
-    """A task file whose hash is the chain's, as terms, against those that the contract enforces."""
+    """Compares the terms of a task file, whose hash is on chain, with the terms that the contract enforces."""
     wanted = with_pool_of(on_chain, of_file)
     faults = [
         f"{field.name} is {getattr(wanted, field.name)} in the file and {getattr(on_chain, field.name)} on chain"
@@ -62,24 +60,24 @@ def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
 def canaries_follow(
     task: int,
     round_: int,
-    said: Canaries,
+    claimed: Canaries,
     retreat_digest: bytes,
     shown: Sequence[ShownBlinders],
     cohorts: Sequence[Published],
 ) -> Check:
     """Compares the aggregator's claims before publication with the record, and the sign-flipped sums with its seed."""
-    if said.retreat_digest != retreat_digest:
+    if claimed.retreat_digest != retreat_digest:
         return fails(
             Name.CANARIES,
-            f"said to take back {said.retreat_digest.hex()}, but the record gives {retreat_digest.hex()}",
+            f"the negated delta is {claimed.retreat_digest.hex()} on chain, but {retreat_digest.hex()} by the record",
         )
-    takes_back = "what they take back is what the record gives"
-    seed = next((one.seed for one in shown if seed_commitment(one.seed) == said.seed_commitment), None)
+    takes_back = "the negated delta follows from the record"
+    seed = next((one.seed for one in shown if seed_commitment(one.seed) == claimed.seed_commitment), None)
     if seed is None:
         return unchecked(
             Name.CANARIES,
-            f"{takes_back}; which sums are turned was not recomputed, since no transaction shows the seed:"
-            " it rests on the contract's check in openCanaries",
+            f"{takes_back}; the sign-flipped sums were not recomputed, since no transaction shows the seed: only the"
+            " contract checked them, in openCanaries",
         )
     faults = [
         f"cohort {one.cohort} is {_turned(one.is_turned)} on chain, but {_turned(not one.is_turned)} by the seed"
@@ -88,18 +86,18 @@ def canaries_follow(
     ]
     if faults:
         return fails(Name.CANARIES, faults)
-    return holds(Name.CANARIES, f"{takes_back}, and the seed turns the sums that the chain says")
+    return holds(Name.CANARIES, f"{takes_back}, and the seed gives the sign-flipped sums of the chain")
 
 
 def _turned(is_so: bool) -> str:
-    return "turned" if is_so else "not turned"
+    return "sign-flipped" if is_so else "not sign-flipped"
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------
 
 
 def plain_sums(points: Points, cohorts: Sequence[Published]) -> Check:
-    """Σ weight · commitment of each cohort's survivors, blob by blob, against the hash that the contract holds."""
+    """Compares Σ weight · commitment of each cohort's survivors, blob by blob, with the hash in the contract."""
     faults = [
         *_incomplete(points, cohorts),
         *(
@@ -114,10 +112,10 @@ def plain_sums(points: Points, cohorts: Sequence[Published]) -> Check:
 def canary_sums(
     points: Points, cohorts: Sequence[Published], retreat: Retreat, shown: Sequence[ShownBlinders]
 ) -> Check:
-    """The same in a canary round, in which a sum is published without its blinders, and turned or not.
+    """The same in a canary round, where a sum is published without its blinders, sign-flipped or not.
 
-    The blinders need no trust: with any two numbers that make the equation hold, all other scalars of the published
-    blob are those of the sum, or KZG's binding is broken. Without them nothing can be said: two fit every blob.
+    The blinders need no trust. If any two numbers fulfil the equation, all other scalars of the published blob are the
+    sum's, unless KZG's binding is broken. Without blinders nothing is proven: some pair fits every blob.
     """
     faults, missing = _incomplete(points, cohorts), 0
     for one, blob, total in _totals(points, cohorts):
@@ -134,8 +132,8 @@ def canary_sums(
     if missing:
         return unchecked(
             Name.SUMS,
-            f"no transaction shows the blinders of {missing} of {_blobs(cohorts)}, without which every sum fits: that"
-            " these are the survivors' rests on the contract's check in openCanaries",
+            f"no transaction shows the blinders of {missing} of {_blobs(cohorts)}, and without them every sum fits:"
+            " only the contract checked them, in openCanaries",
         )
     return _recomputed(points, cohorts)
 
@@ -154,26 +152,24 @@ def _incomplete(points: Points, cohorts: Sequence[Published]) -> list[str]:
 
 
 def _committed(points: Points, one: Published, who: str) -> str:
-    """The fault of a survivor's number of commitments, in words; empty without one."""
+    """The fault of a survivor's number of commitments, in words; empty if it is right."""
     count, wanted = len(points.get(who, ())), len(one.hashes)
     if count == wanted:
         return ""
-    return f"cohort {one.cohort}: the events hold {count} commitments of survivor {who}, where a sum has {wanted} blobs"
+    return f"cohort {one.cohort}: the events have {count} commitments of survivor {who}, but its sum has {wanted} blobs"
 
 
 def _mismatch(one: Published, blob: int, found: Sequence[Commitment]) -> str:
     given = " or ".join(versioned_hash(each).hex() for each in found)
     return (
-        f"cohort {one.cohort}, blob {blob}: the chain holds {one.hashes[blob].hex()}, but the survivors' commitments"
+        f"cohort {one.cohort}, blob {blob}: the chain has {one.hashes[blob].hex()}, but the survivors' commitments"
         f" give {given}"
     )
 
 
 def _recomputed(points: Points, cohorts: Sequence[Published]) -> Check:
     count = sum(len(one.weights) for one in cohorts)
-    return holds(
-        Name.SUMS, f"{count} survivors' commitments, weighted and added up, give {_blobs(cohorts)} as the chain has it"
-    )
+    return holds(Name.SUMS, f"the weighted sum of {count} survivors' commitments gives {_blobs(cohorts)} as on chain")
 
 
 def _blobs(cohorts: Sequence[Published]) -> str:
@@ -194,7 +190,7 @@ class Lanes:
     retreat: NDArray[np.uint64] | None = None  # (count,)
 
     def fault(self, one: Published, blobs: Sequence[Blob]) -> str:
-        """The first lane that no sum of quantised values has, in words; empty if there is none."""
+        """The first lane that is not a sum of quantised values, in words; empty if all are."""
         try:
             lanes = unpack(blobs, self.count, self.layout, one.weight)
             if self.retreat is not None:
@@ -205,11 +201,11 @@ class Lanes:
 
 
 def lanes_in_range(faults: Mapping[int, str], accepted: int) -> Check:
-    """`faults`: by cohort, the fault of its lanes, or an empty text. A cohort that is not accepted enters no model."""
+    """`faults`: by cohort, the fault of its lanes, or an empty text. Only accepted cohorts enter the model."""
     bad = [fault for cohort, fault in faults.items() if fault and accepted >> cohort & 1]
     if bad:
         return fails(Name.LANES, bad)
     outside = [str(cohort) for cohort, fault in faults.items() if fault]
-    aside = f"; out of range, and rightly not accepted: cohort {', '.join(outside)}" if outside else ""
+    aside = f"; out of range, but not accepted: cohort {', '.join(outside)}" if outside else ""
     good = len(faults) - len(outside)
-    return holds(Name.LANES, f"{good} of {len(faults)} sums are of values within the quantiser's range{aside}")
+    return holds(Name.LANES, f"{good} of {len(faults)} sums have only values in the quantiser's range{aside}")

@@ -1,4 +1,4 @@
-"""Checks of money over values that were read before: slashes for a broken sum, and a round's settlement. Pure."""
+"""Checks of money: slashes for a broken sum, and a round's settlement. Pure: the values were read before."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Books:
     revealed: Sequence[Event]
 
 
-def was_heard(state: RoundState) -> bool:
-    """True if the accused had time to testify: it begins when all other cohorts are published or dropped."""
+def could_testify(state: RoundState) -> bool:
+    """True if the accused had time to testify. It begins when all other cohorts are published or dropped."""
     return state.published_cohorts == state.viable_cohorts
 
 
-def naming(state: RoundState) -> str:
+def accusation(state: RoundState) -> str:
     """The named hospitals of cohorts without a sum, and the committee's verdict, in words."""
     if not state.named:
-        return "nobody was named in time"
+        return "the aggregator named no hospital in time"
     who, several = _hospitals(members(state.named)), state.named.bit_count() > 1
     if _is_upheld(state):
-        came = "and the committee let it stand"
+        came = "and the committee agreed"
     elif state.void_reason is VoidReason.MISMATCHED:
         came = "but most of the committee said that the round does not match"
     else:
@@ -67,8 +67,8 @@ def culprits_follow(
 ) -> Check:
     """Compares the cheaters by the evidence with the named hospitals, the verdict, and the slashes.
 
-    found: by index of hospital; flaw: why the evidence proves nothing, where it does not. An aggregator that names
-    nobody is slashed whatever the evidence gives.
+    found: by index of hospital. flaw: the reason if the evidence proves nothing. An aggregator that names no hospital
+    is slashed in any case.
     """
     nodes, named = [hospital.node for hospital in books.hospitals], set(members(state.named))
     slashed = {
@@ -76,11 +76,11 @@ def culprits_follow(
         for event in books.slashed
         if event.values["round"] == round_ and event.values["reason"] == SlashReason.FALSE_UPLOAD
     }
-    given = f"the evidence gives {_hospitals(sorted(found))}" if found else "by the evidence nobody broke a sum"
-    said = [f"{naming(state)}; {flaw or given}"]
+    given = f"the evidence gives {_hospitals(sorted(found))}" if found else "by the evidence no hospital broke a sum"
+    lines = [f"{accusation(state)}; {flaw or given}"]
     for index in sorted(named | found.keys()):
         done = f"{'' if index in named else 'not '}named, {'' if nodes[index] in slashed else 'not '}slashed"
-        said.append(f"hospital {index} ({nodes[index]}): {done}; {found.get(index, 'nothing is shown against it')}")
+        lines.append(f"hospital {index} ({nodes[index]}): {done}; {found.get(index, 'no evidence against it')}")
 
     guilty = list(members(state.named)) if _is_upheld(state) else []
     costs = penalty(params.hospital_bond, params.harmful_slash_bps, params.hospital_bond) > 0
@@ -94,17 +94,19 @@ def culprits_follow(
         if shown != own
     ]
     if faults:
-        return fails(Name.CULPRITS, said + faults)
+        return fails(Name.CULPRITS, lines + faults)
     is_right, is_refuted = found.keys() == named, state.void_reason is VoidReason.MISMATCHED
     if is_right and is_refuted:
         if state.viable_cohorts and (params.digests or params.has_canaries(round_)):
-            said.append("most may have said so for what was published, which of a void round is not checked")
-            return unchecked(Name.CULPRITS, "\n".join(said))
-        said.append("the aggregator named whom it should, unless the evidence was not in the store at that time")
-        return fails(Name.CULPRITS, said)
+            lines.append("the committee may have meant the published sums, which are not checked in a void round")
+            return unchecked(Name.CULPRITS, "\n".join(lines))
+        lines.append(
+            "the aggregator named the right hospitals, unless the store did not have the evidence at that time"
+        )
+        return fails(Name.CULPRITS, lines)
     if is_right or is_refuted or not named:
-        return holds(Name.CULPRITS, "\n".join(said))
-    return fails(Name.CULPRITS, said)
+        return holds(Name.CULPRITS, "\n".join(lines))
+    return fails(Name.CULPRITS, lines)
 
 
 def _is_upheld(state: RoundState) -> bool:
@@ -120,14 +122,14 @@ def _hospitals(indices: Iterable[int]) -> str:
 
 
 def settlement_follows(params: TaskParams, round_: int, state: RoundState, books: Books) -> Check:
-    """Medians, acceptance, rewards and slashes of a round, recomputed, against what the chain holds and told.
+    """Recomputes medians, acceptance, rewards and slashes of a round, and compares them with state and events.
 
-    Raises SettlementInvalid where no round could have left this record.
+    Raises SettlementInvalid if no round can leave this record.
     """
     if round_ == STATISTICS_ROUND:
-        return unchecked(Name.SETTLEMENT, "statistics pay nobody; slashes over them were not recomputed")
+        return unchecked(Name.SETTLEMENT, "the statistics round pays nothing; its slashes were not recomputed")
     if state.void_reason not in JUDGED:
-        return unchecked(Name.SETTLEMENT, "the round ended before anybody scored; its slashes were not recomputed")
+        return unchecked(Name.SETTLEMENT, "the round ended before the scoring; its slashes were not recomputed")
     wanted = settle(Terms.of(params), _record(params, round_, state, books))
     faults = [
         f"{what} is {shown} on chain, but {own} by the rules"
@@ -144,11 +146,11 @@ def settlement_follows(params: TaskParams, round_: int, state: RoundState, books
     faults += _differences("is slashed", _amounts(books.slashed, round_), slashed)
     if faults:
         return fails(Name.SETTLEMENT, faults)
-    return holds(Name.SETTLEMENT, f"what was paid ({len(+paid)}) and slashed ({len(+slashed)}) is what the rules give")
+    return holds(Name.SETTLEMENT, f"rewards ({len(+paid)}) and slashes ({len(+slashed)}) are those of the rules")
 
 
 def _record(params: TaskParams, round_: int, state: RoundState, books: Books) -> RoundRecord:
-    """As it stood before the round took or paid anything."""
+    """The record before the round's rewards and slashes."""
     taken = Counter[str]()
     for event in books.slashed:
         if event.values["round"] < round_:

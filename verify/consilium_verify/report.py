@@ -1,4 +1,4 @@
-"""The report of a verification, as plain values: checks, derived values, and what is proven and what is not. Pure."""
+"""The report of a verification as plain values: checks, derived values, proven and unproven claims. Pure."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _Plain(BaseModel):
 
 
 class Check(_Plain):
-    """One check. `detail`: the compared values; of a failed check a line for each fault, and of accused cohorts a line
-    for each hospital.
+    """`detail`: the compared values. A failed check has a line for each fault, accused cohorts have one for each
+    hospital.
     """
 
     name: Name
@@ -49,7 +49,7 @@ class Check(_Plain):
 
 
 class Derived(_Plain):
-    """A value that two verifiers can compare: its values' bytes, little-endian and in order, hashed by SHA-256."""
+    """Values that two verifiers can compare by the SHA-256 of their bytes, little-endian and in order."""
 
     what: str
     values: int
@@ -80,20 +80,20 @@ class Report(_Plain):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def holds(self) -> bool:
-        """True if nothing fails. A check that was not made does not fail: it is listed as not proven."""
+        """True if no check fails. A check that was not made is listed as not proven."""
         return not self.named(Result.FAILS)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def proven(self) -> tuple[str, ...]:
-        return tuple(claim.said(self.subject) for claim in _CLAIMS if claim.holds(self._by_name))
+        return tuple(claim.filled(self.subject) for claim in _CLAIMS if claim.holds(self._by_name))
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def not_proven(self) -> tuple[str, ...]:
         open_ = [check for check in self.checks if check.result is not Result.HOLDS]
-        said = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
-        return (*said, *LIMITS, *_of_earlier_rounds(self.subject))
+        open_claims = [f"{check.name}, which {VERBS[check.result]}: {check.detail}" for check in open_]
+        return (*open_claims, *LIMITS, *_of_earlier_rounds(self.subject))
 
     def named(self, result: Result) -> list[str]:
         """Names of the checks with this result."""
@@ -116,7 +116,7 @@ class TaskReport(_Plain):
 
     @property
     def failed(self) -> dict[int, list[str]]:
-        """By round, the names of the checks that fail; without the rounds in which none does."""
+        """The names of the failed checks by round, without rounds that hold."""
         return {one.subject.round: one.named(Result.FAILS) for one in self.rounds if not one.holds}
 
 
@@ -138,12 +138,12 @@ def derived(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> Der
     return Derived(what=what, values=values.size, type=values.dtype.name, sha256=hashlib.sha256(raw).hexdigest())
 
 
-# --- in words ------------------------------------------------------------------------------------------------------
+# --- claims --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Claim:
-    """Proven where all of these checks hold."""
+    """Proven if all of these checks hold."""
 
     by: tuple[Name, ...]
     text: str
@@ -151,62 +151,60 @@ class _Claim:
     def holds(self, results: Mapping[Name, Result]) -> bool:
         return all(results.get(name) is Result.HOLDS for name in self.by)
 
-    def said(self, subject: Subject) -> str:
+    def filled(self, subject: Subject) -> str:
         return self.text.format(**subject.model_dump())
 
 
 _CLAIMS = (
     _Claim(
         (Name.TASK_FILE,),
-        "The task file is the one that the chain names, and its terms are those that the contract enforces: compared"
-        " here.",
+        "The task file is the one that the chain names, and the contract enforces its terms: compared here.",
     ),
     _Claim(
         (Name.SUMS, Name.BLOBS),
-        "The publication is the weighted sum of the updates that {survivors} survivors committed to, and nothing else:"
-        " recomputed here from their points and the blobs. That a commitment opens to one blob only rests on KZG's"
-        " binding and on Ethereum's ceremony, of which one participant in all has to have been honest.",
+        "The publication is exactly the weighted sum of the updates that {survivors} survivors committed to: recomputed"
+        " here from their points and the blobs. A commitment opens to one blob only, by KZG's binding and Ethereum's"
+        " ceremony, in which at least one participant must have been honest.",
     ),
     _Claim(
         (Name.SUMS,),
         "Every survivor knew the update behind its commitments, in this round and under its own name: the contract"
-        " checked a KZG proof of them before it took them.",
+        " checked a KZG proof before it accepted them.",
     ),
     _Claim(
         (Name.CANARIES,),
-        "What canaries take back follows from earlier rounds, and which sums were turned was fixed before"
+        "The negated delta of canaries follows from earlier rounds, and the sign-flipped sums were fixed before"
         " publication: recomputed here; the contract compared only the second.",
     ),
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
         (Name.CULPRITS,),
-        "The cheaters by the evidence on accused cohorts, if any, are named above: recomputed here from commitments and"
-        " from what hospitals signed and testified. It gives no honest hospital that testified in time, unless somebody"
-        " forges signatures or finds collisions of SHA-256 or keccak256.",
+        "The cheaters of accused cohorts, if any, are named above: recomputed here from commitments and from signed"
+        " uploads and evidence. No honest hospital that testified in time is among them, unless signatures were forged"
+        " or collisions of SHA-256 or keccak256 found.",
     ),
     _Claim(
         (Name.MODEL,),
-        "Every derivation from this record gives the bits whose digest is above: the arithmetic is elementwise IEEE in"
-        " a fixed order.",
+        "Every derivation from this record gives the same bits, with the digest above: the arithmetic is elementwise"
+        " IEEE in a fixed order.",
     ),
     _Claim(
         (Name.SETTLEMENT,),
-        "Rewards and slashes of the round are what the rules make of the revealed scores: recomputed here in plain"
-        " integers.",
+        "Rewards and slashes of the round follow from the revealed scores by the rules: recomputed here in integers.",
     ),
 )
 
-# Limits of every round, with any result of its checks.
+# Limits of every round, independent of its checks.
 LIMITS = (
     "That hospitals trained honestly, or on real data: sums are exact for any updates.",
     "That one hospital's own values were in range: only sums are published, and only their lanes can be read.",
-    "That nobody saw a single update: masks leave nothing in the record that could show it, either way.",
-    "That rows were counted truly: a hospital states its own weight.",
-    "Why a hospital is missing from the sums: whether it or the aggregator kept its upload back.",
-    "Why a cohort was dropped that nobody is accused of: whether too few answered, or the aggregator gave it up.",
-    "That scores are honest: what is accepted follows from the committee's medians.",
-    "That cohorts and seats were drawn as the beacon says, and who sent what was entitled to: left to the contract.",
-    "That the node tells the truth of its chain, and the address book names these contracts: use a node of your own.",
+    "That nobody saw a single update: the record of masked updates cannot show it.",
+    "That rows were counted correctly: a hospital states its own weight.",
+    "Why a hospital is missing from the sums: it or the aggregator may have held back its upload.",
+    "Why a cohort without an accusation was dropped: too few may have answered, or the aggregator gave it up.",
+    "That scores are honest: acceptance follows from the committee's medians.",
+    "That cohorts and seats follow the beacon, and that senders had a right to their calls: the contract checks both.",
+    "That the node reports its chain truly, and that the address book names the right contracts: use your own node.",
 )
 
 
@@ -214,4 +212,4 @@ def _of_earlier_rounds(subject: Subject) -> tuple[str, ...]:
     if subject.round == 0:
         return ()
     earlier = "round 0" if subject.round == 1 else f"rounds 0 to {subject.round - 1}"
-    return (f"The same of {earlier}: the contract's hashes were taken as they are; verify each by itself.",)
+    return (f"The same for {earlier}: the contract's hashes were not checked here; verify each round by itself.",)

@@ -1,4 +1,4 @@
-"""Verifies a round, or a whole task, from chain and artifact store: each check as far as the record allows."""
+"""Verifies a round or a whole task from chain and artifact store, as far as the record allows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
 from consilium_verify.checks import Lanes, Published
-from consilium_verify.money_checks import Books, culprits_follow, naming, settlement_follows, was_heard
+from consilium_verify.money_checks import Books, accusation, could_testify, culprits_follow, settlement_follows
 from consilium_verify.report import (
     Check,
     Derived,
@@ -40,7 +40,7 @@ from consilium_verify.report import (
     unchecked,
 )
 
-# Faults of the record itself; a chain that does not answer is no finding.
+# Faults of the record itself. A chain that does not answer is not among them.
 RECORD_FAULTS = (ArtifactMissing, ArtifactCorrupt, RecordIncomplete, ClientError, ZkError)
 
 
@@ -50,11 +50,11 @@ def reader(rpc: str, address_book: Path) -> Ledger:
 
 
 def last_settled(ledger: Ledger, task: int) -> int:
-    """Raises RecordIncomplete where no round is settled."""
+    """Raises RecordIncomplete if no round is settled."""
     for round_ in range(ledger.tasks.state(task).round, STATISTICS_ROUND - 1, -1):
         if ledger.tasks.round_state(task, round_).outcome is Outcome.SETTLED:
             return round_
-    raise RecordIncomplete(f"no round of task {task} is settled yet: there is nothing to verify")
+    raise RecordIncomplete(f"no round of task {task} is settled yet: wait until one is")
 
 
 def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
@@ -67,7 +67,7 @@ def rounds_with_outcome(ledger: Ledger, task: int) -> list[int]:
 def verify_round(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int | None = None, record: PublicRecord | None = None
 ) -> Report:
-    """Checks one round, by default the last one settled. `record`: of this task; it keeps what it has derived.
+    """Checks one round, by default the last settled one. `record`: the task's; it caches derived values.
 
     Raises RecordIncomplete for a round without an outcome, Refused for an unknown task, ChainUnreachable.
     """
@@ -81,17 +81,33 @@ def verify_task(
     store: ArtifactStore,
     task: int,
     record: PublicRecord | None = None,
-    tell: Callable[[Report], None] = lambda report: None,
+    on_report: Callable[[Report], None] = lambda report: None,
 ) -> TaskReport:
-    """Checks every round that has an outcome, in order. `tell` gets each report as soon as it is made.
+    """Checks every round that has an outcome, in order. `on_report` is called with each report.
 
     Raises Refused for an unknown task, ChainUnreachable.
     """
     reports = []
     for round_ in rounds_with_outcome(ledger, task):
         reports.append(verify_round(ledger, store, task, round_, record))
-        tell(reports[-1])
+        on_report(reports[-1])
     return TaskReport(task=task, rounds=tuple(reports))
+
+
+def published(ledger: Ledger, task: int, round_: int) -> list[Published]:
+    """The cohorts of a round with a published sum."""
+    tasks = ledger.tasks
+    params, state, hospitals = tasks.params(task), tasks.round_state(task, round_), tasks.hospitals(task)
+    statistics = round_ == STATISTICS_ROUND
+    count = params.statistics_blobs if statistics else params.update_blobs
+    found = []
+    for cohort in members(state.viable_cohorts):
+        present = tasks.cohort_members(task, round_, cohort) & state.survivors
+        chosen = [hospitals[index] for index in members(present)]
+        weights = {hospital.node: 1 if statistics else hospital.weight for hospital in chosen}
+        hashes = tasks.expected_blob_hashes(task, round_, cohort, count)
+        found.append(Published(cohort, weights, hashes, bool(state.turned_cohorts >> cohort & 1)))
+    return found
 
 
 class _Verification:
@@ -102,7 +118,7 @@ class _Verification:
         self._params = ledger.tasks.params(task)
         self._state = ledger.tasks.round_state(task, round_)
         if self._state.outcome is Outcome.PENDING:
-            raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier one")
+            raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier round")
         self._hospitals = ledger.tasks.hospitals(task)
         self._has_canaries = self._params.has_canaries(round_)
         self.checks: list[Check] = []
@@ -133,7 +149,7 @@ class _Verification:
         if is_settled and self._state.viable_cohorts:
             self._published(spec, record)
         else:
-            why = "no cohort of this round has a sum" if is_settled else "nothing of a void round enters the model"
+            why = "no cohort of this round has a sum" if is_settled else "a void round does not enter the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
             for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
                 self.checks.append(unchecked(name, why))
@@ -145,7 +161,7 @@ class _Verification:
     # The task
 
     def _task_file(self) -> TaskSpec | None:
-        """None where the file is not there, or is another."""
+        """None if the file is missing or differs."""
         digest = self._params.spec_hash
         try:
             spec = parse_task_spec(self._store.get_file(digest))
@@ -159,7 +175,7 @@ class _Verification:
     # Published sums
 
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
-        cohorts = [self._cohort(cohort) for cohort in members(self._state.viable_cohorts)]
+        cohorts = published(self._ledger, self._task, self._round)
         shown: list[ShownBlinders] = []
         retreat = None
         if self._has_canaries:
@@ -168,18 +184,6 @@ class _Verification:
             self.checks.append(check)
         self.checks.append(self._sums(retreat, shown, cohorts))
         self._blobs(spec, retreat, cohorts)
-
-    def _cohort(self, cohort: int) -> Published:
-        ledger, state, params = self._ledger, self._state, self._params
-        statistics = self._round == STATISTICS_ROUND
-        chosen = [self._hospitals[index] for index in members(self._survivors(cohort))]
-        count = params.statistics_blobs if statistics else params.update_blobs
-        return Published(
-            cohort,
-            {hospital.node: 1 if statistics else hospital.weight for hospital in chosen},
-            ledger.tasks.expected_blob_hashes(self._task, self._round, cohort, count),
-            bool(state.turned_cohorts >> cohort & 1),
-        )
 
     def _survivors(self, cohort: int) -> int:
         return self._ledger.tasks.cohort_members(self._task, self._round, cohort) & self._state.survivors
@@ -192,23 +196,23 @@ class _Verification:
         try:
             retreat = record.sums.retreat(self._round)
         except RECORD_FAULTS as error:
-            return fails(Name.CANARIES, f"earlier rounds do not give what canaries take back: {error}"), None
-        said = self._ledger.record.canaries_set(self._task, self._round)
-        if said is None:
-            return fails(Name.CANARIES, "no event says what was fixed before publication"), retreat
-        check = checks.canaries_follow(self._task, self._round, said, retreat.digest, shown, cohorts)
+            return fails(Name.CANARIES, f"the negated delta cannot be derived from earlier rounds: {error}"), None
+        claimed = self._ledger.record.canaries_set(self._task, self._round)
+        if claimed is None:
+            return fails(Name.CANARIES, "no CanariesSet event before the publication"), retreat
+        check = checks.canaries_follow(self._task, self._round, claimed, retreat.digest, shown, cohorts)
         return check, retreat
 
     def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
         if self._has_canaries and retreat is None:
-            return unchecked(Name.SUMS, "it needs what canaries take back")
+            return unchecked(Name.SUMS, "it needs the negated delta")
         try:
             points = self._ledger.record.committed_points(self._task, self._round)
             if retreat is None:
                 return checks.plain_sums(points, cohorts)
             return checks.canary_sums(points, cohorts, retreat, shown)
         except ZkError as error:
-            return fails(Name.SUMS, f"a commitment in the events is none: {error}")
+            return fails(Name.SUMS, f"an event has an invalid commitment: {error}")
 
     def _blobs(self, spec: TaskSpec | None, retreat: Retreat | None, cohorts: Sequence[Published]) -> None:
         faults, lanes = [], self._lanes(spec, retreat)
@@ -222,12 +226,12 @@ class _Verification:
             if lanes is not None:
                 read[one.cohort] = lanes.fault(one, blobs)
         count = sum(len(one.hashes) for one in cohorts)
-        opened = holds(Name.BLOBS, f"{count} of {count} in the store open the commitments that the chain names")
+        opened = holds(Name.BLOBS, f"{count} of {count} are in the store and match the commitments on chain")
         self.checks.append(fails(Name.BLOBS, faults) if faults else opened)
         if faults:
             self.checks.append(unchecked(Name.LANES, "it needs the blobs"))
         elif lanes is None:
-            missing = "the task file" if spec is None else "what canaries take back"
+            missing = "the task file" if spec is None else "the negated delta"
             self.checks.append(unchecked(Name.LANES, f"it needs {missing}"))
         else:
             self.checks.append(checks.lanes_in_range(read, self._state.accepted_cohorts))
@@ -242,7 +246,7 @@ class _Verification:
     # Accused cohorts
 
     def _culprits(self) -> Check:
-        if not was_heard(self._state):
+        if not could_testify(self._state):
             return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
         place = self._params, self._round, self._state, self._books
         try:
@@ -250,8 +254,8 @@ class _Verification:
         except EvidenceMalformed as error:
             return culprits_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
-            left = f"that this is right: {naming(self._state)}" if self._state.named else "whether anybody did"
-            return fails(Name.CULPRITS, f"who broke a sum cannot be recomputed here: {error}\nit stays unproven {left}")
+            left = accusation(self._state) if self._state.named else "if a hospital broke a sum"
+            return fails(Name.CULPRITS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
         return culprits_follow(*place, found)
 
     # Model and settlement
@@ -271,13 +275,13 @@ class _Verification:
                 return unchecked(Name.MODEL, "it needs the blobs")
             return fails(Name.MODEL, f"it cannot be derived: {error}")
         self.derived += found
-        return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} re-derived, digest below")
+        return holds(Name.MODEL, f"{' and '.join(one.what for one in found)} derived again; the digest is below")
 
     def _settlement(self) -> Check:
         try:
             return settlement_follows(self._params, self._round, self._state, self._books)
         except SettlementInvalid as error:
-            return fails(Name.SETTLEMENT, f"the chain's record is none that a round can leave: {error}")
+            return fails(Name.SETTLEMENT, f"no round can leave this record: {error}")
 
     @cached_property
     def _books(self) -> Books:

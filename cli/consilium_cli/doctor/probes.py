@@ -1,5 +1,6 @@
-"""Reads facts of files, ports, servers, chain and database, and changes nothing. Each function returns facts, or raises
-a room's error; none repeats a secret.
+"""Reads facts of files, ports, servers, chain and database, and returns the findings on them. Changes nothing.
+
+A function raises its room's errors, and repeats no secret.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from consilium_chain.artifacts.store import ArtifactStore
@@ -24,6 +26,7 @@ from consilium_chain.deploying.verify import Code, codes_at, strangers_of
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
+from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.connectivity import seconds_ahead, why_unreachable
@@ -33,14 +36,16 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from consilium_cli.doctor import findings as facts
-from consilium_cli.doctor import reach
+from consilium_cli.doctor import findings, servers
+from consilium_cli.doctor.findings import Findings
+from consilium_cli.doctor.servers import Answer, Held, TlsServer
 
 PATIENCE = 3.0  # seconds for a connection, and for an answer
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PROTOBUF = "application/protobuf"
 FLEET = "/v1/fleet/pull-messages"
-CONTROL = "control/list-nodes"  # the one that changes nothing
-# Ways to spell a path that one program takes for another than the next one does.
+CONTROL = "control/list-nodes"  # the only call that changes nothing
+# Spellings of a path that two programs may read differently.
 SPELLINGS = (
     f"/v1/{CONTROL}", f"//v1/{CONTROL}", f"/v1//{CONTROL}", f"/v1/fleet/../{CONTROL}", f"/v1/fleet/%2e%2e/{CONTROL}",
     f"/v1/fleet/..%2f{CONTROL}", f"/v1/fleet/%252e%252e/{CONTROL}", "/v1/%63ontrol/list-nodes",
@@ -48,25 +53,24 @@ SPELLINGS = (
 )  # fmt: skip
 # OpenSSL's X509_V_ERR_…
 _WHY = {
-    9: "its certificate is not valid yet: see to the clocks of both sides",
-    10: "its certificate has ended: have it renewed, and the proxy reloaded",
-    62: "its certificate is for another name: ask for the name that it is for, or have another made",
+    9: "its certificate is not valid yet: check the clocks of both sides",
+    10: "its certificate has ended: ask its operator to renew it, and to reload the proxy",
+    62: "its certificate is for another name: ask its operator for the right name, or for another certificate",
 }
 
 
 # This machine
 
 
-def versions(packages: Sequence[str]) -> facts.Versions:
-    """Versions of those packages that are pinned to one version."""
+def versions(packages: Sequence[str]) -> Findings:
+    """The versions of those packages that are pinned to one version."""
     pins: dict[str, str] = {}
     for line in metadata.requires("consilium") or []:
         name, found, version = line.partition(";")[0].strip().partition("==")
         if found and name in packages:
             pins[name] = version
-    return facts.Versions(
-        platform.python_version(), metadata.version("consilium"), {name: _installed(name) for name in pins}, pins
-    )
+    installed = {name: _installed(name) for name in pins}
+    return findings.judge_versions(platform.python_version(), metadata.version("consilium"), installed, pins)
 
 
 def _installed(package: str) -> str | None:
@@ -76,30 +80,28 @@ def _installed(package: str) -> str | None:
         return None
 
 
-def machine(home: Path, memory_needed: int) -> facts.Machine:
+def machine(home: Path, memory_needed: int) -> Findings:
     folder = next(one for one in (home, *home.parents) if one.is_dir())
     disk = shutil.disk_usage(folder)
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
     kib = next(int(words[1]) for words in lines if words[0] == "MemAvailable:")
-    return facts.Machine(folder, disk.free, disk.total, kib << 10, memory_needed)
+    return findings.judge_machine(folder, disk.free, disk.total, kib << 10, memory_needed)
 
 
 def file(
-    path: Path, what: str, why: Callable[[Path], str | None] = lambda path: None, secret: bool = True
-) -> facts.File:
-    """`why`: returns the fault of its content, and is called only if the file can be read."""
+    path: Path, what: str, why: Callable[[Path], str | None] = lambda path: None, is_secret: bool = True
+) -> Findings:
+    """`why`: returns the fault of its content. It is called only if the file can be read."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        return facts.File(path, what, None)
-    seen = facts.File(path, what, mode, is_secret=secret)
-    if secret and mode & exposing(path):
-        return seen
-    return facts.File(path, what, mode, why(path), secret)
+        return findings.judge_file(path, what, None)
+    is_open = is_secret and mode & exposing(path)
+    return findings.judge_file(path, what, mode, None if is_open else why(path), is_secret)
 
 
 def keystore_fault(path: Path) -> str | None:
-    """The fault of a key file, seen without its password."""
+    """The fault of a key file, as far as it shows without its password."""
     try:
         address_of(path)
     except KeystoreError as error:
@@ -114,7 +116,15 @@ def password_fault(path: Path) -> str | None:
         return str(error)
 
 
-def certificate(what: str, folder: Path) -> reach.CertificateFile:
+def transport_key_fault(path: Path) -> str | None:
+    try:
+        transport_public_key(path)
+    except TransportKeyError as error:
+        return str(error)
+    return None
+
+
+def certificate(what: str, folder: Path) -> Findings:
     """Reads a folder that `ensure_certificates` has made. Raises OSError, ValueError."""
     own, authority = (x509.load_pem_x509_certificate((folder / n).read_bytes()) for n in ("server.pem", "ca.crt"))
     key = serialization.load_pem_private_key((folder / "server.key").read_bytes(), None)
@@ -123,37 +133,41 @@ def certificate(what: str, folder: Path) -> reach.CertificateFile:
         is_signed = True
     except (InvalidSignature, ValueError, TypeError):
         is_signed = False
-    return reach.CertificateFile(
-        what, folder / "server.pem",
+    return servers.judge_certificate(
+        what,
+        folder / "server.pem",
         max(one.not_valid_before_utc.timestamp() for one in (own, authority)),
         min(one.not_valid_after_utc.timestamp() for one in (own, authority)),
-        is_signed, own.public_key() == key.public_key(), (folder / "ca.key").exists(), time.time(),
-    )  # fmt: skip
+        time.time(),
+        is_of_authority=is_signed,
+        fits_key=own.public_key() == key.public_key(),
+        can_be_renewed=(folder / "ca.key").exists(),
+    )
 
 
 # Ports and servers
 
 
-def port(what: str, host: str, number: int, is_ours: Callable[[], bool], loopback_alone: bool) -> reach.Port:
+def port(what: str, host: str, number: int, is_ours: Callable[[], bool], loopback_only: bool) -> Findings:
     beyond = None
-    if loopback_alone and (outward := _outward_address()) is not None and _listens(outward, number):
+    if loopback_only and (outward := _outward_address()) is not None and _listens(outward, number):
         beyond = f"{outward}:{number}"
-    return reach.Port(what, f"{host}:{number}", _held(host, number, is_ours), beyond)
+    return servers.judge_port(what, f"{host}:{number}", _held(host, number, is_ours), beyond)
 
 
-def _held(host: str, number: int, is_ours: Callable[[], bool]) -> reach.Held:
+def _held(host: str, number: int, is_ours: Callable[[], bool]) -> Held:
     reached = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
     if _listens(reached, number):
-        return reach.Held.OURS if is_ours() else reach.Held.FOREIGN
+        return Held.OURS if is_ours() else Held.FOREIGN
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind((host, number))
         except PermissionError:
-            return reach.Held.FORBIDDEN
+            return Held.FORBIDDEN
         except OSError:
-            return reach.Held.FOREIGN
-    return reach.Held.FREE
+            return Held.FOREIGN
+    return Held.FREE
 
 
 def _listens(host: str, number: int) -> bool:
@@ -168,7 +182,7 @@ def _outward_address() -> str | None:
     """This machine's address as others see it; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
         try:
-            tried.connect(("192.0.2.1", 9))  # of no machine (RFC 5737)
+            tried.connect(("192.0.2.1", 9))  # an address that no machine has (RFC 5737)
         except OSError:
             return None
         found = str(tried.getsockname()[0])
@@ -188,7 +202,8 @@ def answers_with(tls: Path, number: int) -> bool:
     return (tls / "ca.crt").exists() and why_unreachable("localhost", number, tls / "ca.crt", PATIENCE) is None
 
 
-def face(what: str, host: str, number: int, authority: Path | None) -> reach.Face:
+def tls_server(host: str, number: int, authority: Path | None) -> TlsServer:
+    """Connects by TLS. `authority`: None for those that the system trusts."""
     address = f"{host}:{number}"
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -197,101 +212,130 @@ def face(what: str, host: str, number: int, authority: Path | None) -> reach.Fac
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
             ends = ssl.cert_time_to_seconds(str((link.getpeercert() or {})["notAfter"]))
-            return reach.Face(what, address, None, str(link.version()), ends, time.time())
+            return TlsServer(address, None, str(link.version()), ends, time.time())
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _WHY:
-            return reach.Face(what, address, _WHY[error.verify_code])
+            return TlsServer(address, _WHY[error.verify_code])
     except OSError:
         pass
-    return reach.Face(
-        what, address, why_unreachable(host, number, authority, PATIENCE) or "it does not stay: look again"
-    )
+    why = why_unreachable(host, number, authority, PATIENCE)
+    return TlsServer(address, why or "the connection failed once, and worked at the second try: run this again")
 
 
 class Outside:
-    """Asks a server as anybody could, with paths as they are written. `context` None: without TLS."""
+    """Asks a server as anybody could, and does not change the spelling of a path. `context` None: without TLS."""
 
     def __init__(self, host: str, number: int, context: ssl.SSLContext | None) -> None:
-        kind: Any = http.client.HTTPConnection if context is None else http.client.HTTPSConnection
-        given = {} if context is None else {"context": context}
-        self._link: http.client.HTTPConnection = kind(host, number, timeout=PATIENCE, **given)
+        self._link: http.client.HTTPConnection = (
+            http.client.HTTPConnection(host, number, timeout=PATIENCE)
+            if context is None
+            else http.client.HTTPSConnection(host, number, timeout=PATIENCE, context=context)
+        )
 
-    def ask(self, method: str, target: str) -> reach.Answer:
+    def ask(self, method: str, target: str) -> Answer:
         try:
             self._link.request(method, target, headers={"Content-Type": PROTOBUF, "Content-Length": "0"})
-            asked = time.time()
+            asked_at = time.time()
             answer = self._link.getresponse()
             answer.read(1 << 20)
         except (OSError, http.client.HTTPException):
             self._link.close()
-            return reach.Answer(None)
-        return reach.Answer(answer.status, seconds_ahead(asked, answer.getheader("Date")))
+            return Answer(None)
+        return Answer(answer.status, seconds_ahead(asked_at, answer.getheader("Date")))
 
     def close(self) -> None:
         self._link.close()
 
 
-def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> reach.SuperLinkFace:
-    """Facts of a SuperLink whose TLS `face` has found in order."""
+def tls(what: str, url: str, authority: Path | None) -> Findings:
+    parts = urlsplit(url)
+    return servers.judge_tls(what, tls_server(parts.hostname or "", parts.port or 443, authority))
+
+
+def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> Findings:
+    """A SuperLink as hospitals reach it."""
+    seen = tls_server(host, number, authority)
+    found = servers.judge_tls("the SuperLink", seen)
+    if seen.why is not None:
+        return found
     outside = Outside(host, number, ssl.create_default_context(cafile=authority))
     fleet = outside.ask("POST", FLEET)
     control = {target: outside.ask("POST", target).status for target in SPELLINGS}
     outside.close()
-    return reach.SuperLinkFace(f"{host}:{number}", fleet, control, is_own)
+    return found + servers.judge_superlink(seen.address, fleet, control, is_own)
+
+
+def https_server(
+    what: str, url: str, authority: Path | None, path: str, method: str, right: tuple[int, ...]
+) -> Findings:
+    """An HTTP server behind the proxy. `right`: the statuses with which it answers `method` and `path`."""
+    parts = urlsplit(url)
+    host, number = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    context = None
+    if parts.scheme == "https":
+        seen = tls_server(host, number, authority)
+        found = servers.judge_tls(what, seen)
+        if seen.why is not None:
+            return found
+        context = ssl.create_default_context(cafile=authority)
+    else:
+        found = servers.judge_link(what, url)
+    outside = Outside(host, number, context)
+    status = outside.ask(method, path).status
+    private = () if method != "GET" or host in LOOPBACK else ("/metrics", "/ready")
+    exposed = [path for path in private if outside.ask("GET", path).status == 200]
+    outside.close()
+    return found + servers.judge_public(what, url, status, right, exposed)
 
 
 # Chain, store, database and Redis
 
 
-def chain(url: str, deployment: Deployment) -> facts.Chain:
-    """Raises ChainUnreachable."""
-    connection = Connection(url)
+def chain(url: str, book: Path) -> Findings:
+    """Raises ChainUnreachable, DeploymentInvalid."""
+    connection, deployment = Connection(url), Deployment.read(book)
     block = connection.blocks.number()
-    return facts.Chain(
+    return findings.judge_chain(
         connection.shown_url, connection.chain_id, deployment.chain_id, block, connection.blocks.time_of(block),
         connection.blocks.seconds(), time.time(),
     )  # fmt: skip
 
 
-def contracts(url: str, deployment: Deployment) -> facts.Contracts:
-    """Raises ChainUnreachable, ContractsNotBuilt, DeploymentInvalid where something else is at an address."""
-    node = DeployNode(url)
+def contracts(url: str, book: Path) -> Findings:
+    """Raises ChainUnreachable, ContractsNotBuilt, DeploymentInvalid if an address holds something else."""
+    node, deployment = DeployNode(url), Deployment.read(book)
     codes = codes_at(node, deployment)
     known = all(codes[name] is Code.SAME for name in ("Tasks", "Staking"))
     strangers = strangers_of(node, deployment) if known else []
-    return facts.Contracts({name: code.value for name, code in codes.items()}, Code.SAME.value, strangers)
+    return findings.judge_contracts({name: code.value for name, code in codes.items()}, Code.SAME.value, strangers)
 
 
-def money(url: str, keystore: Path, gas: int, sponsored: bool) -> facts.Money:
+def money(url: str, keystore: Path, gas: int, is_sponsored: bool) -> Findings:
     """Raises ChainUnreachable, KeystoreError."""
     connection, account = Connection(url), address_of(keystore)
-    return facts.Money(account, connection.ether_of(account), connection.fees.present(), gas, sponsored)
+    return findings.judge_money(account, connection.ether_of(account), connection.fees.present(), gas, is_sponsored)
 
 
-def place(where: Place, is_needed: bool) -> facts.Place:
+def store(place: Place, is_needed: bool) -> Findings:
     """Raises MirrorUnsupported, ConfigInvalid."""
-    (why,) = ArtifactStore((where,)).unreachable()
-    if why is None and is_needed and isinstance(where, Path):
-        why = _unwritable(where)
-    return facts.Place(show_place(where), why, is_needed)
+    (why,) = ArtifactStore((place,)).unreachable()
+    if why is None and is_needed and isinstance(place, Path) and not os.access(place, os.W_OK | os.X_OK):
+        why = "this user may not write to it"
+    return findings.judge_store(show_place(place), why, is_needed)
 
 
-def _unwritable(folder: Path) -> str | None:
-    return None if os.access(folder, os.W_OK | os.X_OK) else "it cannot be written to by this user"
-
-
-def database(url: str, deployment: Deployment) -> facts.Database:
-    """Raises DatabaseUrlInvalid, DatabaseUnreachable."""
+def database(url: str, book: Path) -> Findings:
+    """Raises DatabaseUrlInvalid, DatabaseUnreachable, DeploymentInvalid."""
     from consilium_server.database.engine import connect, reading, schema_of, shown
     from consilium_server.database.tables import Source
     from consilium_server.index.store import table_of
     from sqlalchemy import select
 
-    engine = connect(url)
+    deployment, engine = Deployment.read(book), connect(url)
     try:
         file = engine.url.database
         if engine.dialect.name == "sqlite" and not Path(file or "").exists():
-            return facts.Database(shown(engine), None, "", True)  # looking would make it
+            return findings.judge_database(shown(engine), None, "", True)  # to connect would make the file
         schema = schema_of(engine)
         sources: list[Source] = []
         if schema.found is not None and schema.is_known:
@@ -299,42 +343,37 @@ def database(url: str, deployment: Deployment) -> facts.Database:
                 sources = [Source(*row) for row in connection.execute(select(table_of(Source)))]
         own = Source(deployment.chain_id, deployment.tasks)
         stranger = next((f"chain {one.chain_id}, Tasks {one.tasks}" for one in sources if one != own), None)
-        return facts.Database(shown(engine), schema.found, schema.newest, schema.is_known, stranger)
+        return findings.judge_database(shown(engine), schema.found, schema.newest, schema.is_known, stranger)
     finally:
         engine.dispose()
 
 
-def redis(url: str) -> facts.Redis:
+def redis(url: str) -> Findings:
     """Raises BrokerUnreachable."""
     import redis as client
     from consilium_server.errors import broker_unreachable
 
     try:
         with client.Redis.from_url(url, socket_connect_timeout=PATIENCE, socket_timeout=PATIENCE) as link:
-            told: dict[str, Any] = link.info("memory") | link.info("persistence")
+            info: dict[str, Any] = link.info("memory") | link.info("persistence")
             options = link.connection_pool.connection_kwargs
             refuses = None
             try:
-                link.setrange("consilium-writes", 0, "")  # what writes, and of a key that is not there writes nothing
+                link.setrange("consilium-writes", 0, "")  # a write that changes nothing, since the key does not exist
             except client.ResponseError as error:
                 refuses = broker_unreachable(error).values["cause"]
     except (client.RedisError, OSError) as error:
         raise broker_unreachable(error) from None  # a driver may repeat the URL
-    where = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
-    return facts.Redis(
-        f"Redis at {where}", str(told["maxmemory_policy"]), int(told["maxmemory"]), int(told["used_memory"]),
-        bool(told["aof_enabled"]), refuses,
+    return findings.judge_redis(
+        f"Redis at {options.get('host', 'localhost')}:{options.get('port', 6379)}", str(info["maxmemory_policy"]),
+        int(info["maxmemory"]), int(info["used_memory"]), bool(info["aof_enabled"]), refuses,
     )  # fmt: skip
 
 
-def node_key(ledger: Ledger, task: int, account: str, path: Path) -> reach.NodeKey:
+def node_key(ledger: Ledger, task: int, account: str, path: Path) -> Findings:
     """Raises ChainUnreachable, Refused, TransportKeyInvalid."""
     index = next((i for i, one in enumerate(ledger.tasks.hospitals(task)) if one.node == account), None)
-    if index is None:
-        return reach.NodeKey(task, path, None)
-    return reach.NodeKey(task, path, ledger.record.transport_keys(task)[index] == transport_public_key(path))
-
-
-def reader(url: str, deployment: Deployment) -> Ledger:
-    """Raises ChainUnreachable, DeploymentInvalid."""
-    return Ledger(Connection(url), deployment)
+    is_announced = None
+    if index is not None:
+        is_announced = ledger.record.transport_keys(task)[index] == transport_public_key(path)
+    return servers.judge_node_key(task, path, is_announced)

@@ -1,1 +1,1 @@
-"""`consilium hospital`: from a folder with a key to a node that takes part, step by step, each of them shown first."""
+"""`consilium hospital`: the steps from a new home to a node that takes part. Each is shown before it is done."""

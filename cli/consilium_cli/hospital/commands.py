@@ -1,4 +1,4 @@
-"""The commands of `consilium hospital`, parsed before anything heavy is imported."""
+"""The commands of `consilium hospital`. Imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from consilium_cli.nodes.commands import add_shared_commands
 from consilium_cli.options import (
-    HOSPITAL_HOME,
+    USUAL_HOMES,
     LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
@@ -17,32 +18,37 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    Role,
     TaskArgument,
-    TokensArgument,
     YesOption,
 )
 
-app = typer.Typer(help="A hospital's node: set up, inspect, consent, take part.", no_args_is_help=True)
+app = typer.Typer(help="A hospital's node: set it up, inspect tasks, consent, take part.", no_args_is_help=True)
 
+USUAL_HOME = USUAL_HOMES[Role.HOSPITAL]
 HomeOption = Annotated[
     Path, typer.Option("--home", envvar="CONSILIUM_HOSPITAL_HOME", help="folder with this hospital's key and settings")
 ]
 DataOption = Annotated[
-    Path | None, typer.Option(help="a table, or a folder of texts or images, for this task; by default the home's")
+    Path | None,
+    typer.Option(help="a table, or a folder of texts or images, for this task; by default that of the home"),
 ]
 MappingOption = Annotated[
-    Path | None, typer.Option(help="mapping of its columns to the task's, TOML (docs/data.md); by default the home's")
+    Path | None,
+    typer.Option(
+        help="file that maps its columns to the task's columns, TOML (docs/data.md); by default that of the home"
+    ),
 ]
 
 
 @app.command("init")
 def init(
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
     chain_url: NewChainUrlOption = None,
     address_book: NewAddressBookOption = None,
     artifacts: NewArtifactsOption = None,
     data: Annotated[
-        Path | None, typer.Option(help="this hospital's table, CSV or Parquet, or its folder of texts or images")
+        Path | None, typer.Option(help="this hospital's table (CSV or Parquet), or its folder of texts or images")
     ] = None,
     mapping: NewMappingOption = None,
     keystore: NewKeystoreOption = None,
@@ -52,52 +58,52 @@ def init(
         list[str] | None, typer.Option(help='model family that may be trained, or "any"; may be repeated')
     ] = None,
     column: Annotated[list[str] | None, typer.Option(help='column that may be used, or "any"; may be repeated')] = None,
-    hours: Annotated[str | None, typer.Option(help='local time in which to train, as "19:00-07:00"')] = None,
-    sponsor_url: Annotated[str | None, typer.Option(help="https://host:port of the sponsor that pays for gas")] = None,
-    sponsor_ca: Annotated[Path | None, typer.Option(help="certificate that signed the sponsor's, PEM")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="do not try the connections")] = False,
+    hours: Annotated[
+        str | None, typer.Option(help='local time of day in which to train, such as "19:00-07:00"')
+    ] = None,
+    sponsor_url: Annotated[
+        str | None, typer.Option(help="https://host:port of the sponsor that pays this hospital's gas")
+    ] = None,
+    sponsor_ca: Annotated[
+        Path | None, typer.Option(help="certificate of the authority that signed the sponsor's, PEM")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="do not check the connections")] = False,
     like: LikeOption = None,
 ) -> None:
-    """Makes a home: key, settings, policy. It asks for the values that no flag gives."""
-    from consilium_cli.nodes.init import HospitalGiven, init_hospital
+    """Makes a home with key, settings and policy. Asks for the values that no option gives."""
+    from consilium_client.home import HospitalHome
 
-    given = HospitalGiven(
-        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, column, hours,
-        sponsor_url, sponsor_ca,
+    from consilium_cli.nodes.init import Answers, init_home
+
+    answers = Answers(
+        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, columns=column,
+        hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
     )  # fmt: skip
-    init_hospital(home, given, offline, like)
+    init_home(HospitalHome, home, answers, offline, like)
 
 
-@app.command("tasks")
-def tasks(
-    home: HomeOption = HOSPITAL_HOME,
-    every: Annotated[bool, typer.Option("--all", help="also those that have ended")] = False,
-) -> None:
-    """Lists tasks, and the verdict of this hospital's policy on each."""
-    from consilium_cli.hospital import status as screens
-
-    screens.show_tasks(screens.Visit.of(home), every)
+add_shared_commands(app, Role.HOSPITAL)
 
 
 @app.command("show")
-def show(task: TaskArgument, home: HomeOption = HOSPITAL_HOME) -> None:
-    """Shows a task: its program, its time, its pay and its costs, and the verdict of the policy."""
+def show(task: TaskArgument, home: HomeOption = USUAL_HOME) -> None:
+    """Shows a task: its program, time, pay and costs, and if this hospital's policy allows it."""
     from consilium_cli.hospital import status as screens
 
-    screens.show_task(screens.Visit.of(home), task)
+    screens.show_task(screens.HospitalVisit.of(home), task)
 
 
 @app.command("check-data")
 def check_data(
     task: Annotated[int | None, typer.Argument(min=1, metavar="[TASK]", help="number of a task on the chain")] = None,
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
     task_file: Annotated[
-        Path | None, typer.Option(help="a task file instead, TOML: needs no chain and no home")
+        Path | None, typer.Option(help="use a task file instead, TOML; then no chain and no home are needed")
     ] = None,
     data: DataOption = None,
     mapping: MappingOption = None,
 ) -> None:
-    """Shows data as a task reads them, and all that would be computed from them. Nothing leaves this machine."""
+    """Shows the data as a task reads them, and everything that a node would compute from them. Sends nothing."""
     from consilium_cli.hospital import data_check
 
     data_check.check_data(home, task, task_file, data, mapping)
@@ -107,13 +113,13 @@ def check_data(
 def join(
     task: TaskArgument,
     superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink")],
-    ca_certificate: Annotated[Path, typer.Option(help="certificate that signed the SuperLink's, PEM")],
-    home: HomeOption = HOSPITAL_HOME,
+    ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
+    home: HomeOption = USUAL_HOME,
     data: DataOption = None,
     mapping: MappingOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Shows a task, asks, keeps the approval, and joins it on chain with this hospital's bond."""
+    """Shows a task, asks, stores the approval, and joins the task on chain with this hospital's bond."""
     from consilium_cli.hospital import joining
 
     joining.join(home, task, joining.Place(superlink, ca_certificate, data, mapping), yes)
@@ -122,13 +128,13 @@ def join(
 @app.command("run")
 def run(
     task: Annotated[
-        int | None, typer.Argument(min=1, metavar="[TASK]", help="by default the only one approved")
+        int | None, typer.Argument(min=1, metavar="[TASK]", help="by default the only approved task")
     ] = None,
-    home: HomeOption = HOSPITAL_HOME,
+    home: HomeOption = USUAL_HOME,
 ) -> None:
-    """Takes part in an approved task until it ends. It can be ended and started again at any time.
+    """Takes part in an approved task until the task ends. You can stop it and start it again at any time.
 
-    Logs its events: on a terminal in words, elsewhere as one JSON object a line.
+    Logs its events: in words on a terminal, otherwise one JSON object per line.
     """
     from consilium_client.home import HospitalHome
     from consilium_client.hospital.node import HospitalNode
@@ -138,60 +144,16 @@ def run(
         HospitalNode(HospitalHome.open(home).approved_settings(task)).run()
 
 
-@app.command("status")
-def status(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Shows account, connections, and the state of each approved task."""
-    from consilium_cli.hospital import status as screens
-
-    screens.show_status(home)
-
-
-@app.command("pause")
-def pause(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Begins no further round of any task, from now on. An update that is committed is still handed over."""
-    from consilium_client.home import HospitalHome
-
-    HospitalHome.open(home).pause()
-    typer.echo("paused: no round is begun until `consilium hospital resume`; that is not paid, and not slashed")
-
-
-@app.command("resume")
-def resume(home: HomeOption = HOSPITAL_HOME) -> None:
-    """Takes part again, from the next round on."""
-    from consilium_client.home import HospitalHome
-
-    HospitalHome.open(home).resume()
-    typer.echo("resumed")
-
-
 @app.command("leave")
-def leave(task: TaskArgument, home: HomeOption = HOSPITAL_HOME, yes: YesOption = False) -> None:
-    """Withdraws the approval of a task; once the task has ended, also takes the bond and the rewards."""
+def leave(task: TaskArgument, home: HomeOption = USUAL_HOME, yes: YesOption = False) -> None:
+    """Withdraws the approval of a task. If the task has ended, also takes back the bond and the rewards."""
     from consilium_cli.hospital import joining
 
     joining.leave(home, task, yes)
 
 
-@app.command("unstake")
-def unstake(
-    whole_tokens: TokensArgument = None,
-    home: HomeOption = HOSPITAL_HOME,
-    yes: YesOption = False,
-) -> None:
-    """Unstakes tokens, which takes the unbonding period, and withdraws those whose period is over."""
-    from consilium_chain.ledger.structs import Role
-
-    from consilium_cli.hospital import joining
-    from consilium_cli.nodes.staking import unstake as unstake_of
-
-    unstake_of(joining.on_record(home), Role.HOSPITAL, whole_tokens, yes)
-
-
 @app.command("export-audit")
-def export_audit(
-    output: Annotated[Path, typer.Option(help="file to write")],
-    home: HomeOption = HOSPITAL_HOME,
-) -> None:
+def export_audit(output: Annotated[Path, typer.Option(help="file to write")], home: HomeOption = USUAL_HOME) -> None:
     """Writes this hospital's audit log to a file, signed by its key, for `consilium verify-audit`."""
     from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.keystore import open_keystore

@@ -23,7 +23,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from consilium_cli.hospital.status import Visit
+from consilium_cli.hospital.status import HospitalVisit
 
 WIDTH = 100
 TITLE = "bold"
@@ -52,7 +52,7 @@ def check_data(
     if task_file is not None:
         _, spec = read_task(task_file)
     elif number is not None:
-        spec = Visit.of(folder).task(number).spec
+        spec = HospitalVisit.of(folder).task(number).spec
     else:
         raise ConsentError(
             "WhichTask", approved=", ".join(map(str, HospitalHome.open(folder).approved_tasks())) or "none"

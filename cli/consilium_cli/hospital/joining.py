@@ -1,4 +1,4 @@
-"""Approves and joins a task, and leaves it."""
+"""`hospital join` and `hospital leave`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
-from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, OwnersRefusal
-from consilium_client.home import Approval, HospitalHome, running_alone
-from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
+from consilium_client.home import Approval, running_alone
 from consilium_client.models import model_of
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.live import sentence
@@ -22,12 +20,13 @@ from cryptography import x509
 from rich.console import Console
 from rich.markup import escape
 
-from consilium_cli.hospital.status import Visit, kept_rows, print_membership, print_task, print_verdict
+from consilium_cli.hospital.status import HospitalVisit, kept_rows, print_membership, print_task, print_verdict
+from consilium_cli.nodes.staking import connected
 
 
 @dataclass(frozen=True)
 class Place:
-    """Facts that the chain does not have: the address of a task's aggregator, and this hospital's data for it."""
+    """Facts that are not on the chain: the address of a task's aggregator, and this hospital's data for the task."""
 
     superlink: str
     ca_certificate: Path
@@ -36,12 +35,12 @@ class Place:
 
 
 def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
-    """Asks only if the policy allows the task and this hospital's data fit it."""
+    """Asks for consent only if the policy allows the task, and this hospital's data fit."""
     try:
         link = host_and_port(place.superlink)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
-    visit = Visit.of(folder)
+    visit = HospitalVisit.of(folder)
     task, state = visit.task(number), visit.ledger.tasks.state(number)
     console, policy = Console(highlight=False), visit.home.policy()
     print_task(console, task, state)
@@ -55,8 +54,10 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     print_membership(console, task.spec, kept_rows(visit.settings, rows))
     authority = _certificate(place.ca_certificate)
     if why := why_shut_out(*link, place.ca_certificate):
-        console.print(f"[yellow]The SuperLink {escape(place.superlink)} lets no node in yet: {escape(why)}.[/yellow]")
-    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part in it, and lock the bond?")):
+        console.print(
+            f"[yellow]The SuperLink {escape(place.superlink)} does not accept this node yet: {escape(why)}.[/yellow]"
+        )
+    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nTake part, and lock the bond?")):
         raise ConsentError("NotConfirmed", about=f"task {number}")
     approval = Approval(
         place=visit.ledger.folder_name(number),
@@ -74,22 +75,22 @@ def join(folder: Path, number: int, place: Place, agreed: bool) -> None:
     try:
         with log_to(lambda event, fields: console.print(sentence(event, fields))):
             HospitalNode(settings).join()
-    except (KeyboardInterrupt, SystemExit):  # a sent transaction may come onto the chain yet, so the approval stays
-        console.print(_cut_off(number))
+    except (KeyboardInterrupt, SystemExit):  # a sent transaction may still reach the chain, so the approval stays
+        console.print(_interrupted(number))
         raise
     except Exception:
-        if not had_joined:  # an approval is of a joined task; a hospital that is in it already goes on
+        if not had_joined:  # only a joined task stays approved
             visit.home.withdraw(number)
         raise
     console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
 
 
-def _cut_off(number: int) -> str:
+def _interrupted(number: int) -> str:
     return (
-        f"\ninterrupted: `consilium hospital status` shows if task {number} was joined. The same command goes on from"
-        f" here. `consilium hospital leave {number}` withdraws the approval, `consilium hospital unstake TOKENS` the"
-        " stake. The staking contract takes tokens of its allowance (ERC-20) only when this account stakes, and the"
-        " next join sets the allowance anew."
+        f"\ninterrupted: `consilium hospital status` shows if task {number} was joined. The same command continues."
+        f" `consilium hospital leave {number}` withdraws the approval, `consilium hospital unstake TOKENS` the stake."
+        " The staking contract uses its allowance (ERC-20) only when this account stakes, and the next join sets the"
+        " allowance again."
     )
 
 
@@ -103,17 +104,9 @@ def _certificate(path: Path) -> bytes:
     return raw
 
 
-def on_record(folder: Path) -> Ledger:
-    """A contract client of this hospital's account, with every transaction in its audit log."""
-    settings = HospitalHome.open(folder).settings
-    ledger = settings.connect()
-    ledger.connection.transactions.witness = AuditLog(settings.home / AUDIT_FILE)
-    return ledger
-
-
 def leave(folder: Path, number: int, agreed: bool) -> None:
-    """Withdraws the approval. The bond and the rewards of an ended task come into the account, another's at its end."""
-    visit = Visit.of(folder)
+    """Withdraws the approval. If the task has ended, transfers its bond and rewards to the account."""
+    visit = HospitalVisit.of(folder)
     state, own = visit.ledger.tasks.state(number), visit.own(number)
     if own is None:
         visit.home.withdraw(number)
@@ -123,17 +116,23 @@ def leave(folder: Path, number: int, agreed: bool) -> None:
     approved = number in visit.home.approved_tasks()
     if not ended and not approved:
         raise OwnersRefusal("NotApproved", task=number)
-    words = "" if ended else f" It is in round {state.round}: no further one is paid, and the bond waits for its end."
+    words = (
+        ""
+        if ended
+        else f" It is in round {state.round}: later rounds are not paid, and the bond stays locked until the task ends."
+    )
     if not agreed and not (sys.stdin.isatty() and typer.confirm(f"Leave task {number}?{words}")):
         raise ConsentError("NotConfirmed", about=f"task {number}")
     with running_alone(visit.home.runtime(number), number):
         if approved:
             visit.home.leave(number)
         if not ended:
-            typer.echo(f"left; once task {number} has ended, `consilium hospital leave {number}` brings the bond back")
+            typer.echo(
+                f"left; when task {number} has ended, run `consilium hospital leave {number}` to take the bond back"
+            )
             return
-        ledger = on_record(folder)
+        ledger = connected(visit.home)
         ledger.staking.release_bond(number, ledger.address)
         ledger.staking.claim(Role.HOSPITAL)
         visit.home.forget(number)
-        typer.echo("left; bond released, and what has vested of the rewards is in this hospital's account")
+        typer.echo("left; the bond is released, and the vested rewards are in this hospital's account")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
-from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
+import typer
+from consilium_chain.ledger.structs import Hospital, Phase, TaskState
 from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy
@@ -19,68 +20,45 @@ from consilium_client.task import JoinedTask
 from consilium_core.units import tokens
 from consilium_core.visible_text import shown
 from consilium_zk.constants import BYTES_PER_BLOB
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from consilium_cli.nodes.answers import Result, show_answers, try_connections
-from consilium_cli.nodes.status import UNREADABLE, HomeVisit, money_of, said, stand
+from consilium_cli.nodes.status import Visit, listed, no_because, show_home, show_own_tasks, stand
 
 ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
 
 
 @dataclass(frozen=True)
-class Visit(HomeVisit[HospitalHome]):
-    @classmethod
-    def of(cls, folder: Path) -> Self:
-        """Raises HomeMissing, ConfigInvalid, DeploymentInvalid, ChainUnreachable."""
-        return cls.to(HospitalHome.open(folder))
+class HospitalVisit(Visit[HospitalHome]):
+    home_kind = HospitalHome
+    column = "node"
 
     @property
     def settings(self) -> HospitalHomeSettings:
         return self.home.settings
 
-    def own(self, number: int) -> tuple[int, Hospital] | None:
-        """This hospital's index in a task, and its entry on the chain; None if it has not joined."""
-        for index, hospital in enumerate(self.ledger.tasks.hospitals(number)):
-            if hospital.node == self.account:
-                return index, hospital
-        return None
+    def members(self, number: int) -> Sequence[Hospital]:
+        return self.ledger.tasks.hospitals(number)
+
+    def is_listed(self, state: TaskState, is_in: bool) -> bool:
+        return state.phase is not Phase.ENDED
+
+    def summary(self, spec: TaskSpec) -> str:
+        return f"{spec.model.name}, {spec.parameters:,} parameters"
+
+    def verdict(self, task: JoinedTask, state: TaskState, is_in: bool) -> str:
+        objections = self.home.policy().objections(task.spec, state.operator)
+        return no_because("; ".join(objections)) if objections else "[green]allows it[/green]"
+
+    def activity(self, number: int, state: TaskState, index: int | None) -> str:
+        node = "runs" if is_running(self.home.runtime(number)) else "does not run"
+        if number in self.home.left_tasks():
+            node = "left"
+        return node if index is not None else f"{node}, not joined"
 
 
-def show_tasks(visit: Visit, every: bool) -> None:
-    policy, console = visit.home.policy(), Console(highlight=False)
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("task", "what", "stands in", "bond, pool", "policy"):
-        table.add_column(column, overflow="fold")
-    hidden = 0
-    for number in range(visit.ledger.tasks.count(), 0, -1):
-        state = visit.ledger.tasks.state(number)
-        if state.phase is Phase.ENDED and not every:
-            hidden += 1
-            continue
-        params = visit.ledger.tasks.params(number)
-        joined = f"{stand(state)}\n{len(visit.ledger.tasks.hospitals(number))} of {params.max_hospitals} hospitals"
-        money = f"{tokens(params.hospital_bond)}\n{tokens(params.pool)}"
-        try:
-            spec = visit.task(number).spec
-        except UNREADABLE as error:
-            table.add_row(str(number), "?", joined, money, escape(shown(f"no: {error}")))
-            continue
-        objections = policy.objections(spec, state.operator)
-        verdict = escape(shown(f"no: {'; '.join(objections)}")) if objections else "[green]allows it[/green]"
-        what = f"{escape(spec.name)}\n{spec.model.name}, {spec.parameters:,}"
-        table.add_row(str(number), what, joined, money, verdict)
-    if table.row_count:
-        console.print(table)
-    else:
-        console.print("no task is open on this chain")
-    if hidden:
-        console.print(f"{hidden} more have ended (--all shows them)")
-
-
-def show_task(visit: Visit, number: int) -> None:
+def show_task(visit: HospitalVisit, number: int) -> None:
     """Raises as `load_task` does."""
     task, state = visit.task(number), visit.ledger.tasks.state(number)
     console = Console(highlight=False)
@@ -95,7 +73,7 @@ def _print_membership_here(console: Console, settings: HospitalHomeSettings, tas
     except DataError:
         console.print(
             f"\n[yellow]This home's data do not fit the task: `consilium hospital check-data {task.number}` says why."
-            f" These figures are for {ASSUMED_ROWS} rows:[/yellow]"
+            f" These figures assume {ASSUMED_ROWS} rows:[/yellow]"
         )
         print_membership(console, task.spec, ASSUMED_ROWS)
         return
@@ -103,12 +81,12 @@ def _print_membership_here(console: Console, settings: HospitalHomeSettings, tas
 
 
 def kept_rows(settings: HospitalHomeSettings, rows: int) -> int:
-    """About the number of rows that are trained on, at least one."""
+    """The approximate number of training rows, at least one."""
     return max(1, rows - round(rows * settings.held_out))
 
 
 def print_membership(console: Console, spec: TaskSpec, rows: int) -> None:
-    """The measured risk that an attacker finds this hospital's rows in the sums."""
+    """Prints the measured risk that an attacker recognises this hospital's rows in the sums."""
     console.print(f"\n[bold]Membership:[/bold] {escape(in_words(spec, rows))}")
 
 
@@ -150,10 +128,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
-        (
-            "what runs",
-            f"{spec.model.name}, {spec.parameters:,} parameters, of this installation: no code comes with it",
-        ),
+        ("runs", f"{spec.model.name}, {spec.parameters:,} parameters, from this installation: the task brings no code"),
         ("on", spec.data.in_words),
         (
             "training",
@@ -165,73 +140,65 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
             f"{rounds.min_hospitals} to {rounds.max_hospitals} hospitals, in cohorts of at least"
             f" {rounds.min_cohort_size}",
         ),
-        (
-            "takes",
-            f"at most {most}, joining included, most of it waiting; to sit a round out costs nothing",
-        ),
+        ("time", f"at most {most} with joining, mostly waiting; skipping a round costs nothing"),
     ]
 
 
 def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
-    privacy = "no noise: what a sum over a cohort says of a row is not bounded"
+    privacy = "no noise: nothing bounds what a cohort's sum reveals about a row"
     if spec.privacy is not None:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
-        privacy = f"all rounds together cost a row {bound} at most: noise is added here, before anything leaves"
+        privacy = f"all rounds together cost a row at most {bound}: this machine adds noise before anything leaves"
     things = spec.data.things
     update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
-    seen = (
-        "masked, so that only the sum over a cohort is seen" if update.masked else "NOT masked: the aggregator sees it"
-    )
+    seen = "masked: only the cohort's sum becomes visible" if update.masked else "NOT masked: the aggregator sees it"
     once = f"the number of {things}, in public"
     if spec.statistics == "exact":
         once += (
-            f"; and exactly, without noise: {spec.data.summed}, {seen}. Beside another task's, on nearly the same"
-            f" {things}, they can give single {things} away"
+            f"; exactly, without noise: {spec.data.summed}, {seen}. Together with another task's, of nearly the same"
+            f" {things}, they can reveal single {things}"
         )
     return [
         ("leaves once", once),
         ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),
         ("privacy", privacy),
-        ("stays here", f"{things}, labels, and the model as trained here"),
+        ("stays here", f"{things}, labels, and the model that is trained here"),
     ]
 
 
 def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
     harmful, withheld = (f"{bps / 100:g} %" for bps in (money.harmful_slash_bps, money.withheld_slash_bps))
     return [
-        ("pays", f"{money.hospital_share_bps / 100:g} % of {tokens(pool)} tokens to hospitals, by what they improve"),
+        ("pays", f"{money.hospital_share_bps / 100:g} % of {tokens(pool)} tokens to hospitals, by their improvement"),
         (
             "costs",
-            f"a bond of {money.hospital_bond:,} tokens until the task ends. A round can take of it: {harmful} for a"
-            f" harmful update, {withheld} for one committed to and not handed over",
+            f"a bond of {money.hospital_bond:,} tokens, locked until the task ends. A round can slash {harmful} of it"
+            f" for a harmful update, {withheld} for an update that was committed but not uploaded",
         ),
     ]
 
 
-def show_status(folder: Path) -> None:
+def show_hospital(folder: Path) -> None:
     home = HospitalHome.open(folder)
-    console = Console(highlight=False)
-    console.print(f"[bold]{home.folder}[/bold]{'  [yellow]paused[/yellow]' if home.paused else ''}")
-    answers = try_connections(home)
-    show_answers(answers)
     policy = home.policy()
-    console.print(
-        f"policy: operators {said(policy.operators)}; models {said(policy.models)}; hours {policy.hours or 'any'}"
-    )
+    lines = [
+        f"policy: operators {listed(policy.operators)}; models {listed(policy.models)}; hours {policy.hours or 'any'}"
+    ]
     if (spent := _spent(home, policy)) is not None:
         limit = policy.max_epsilon or "no limit"
-        console.print(f"privacy: rows have cost epsilon {spent:.3g} of {limit}, at delta {policy.delta:g}")
+        lines.append(f"privacy: rows have cost epsilon {spent:.3g} of {limit}, at delta {policy.delta:g}")
+    is_readable = show_home(home, "", *lines)
     approved = sorted({*home.approved_tasks(), *home.left_tasks()})
     if not approved:
-        console.print("\nno task is approved here: `consilium hospital tasks` lists all tasks")
-    elif any(answer.result is Result.NO for answer in answers if answer.what == "chain"):
-        console.print(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not answer")
+        typer.echo("\nno task is approved here: `consilium hospital tasks` lists all tasks")
+    elif not is_readable:
+        typer.echo(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not answer")
     else:
-        _show_approved(console, Visit.of(folder), approved)
+        show_own_tasks(HospitalVisit.of(folder), approved)
 
 
 def _spent(home: HospitalHome, policy: Policy) -> float | None:
-    """The epsilon that rows have cost in all private tasks; None without one, so that Opacus need not be loaded."""
+    """The epsilon that all private tasks have cost the rows. None without such a task: then Opacus is not loaded."""
     if not home.settings.privacy_file.exists():
         return None
     from consilium_client.privacy.accountant import PrivacyAccountant
@@ -239,24 +206,3 @@ def _spent(home: HospitalHome, policy: Policy) -> float | None:
 
     charges = PrivacyAccountant(home.settings.privacy_file).charges()
     return epsilon([charge.mechanism for charge in charges], policy.delta)
-
-
-def _show_approved(console: Console, visit: Visit, approved: list[int]) -> None:
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("task", "stands in", "node", "bond", "rewards", "slashed", "last round"):
-        table.add_column(column)
-    for number in approved:
-        own, state = visit.own(number), visit.ledger.tasks.state(number)
-        node = "runs" if is_running(visit.home.runtime(number)) else "does not run"
-        if number in visit.home.left_tasks():
-            node = "left"
-        if own is None:
-            table.add_row(str(number), stand(state), f"{node}, not joined", "–", "–", "–", "–")
-            continue
-        rewards, slashed, last = money_of(visit.ledger, visit.account, number, state)
-        table.add_row(str(number), stand(state), node, tokens(own[1].bond), tokens(rewards), tokens(slashed), last)
-    console.print(table)
-    stake = visit.ledger.staking.stake_of(visit.account, Role.HOSPITAL)
-    console.print(
-        f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)}"
-    )

@@ -1,1 +1,1 @@
-"""The commands that hospitals and voters share: they make a home, show it, and stake."""
+"""Commands that hospitals and voters share: they make a home, show it, and stake."""

@@ -1,4 +1,4 @@
-"""`hospital init` and `voter init`: ask for settings, write a home, and try its connections."""
+"""`hospital init` and `voter init`: ask for settings, write a home, and check its connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import typer
 from consilium_chain.deploying.address_book import Deployment
@@ -23,15 +23,15 @@ from consilium_core.private_files import read_private_file, write_private_file
 from eth_account import Account
 from pydantic import ValidationError
 
-from consilium_cli.nodes.answers import Result, show_answers, try_connections
-from consilium_cli.options import HOSPITAL_HOME, VOTER_HOME
-
-HomeType = TypeVar("HomeType", bound=Home[Any, Any])
+from consilium_cli.doctor.checks import show_findings
+from consilium_cli.doctor.findings import Level
+from consilium_cli.nodes.connections import check_connections
+from consilium_cli.options import USUAL_HOMES, Role
 
 
 @dataclass(frozen=True)
-class Given:
-    """The values of flags; None is asked for, or has a default."""
+class Answers:
+    """The values of options. If one is None, the command asks for it, or takes a default."""
 
     chain_url: str | None
     address_book: Path | None
@@ -42,72 +42,65 @@ class Given:
     password_file: Path | None
     operators: list[str] | None
     models: list[str] | None
+    # Of a hospital
+    columns: list[str] | None = None
+    hours: str | None = None
+    sponsor_url: str | None = None
+    sponsor_ca: Path | None = None
+    # Of a voter
+    metrics: list[str] | None = None
+    max_bond: int | None = None
+    max_tasks: int | None = None
 
 
-@dataclass(frozen=True)
-class HospitalGiven(Given):
-    columns: list[str] | None
-    hours: str | None
-    sponsor_url: str | None
-    sponsor_ca: Path | None
-
-
-@dataclass(frozen=True)
-class VoterGiven(Given):
-    metrics: list[str] | None
-    max_bond: int | None
-    max_tasks: int | None
-
-
-def init_hospital(home: Path, given: HospitalGiven, offline: bool, like: Path | None) -> None:
-    """Nothing is written before everything is known."""
+def init_home(
+    kind: type[HospitalHome] | type[VoterHome], home: Path, given: Answers, offline: bool, like: Path | None
+) -> None:
+    """Writes nothing before all values are known and valid."""
+    is_hospital = issubclass(kind, HospitalHome)
     if like is not None:
-        _init_like(HospitalHome, home, like, given, offline)
+        made: Home[Any, Any] = _create_like(kind, home, like, given)
     else:
         home = _new_folder(home)
-        typer.echo(f"A hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
-        book, settings = _ask_settings(given, "This hospital's data, a file or a folder")
-        policy = _policy(given, "trained")
-        question = "Columns that may be used (the task's names, or any)"
-        policy |= {"columns": _ask_names(given.columns, question, "--column", ANY), **NEW_HOSPITAL}
-        policy = _checked_policy(policy | _named(hours=given.hours), Policy)
+        if is_hospital:
+            typer.echo(f"This makes a hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
+        else:
+            typer.echo(
+                f"This makes a voter's home in {home}."
+                " It stakes nothing before `register`, and joins nothing before `run`.\n"
+            )
+        book, settings = _ask_settings(given, "This hospital's data" if is_hospital else "This voter's held-out rows")
+        policy = _ask_policy(given, is_hospital)
         if given.sponsor_url is not None:
             settings["sponsor"] = _sponsor(given.sponsor_url, given.sponsor_ca)
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        make_transport_key(home / "transport.key")
-        _write_home(HospitalHome, home, given, book, settings, policy, offline)
-    typer.echo(f"\nNext: consilium hospital tasks{elsewhere(home, HOSPITAL_HOME)}")
+        if is_hospital:
+            make_transport_key(home / "transport.key")
+        made = _write_home(kind, home, given, book, settings, policy)
+    if not offline:
+        _check_home(made)
+    typer.echo(f"\nNext: consilium {'hospital tasks' if is_hospital else 'voter register'}{elsewhere(made)}")
 
 
-def init_voter(home: Path, given: VoterGiven, offline: bool, like: Path | None) -> None:
-    """Nothing is written before everything is known."""
-    if like is not None:
-        _init_like(VoterHome, home, like, given, offline)
-    else:
-        home = _new_folder(home)
-        typer.echo(
-            f"A voter's home in {home}. It stakes nothing before you register, and joins nothing before you run.\n"
-        )
-        book, settings = _ask_settings(given, "This voter's table of held-out rows")
-        policy = _policy(given, "judged")
-        question = "Metrics that may be judged by (names, or any)"
-        policy |= {"metrics": _ask_names(given.metrics, question, "--metric", ANY), **NEW_VOTER}
-        policy = _checked_policy(policy | _named(max_bond=given.max_bond, max_tasks=given.max_tasks), VoterPolicy)
-        _write_home(VoterHome, home, given, book, settings, policy, offline)
-    typer.echo(f"\nNext: consilium voter register{elsewhere(home, VOTER_HOME)}")
-
-
-def _policy(given: Given, done: str) -> dict[str, Any]:
-    """The rules that hospitals and voters share. `done`: trained or judged."""
+def _ask_policy(given: Answers, is_hospital: bool) -> dict[str, Any]:
+    """Raises PolicyInvalid."""
     ask = _ask_names
-    return {
+    done = "trained" if is_hospital else "judged"
+    policy: dict[str, Any] = {
         "operators": ask(given.operators, "Operators whose tasks may be joined (addresses, or any)", "--operator"),
         "models": ask(given.models, f"Model families that may be {done} (names, or any)", "--model", ANY),
     }
+    if is_hospital:
+        question = "Columns that tasks may use (the task's names, or any)"
+        policy |= {"columns": ask(given.columns, question, "--column", ANY), **NEW_HOSPITAL}
+        return _checked_policy(policy | _named(hours=given.hours), Policy)
+    question = "Metrics by which tasks may be judged (names, or any)"
+    policy |= {"metrics": ask(given.metrics, question, "--metric", ANY), **NEW_VOTER}
+    return _checked_policy(policy | _named(max_bond=given.max_bond, max_tasks=given.max_tasks), VoterPolicy)
 
 
 def _named(**values: object) -> dict[str, Any]:
-    """Those that were given."""
+    """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -130,13 +123,15 @@ def _new_folder(folder: Path) -> Path:
     return folder
 
 
-def _ask_settings(given: Given, table: str) -> tuple[Path, dict[str, Any]]:
-    """The address book's path, and the settings of every home. `table`: names the data in the question."""
+def _ask_settings(given: Answers, data_called: str) -> tuple[Path, dict[str, Any]]:
+    """The address book's path, and the settings of every home."""
     chain_url = ask(given.chain_url, "Chain node (HTTP URL)", "--chain-url", LOCAL_RPC)
-    book = Path(ask(given.address_book, "The contracts' address book", "--address-book", str(LOCAL_ADDRESS_BOOK)))
+    book = Path(
+        ask(given.address_book, "The contracts' address book (file)", "--address-book", str(LOCAL_ADDRESS_BOOK))
+    )
     Deployment.read(book)
     artifacts = _places(given.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")])
-    data = _existing(ask(given.data, table, "--data"), "--data")
+    data = _existing(ask(given.data, f"{data_called} (file or folder)", "--data"), "--data")
     settings: dict[str, Any] = {"chain_url": chain_url, "artifacts": artifacts, "data": str(data)}
     if given.mapping is not None:
         settings["mapping"] = str(_existing(str(given.mapping), "--mapping"))
@@ -144,7 +139,7 @@ def _ask_settings(given: Given, table: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _places(given: list[str]) -> str | list[str]:
-    """As node.toml has them. A folder has to be there, but for one that mirrors will fill."""
+    """In the form of node.toml. A folder must exist, except if mirrors will fill it."""
     try:
         places = parse_places(given)
     except ConfigInvalid as error:
@@ -157,15 +152,14 @@ def _places(given: list[str]) -> str | list[str]:
 
 
 def _write_home(
-    kind: type[HomeType],
+    kind: type[HospitalHome] | type[VoterHome],
     folder: Path,
-    given: Given,
+    given: Answers,
     book: Path,
     settings: dict[str, Any],
     policy: dict[str, Any],
-    offline: bool,
-) -> None:
-    """Writes node.toml last: after a break the command can be run again."""
+) -> Home[Any, Any]:
+    """Writes node.toml last, so that an interrupted command can be run again."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     address = _key(folder, given, settings)
     shutil.copyfile(book, folder / "deployment.json")
@@ -177,36 +171,39 @@ def _write_home(
         f"\naccount {address}\nkey     {made.settings.keystore}, encrypted; keep a copy of it and of its password"
     )
     typer.echo(f"policy  {made.settings.policy}: the tasks that may be joined; read it, and change it as you like")
-    if not offline:
-        _try_home(made)
+    return made
 
 
-def _init_like(kind: type[HomeType], folder: Path, like: Path, given: Given, offline: bool) -> None:
+def _create_like(
+    kind: type[HospitalHome] | type[VoterHome], folder: Path, like: Path, given: Answers
+) -> Home[Any, Any]:
     """A home for other contracts. Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
-    said = asdict(given)
-    book = Path(ask(said.pop("address_book"), "The other contracts' address book", "--address-book"))
-    if any(value is not None for value in said.values()):
+    values = asdict(given)
+    book = Path(ask(values.pop("address_book"), "The other contracts' address book", "--address-book"))
+    if any(value is not None for value in values.values()):
         raise typer.BadParameter(
-            "takes --address-book, --home and --offline beside it: the other home has all else", param_hint="--like"
+            "goes only with --address-book, --home and --offline: all else comes from the other home",
+            param_hint="--like",
         )
-    made = kind.create_like(folder, kind.open(like), book)
-    typer.echo(f"A home in {made.folder} for the contracts of {book}. Account, policy and data are those of {like}:")
-    typer.echo("Changes there count here. It has to stay; back up both.")
-    if not offline:
-        _try_home(made)
+    made: Home[Any, Any] = cast(Any, kind).create_like(folder, kind.open(like), book)
+    typer.echo(
+        f"The home {made.folder} is for the contracts of {book}. Account, policy and data are those of {like}:"
+        " changes there apply here. Do not remove that home, and back up both."
+    )
+    return made
 
 
-def _try_home(home: Home[Any, Any]) -> None:
-    """Ends the program if a node could not do its work."""
-    answers = try_connections(home)
-    show_answers(answers)
-    if any(answer.result is Result.NO for answer in answers):
+def _check_home(home: Home[Any, Any]) -> None:
+    """Ends the program if the connections have a fault."""
+    found = check_connections(home)
+    show_findings(found)
+    if any(one.level is Level.FAULT for one in found):
         raise typer.Exit(1)
 
 
-def elsewhere(folder: Path, usual: Path) -> str:
-    """The option that the next command needs, if it needs one."""
-    return "" if folder == usual.expanduser() else f" --home {folder}"
+def elsewhere(home: Home[Any, Any]) -> str:
+    """The option that the next command needs for this folder, or an empty text."""
+    return "" if home.folder == USUAL_HOMES[Role(home.whose())].expanduser() else f" --home {home.folder}"
 
 
 def ask(given: object, question: str, flag: str, default: str | None = None) -> str:
@@ -216,7 +213,7 @@ def ask(given: object, question: str, flag: str, default: str | None = None) -> 
         return str(typer.prompt(question, default=default))
     if default is not None:
         return default
-    raise typer.BadParameter("is needed: there is no terminal to ask on", param_hint=flag)
+    raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint=flag)
 
 
 def _existing(path: str, flag: str) -> Path:
@@ -227,38 +224,38 @@ def _existing(path: str, flag: str) -> Path:
 
 
 def _ask_names(given: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
-    said = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
-    names = [name for name in said if name]
+    words = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
+    names = [name for name in words if name]
     return ANY if names == [ANY] else names
 
 
 def _checked_policy(policy: dict[str, Any], kind: type[TaskPolicy]) -> dict[str, Any]:
-    """The same policy. It is checked here, so that no home has one that does not hold. Raises PolicyInvalid."""
+    """Returns the policy if it is valid, so that no home gets another. Raises PolicyInvalid."""
     try:
         kind.model_validate(policy)
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise OwnersRefusal("PolicyInvalid", why=f"the policy would not hold: {faults}") from None
+        raise OwnersRefusal("PolicyInvalid", why=f"the policy would be invalid: {faults}") from None
     return policy
 
 
-def _key(home: Path, given: Given, settings: dict[str, Any]) -> str:
+def _key(home: Path, given: Answers, settings: dict[str, Any]) -> str:
     """Writes the key file, and its password file if there is none. Returns the account's address."""
     if given.password_file is not None:
         settings["password_file"] = str(given.password_file.expanduser().absolute())
     password_file = Path(settings.get("password_file", home / "password"))
     if given.password_file is None:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("is needed: there is no terminal to ask on", param_hint="--password-file")
+            raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint="--password-file")
         new = given.keystore is None
         question = "Password for a new key file" if new else f"Password of {given.keystore}"
         write_private_file(password_file, typer.prompt(question, hide_input=True, confirmation_prompt=new) + "\n")
-        typer.echo(f"The password is kept in {password_file}, for the node to start without you.")
+        typer.echo(f"The password is stored in {password_file}, so that the node can start without you.")
     if given.keystore is not None:
         account = open_keystore(given.keystore.expanduser(), password_file)
         write_private_file(home / "key.json", given.keystore.expanduser().read_bytes())
         return str(account.address)
-    if (home / "key.json").exists():  # of an init that was cut off: its key may hold money already
+    if (home / "key.json").exists():  # from an interrupted init: the account may hold money already
         return str(open_keystore(home / "key.json", password_file).address)
     password = _read_password(password_file)
     account = Account.create()
@@ -270,5 +267,5 @@ def _read_password(path: Path) -> str:
     """Raises KeystoreError."""
     password = read_private_file(path).rstrip("\n")
     if not password:
-        raise KeystoreError(f"{path} holds no password: write one line into it")
+        raise KeystoreError(f"{path} is empty: write the password into it, as one line")
     return password

@@ -1,4 +1,4 @@
-"""Stake and rewards: a voter registers, a node unstakes, a voter claims."""
+"""Stake and rewards: `voter register`, `voter claim`, and `unstake` for both."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import typer
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, Unbonding
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_client.errors import ConsentError, unfunded
-from consilium_client.home import VoterHome
+from consilium_client.errors import ConsentError
+from consilium_client.home import HospitalHome, VoterHome
+from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog
 from consilium_client.voter import registration
 from consilium_core.units import ether, tokens
+from consilium_operators.proposals import require_funds
 
 from consilium_cli.nodes.init import ask, elsewhere
-from consilium_cli.options import VOTER_HOME
 
 GAS = 380_000  # of approving, registering and the key, together
-GAS_LIMIT = 900_000  # of the costliest of them, as it is sent: an account must hold what it would cost at most
+GAS_LIMIT = 900_000  # of the costliest of them: an account must hold the most that it may cost
 PERCENT = 100  # basis points
 
 
@@ -36,18 +37,18 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         f"staked  {tokens(staked)} tokens as a voter, commission {now / PERCENT:g} %"
     )
     if stake is None:
-        stake = 0 if is_voter else int(ask(None, "Whole tokens to have at stake", "--stake"))
+        stake = 0 if is_voter else int(ask(None, "Whole tokens to stake in total", "--stake"))
     more = max(stake * TOKEN - staked, 0)
     bps = now if commission is None else round(commission * PERCENT)
     to_do = _to_do(ledger, more, bps, now, is_voter)
     if not to_do:
-        typer.echo(f"\nNothing is to be done. Next: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
+        typer.echo(f"\nNothing to do. Next: consilium voter run{elsewhere(home)}")
         return
-    _require_funds(ledger, more)
+    require_funds(ledger, more, GAS_LIMIT)
     cost = GAS * ledger.connection.fees.highest()
     typer.echo("\nto do   " + "\n        ".join(to_do))
     typer.echo(f"        for at most {ether(cost)} ether of gas")
-    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo it?")):
+    if not agreed and not (sys.stdin.isatty() and typer.confirm("\nDo this?")):
         raise ConsentError("NotConfirmed", about="this voter's stake and key")
     before = ledger.connection.ether()
     registration.register(ledger, stake * TOKEN, bps)
@@ -56,29 +57,21 @@ def register(folder: Path, stake: int | None, commission: float | None, agreed: 
         f"\ndone for {ether(before - ledger.connection.ether())} ether: {tokens(left.active)} tokens are staked,"
         f" {tokens(left.free)} of them free for bonds"
     )
-    typer.echo(f"\nNext: consilium voter run{elsewhere(home.folder, VOTER_HOME)}")
+    typer.echo(f"\nNext: consilium voter run{elsewhere(home)}")
 
 
 def _to_do(ledger: Ledger, more: int, bps: int, now: int, is_voter: bool) -> list[str]:
-    """In words; a rise of a commission waits for the unbonding period."""
+    """The steps, in words. A rise of the commission takes effect after the unbonding period."""
     found = []
     if not is_voter:
         found.append(f"become a voter, with a commission of {bps / PERCENT:g} %")
     elif bps != now:
-        found.append(f"commission {bps / PERCENT:g} %" + (", once the unbonding period has passed" * (bps > now)))
+        found.append(f"commission {bps / PERCENT:g} %" + (", after the unbonding period" * (bps > now)))
     if more:
-        found.append(f"stake {tokens(more)} tokens; to take them back takes the unbonding period")
+        found.append(f"stake {tokens(more)} tokens; unstaking takes the unbonding period")
     if not registration.has_key(ledger):
-        found.append("register the key that draws this voter's seats, with proof that it has it")
+        found.append("register the key that draws this voter's seats, with a proof of possession")
     return found
-
-
-def _require_funds(ledger: Ledger, stake: int) -> None:
-    """Raises Unfunded."""
-    missing = max(stake - ledger.token.balance(ledger.address), 0)
-    missing_wei = max(GAS_LIMIT * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
-    if missing or missing_wei:
-        raise unfunded(ledger.address, missing, missing_wei)
 
 
 def claim(folder: Path) -> None:
@@ -97,24 +90,33 @@ def claim(folder: Path) -> None:
     typer.echo(f"{tokens(claimed)} tokens of rewards are in the account{later}")
 
 
-def unstake(ledger: Ledger, role: Role, whole_tokens: int | None, agreed: bool) -> None:
+def connected(home: HospitalHome | VoterHome) -> Ledger:
+    """A client with the home's account. It records a hospital's transactions in the audit log."""
+    ledger: Ledger = home.settings.connect()
+    if isinstance(home, HospitalHome):
+        ledger.connection.transactions.witness = AuditLog(home.settings.home / AUDIT_FILE)
+    return ledger
+
+
+def unstake(home: HospitalHome | VoterHome, whole_tokens: int | None, agreed: bool) -> None:
     """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
-    matured, _ = _mine(ledger, role)
+    ledger, role = connected(home), home.role
+    matured, _ = _unbondings(ledger, role)
     if matured:
         before = ledger.token.balance(ledger.address)
         ledger.staking.withdraw([one.request for one in matured])
         typer.echo(f"{tokens(ledger.token.balance(ledger.address) - before)} tokens of stake are in the account")
     if whole_tokens is not None:
         _start(ledger, role, whole_tokens * TOKEN, agreed)
-    _, waiting = _mine(ledger, role)
+    _, waiting = _unbondings(ledger, role)
     for one in waiting:
-        typer.echo(f"{tokens(one.amount)} tokens mature at {_said(one.matures_at)}: run `unstake` again then")
+        typer.echo(f"{tokens(one.amount)} tokens mature at {_local_time(one.matures_at)}: run `unstake` again then")
     if not matured and not waiting and whole_tokens is None:
         typer.echo("no stake is unbonding: `unstake TOKENS` starts it")
 
 
-def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
-    """The matured and the unmatured unbondings of a node's own stake."""
+def _unbondings(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]:
+    """The matured and the immature unbondings of a node's own stake."""
     now = ledger.connection.blocks.now()
     own = [one for one in ledger.staking.unbondings(ledger.address) if (one.node, one.role) == (ledger.address, role)]
     return [one for one in own if one.matures_at <= now], [one for one in own if one.matures_at > now]
@@ -123,14 +125,14 @@ def _mine(ledger: Ledger, role: Role) -> tuple[list[Unbonding], list[Unbonding]]
 def _start(ledger: Ledger, role: Role, amount: int, agreed: bool) -> None:
     stake = ledger.staking.stake_of(ledger.address, role)
     words = (
-        f"{tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens are unstaked, and earn no more."
-        f" Until they mature a slash reaches them. {tokens(stake.locked)} are locked in tasks until these end."
+        f"This unstakes {tokens(min(amount, stake.active))} of {tokens(stake.active)} staked tokens. They earn nothing"
+        f" from then on, but can be slashed until they mature. {tokens(stake.locked)} are locked until their tasks end."
     )
-    if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do it?")):
+    if not agreed and not (sys.stdin.isatty() and typer.confirm(f"{words} Do this?")):
         raise ConsentError("NotConfirmed", about="this node's stake")
     if not ledger.staking.unstake(role, amount):
-        typer.echo("nothing of its own is staked here")
+        typer.echo("this node has no stake of its own")
 
 
-def _said(time: int) -> str:
+def _local_time(time: int) -> str:
     return datetime.datetime.fromtimestamp(time).astimezone().isoformat(" ", "minutes")

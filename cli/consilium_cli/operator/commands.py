@@ -1,4 +1,4 @@
-"""The commands of `consilium operator`, parsed before anything heavy is imported."""
+"""The commands of `consilium operator`. Imports nothing heavy at the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consilium_operators.proposals import Dialogue
     from consilium_verify.report import Report
 
-app = typer.Typer(help="Tasks: their proposal, their course, and their models.", no_args_is_help=True)
+app = typer.Typer(help="Tasks: propose, fund, stop and watch them, and use their models.", no_args_is_help=True)
 
 TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
 KeystoreOption = Annotated[
@@ -27,7 +27,7 @@ PORT = 8_600
 
 
 def _dialogue() -> Dialogue:
-    """Asks on this terminal; without one the answer is no."""
+    """Asks on this terminal. Without a terminal the answer is no."""
     from consilium_operators.proposals import Dialogue
 
     def warn(text: str) -> None:
@@ -38,7 +38,7 @@ def _dialogue() -> Dialogue:
 
 @app.command("check")
 def check(task: TaskFileArgument) -> None:
-    """Checks a task file, and shows its costs and its risks; needs no chain."""
+    """Checks a task file, and shows its costs and risks. Needs no chain."""
     from consilium_operators.proposals import read_task
 
     from consilium_cli.operator.estimate_screen import show
@@ -56,19 +56,19 @@ def propose(
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     keystore: KeystoreOption = None,
     password_file: PasswordFileOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the task and its cost, and send nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the task and its cost, but send nothing")] = False,
     yes: YesOption = False,
     not_private: Annotated[
         bool,
         typer.Option(
-            "--not-private", help="propose a task without [privacy]: nothing bounds what its sums say of a row"
+            "--not-private", help="propose a task without [privacy]: nothing bounds what its sums reveal about a row"
         ),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="propose it although an open task of this account has the very same file")
+        bool, typer.Option("--again", help="propose it although this account has an open task with the same file")
     ] = False,
 ) -> None:
-    """Shows a task's cost, asks, puts its file into the store, and proposes it. The pool is paid at once."""
+    """Shows a task's cost, asks, stores its file, and proposes it. The pool is paid at once."""
     from consilium_operators import proposals
     from consilium_verify.verification import reader
 
@@ -77,7 +77,7 @@ def propose(
     raw, spec = proposals.read_task(task)
     found = show(raw, spec, reader(rpc, address_book).chain_terms())
     if dry_run:
-        typer.echo("\na dry run: nothing was sent")
+        typer.echo("\ndry run: nothing was sent")
         return
     ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
     agreed = proposals.Agreed(yes, again, not_private)
@@ -95,9 +95,9 @@ def _account(text: str, flag: str) -> str:
     )
 
     if not is_hex_address(text):
-        raise typer.BadParameter("no account's address: 0x and 40 hexadecimal digits", param_hint=flag)
+        raise typer.BadParameter("this is not an address: it needs 0x and 40 hexadecimal digits", param_hint=flag)
     if is_checksum_formatted_address(text) and not is_checksum_address(text):
-        raise typer.BadParameter("mistyped: its capitals are not its checksum (EIP-55)", param_hint=flag)
+        raise typer.BadParameter("mistyped: the capital letters do not match the checksum (EIP-55)", param_hint=flag)
     return str(to_checksum_address(text))
 
 
@@ -111,7 +111,7 @@ def fund(
     password_file: PasswordFileOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Adds to a task's pool while others join: shows the new pay of a round, asks, and pays."""
+    """Adds tokens to a task's pool while nodes join: shows the new pay of a round, asks, and pays."""
     from consilium_operators import proposals
 
     ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
@@ -127,7 +127,7 @@ def stop(
     password_file: PasswordFileOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Stops a task after its current round, which is still paid. The rest of the pool then comes back."""
+    """Stops a task after its current round, which is still paid. Then the rest of the pool comes back."""
     from consilium_operators import proposals
 
     proposals.stop(proposals.operator_ledger(rpc, address_book, keystore, password_file), task, yes, _dialogue())
@@ -140,7 +140,7 @@ def refund(
     keystore: KeystoreOption = None,
     password_file: PasswordFileOption = None,
 ) -> None:
-    """Takes the rest of ended tasks' pools into the operator's account."""
+    """Transfers the rest of ended tasks' pools to the operator's account."""
     from consilium_operators import proposals
 
     proposals.refund(proposals.operator_ledger(rpc, address_book, keystore, password_file), _dialogue())
@@ -151,11 +151,11 @@ def watch(
     task: TaskArgument,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
-    once: Annotated[bool, typer.Option("--once", help="print the task's state, and end")] = False,
+    once: Annotated[bool, typer.Option("--once", help="print the task's state and end")] = False,
 ) -> None:
-    """Prints a task's events from its proposal on, until it ends. It can be ended and started at any time.
+    """Prints a task's events from its proposal on, until it ends. You can stop it and start it again at any time.
 
-    On a terminal in words, elsewhere as one JSON object a line.
+    In words on a terminal, otherwise one JSON object per line.
     """
     from consilium_core.live import on_terminal
     from consilium_operators.watching import WATCHED, Watcher
@@ -164,7 +164,7 @@ def watch(
     with on_terminal(WATCHED):
         watcher = Watcher(reader(rpc, address_book), task)
         if once:
-            watcher.tell_status()
+            watcher.log_status()
         else:
             watcher.run()
 
@@ -173,12 +173,12 @@ def watch(
 def download_model(
     task: TaskArgument,
     *,
-    output: Annotated[Path, typer.Option(help="folder to be made for the model, its card and its proof")],
+    output: Annotated[Path, typer.Option(help="new folder for the model, its card and its proof")],
     artifacts: ArtifactsOption,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="write the model although checks fail, and say so in it")
+        bool, typer.Option("--unverified", help="write the model although checks fail; its files say so")
     ] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
@@ -188,7 +188,7 @@ def download_model(
     index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, unverified, _show_round)
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
     if not index.verified:
-        typer.secho(f"NOT VERIFIED: checks fail, as {output / 'model-card.md'} says", fg="red")
+        typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")
     typer.echo(f"Next: consilium operator serve-model {output}")
 
 
@@ -198,16 +198,16 @@ def _show_round(report: Report) -> None:
     fails, unchecked, subject = report.named(Result.FAILS), report.named(Result.UNCHECKED), report.subject
     words = f"FAILS: {', '.join(fails)}" if fails else "holds"
     aside = f" (not checked: {', '.join(unchecked)})" if unchecked else ""
-    said = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
-    typer.secho(said, fg="red" if fails else None)
+    line = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
+    typer.secho(line, fg="red" if fails else None)
 
 
 @app.command("serve-model")
 def serve_model(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder from `download-model`")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder that `download-model` wrote")],
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
 ) -> None:
-    """Answers rows that are posted to it with the model's probabilities, on this machine alone, until Ctrl-C."""
+    """Serves a model's predictions over HTTP, on this machine only, until Ctrl-C. Rows go to POST /predict."""
     from consilium_operators.model_server import serve
 
     serve(folder, port)

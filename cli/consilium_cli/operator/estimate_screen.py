@@ -1,4 +1,4 @@
-"""A task file on the screen: its model, its costs, its time and warnings."""
+"""A task file on the screen: its model, costs, time and warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_ROWS = 30
 
 
 def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
-    """`chain`: without it neither prices nor times. Raises EpsilonUnreachable."""
+    """`chain`: None shows no prices and no times. Raises EpsilonUnreachable."""
     found = estimate(spec, chain)
     _show_model(raw, spec, found)
     _show_privacy(spec)
@@ -29,9 +29,9 @@ def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimat
     if chain is not None and found.expected is not None and found.longest is not None:
         typer.echo(f"time: about {_duration(found.expected)}, at most {_duration(found.longest)}")
         typer.echo(
-            "  about: joining takes its whole window, training, uploading and judging half of theirs, what the chain"
-            f" does alone two blocks of {chain.block_seconds:g} s a step; at most: each phase its window, with blame in"
-            " every round"
+            "  about: joining takes its whole window; training, uploading and judging take half of theirs; a step of"
+            f" the chain takes two blocks of {chain.block_seconds:g} s. at most: each phase takes its window, and each"
+            " round has a dispute"
         )
     for concern in found.concerns:
         typer.secho(f"warning ({concern.rule}): {concern.reason}", fg=typer.colors.YELLOW)
@@ -40,7 +40,7 @@ def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimat
 
 def _show_model(raw: bytes, spec: TaskSpec, found: Estimate) -> None:
     layout, rounds = spec.update_layout, spec.rounds
-    typer.echo(f"{spec.name}: holds. keccak256 {spec_hash(raw).hex()}")
+    typer.echo(f"{spec.name}: valid. keccak256 {spec_hash(raw).hex()}")
     kind, classes = spec.data.kind, len(spec.data.classes)
     typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
     typer.echo(
@@ -62,7 +62,7 @@ def _show_model(raw: bytes, spec: TaskSpec, found: Estimate) -> None:
 
 def _show_privacy(spec: TaskSpec) -> None:
     if spec.privacy is None:
-        typer.echo("  not private: nothing bounds what updates say of a hospital's rows")
+        typer.echo("  not private: nothing bounds what updates reveal about a hospital's rows")
         return
     from consilium_client.privacy.dp_sgd import plan
 
@@ -79,7 +79,7 @@ def _show_privacy(spec: TaskSpec) -> None:
 def _show_money(spec: TaskSpec, found: Estimate) -> None:
     money, rounds = spec.money, spec.rounds
     typer.echo(
-        f"pool {money.pool:,} tokens, paid when it is proposed; what rounds do not pay comes back\n"
+        f"pool {money.pool:,} tokens, paid with the proposal; the part of unplayed rounds comes back\n"
         f"  bonds: hospital {money.hospital_bond:,}, voter {money.voter_bond:,}, aggregator {money.aggregator_bond:,}"
         f" (at least {money.least_aggregator_bond(rounds.rounds):,})"
     )
@@ -94,7 +94,7 @@ def _show_money(spec: TaskSpec, found: Estimate) -> None:
 
 
 def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None:
-    """The last column: at which price of a token a party's pay is worth its gas."""
+    """The last column: the price of a token at which a party's pay equals its gas."""
     rounds = spec.rounds.rounds
     table = Table(box=box.SIMPLE_HEAD, title="gas of the whole task, each", title_justify="left")
     table.add_column("party")

@@ -1,4 +1,4 @@
-"""The demo's dishonest parties: real nodes with one step replaced. No such code is in the packages that nodes run.
+"""The demo's dishonest parties: real nodes with one step replaced. The packages of real nodes do not contain them.
 
 Run as a program: `python -m consilium_lab.adversaries.nodes KIND --home FOLDER --task N [--round N]`.
 """
@@ -39,19 +39,19 @@ from numpy.typing import NDArray
 
 from consilium_lab.demo.options import Attack, Cheat
 
-SIGN_FLIP_FACTOR = -10.0  # the clip then takes what is too much
-PATIENCE = 50  # looks, a fifth of a second apart
+SIGN_FLIP_FACTOR = -10.0  # the clip then shortens the update
+PATIENCE = 50  # tries, a fifth of a second apart
 
 
 class SignFlipper(HospitalNode):
-    """Sends the update turned round and stretched."""
+    """Sends its update times −10."""
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         return SIGN_FLIP_FACTOR * super().local_update(round_, base)
 
 
 class LabelFlipper(HospitalNode):
-    """Trains on its rows with every label turned."""
+    """Trains on its rows with every label flipped."""
 
     def read_data(self) -> Examples:
         examples = super().read_data()
@@ -59,7 +59,7 @@ class LabelFlipper(HospitalNode):
 
 
 class NoiseMaker(HospitalNode):
-    """Sends noise as long as an update may be, and trains nothing."""
+    """Sends noise of the largest allowed norm, without training."""
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         noise = np.random.default_rng(secrets.randbits(128)).standard_normal(len(base))
@@ -67,14 +67,14 @@ class NoiseMaker(HospitalNode):
 
 
 class FalseUploader(HospitalNode):
-    """Uploads something else than it committed to, behind its masks, and signs for it; honest in the statistics."""
+    """Uploads other values than it committed to, masked, and signs them. It is honest in the statistics round."""
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
         return masked if round_ == STATISTICS_ROUND else [_one_lane_changed(masked[0]), *masked[1:]]
 
 
 class LazyVoter(VoterNode):
-    """Looks at nothing and says that nothing changed."""
+    """Evaluates nothing, and gives zero to all."""
 
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
         return (0,) * ballot_size(self.task.params, round_, round_state.cohorts)
@@ -88,7 +88,7 @@ class SilentVoter(VoterNode):
 
 
 class Colluder(HospitalNode):
-    """Waits for the others' commitments and posts Com(X) − ΣC, so that the cohort's sum would be its own X."""
+    """Waits for the others' commitments, and posts Com(X) − ΣC, so that the cohort's sum would be its own X."""
 
     cheat_round = 0
 
@@ -98,7 +98,7 @@ class Colluder(HospitalNode):
             return honest
         points = [points[0] for points in self._others(round_)]
         first = weighted_sum([commit(blobs[0]), *[negate(point) for point in points]], [1] * (1 + len(points)))
-        # It knows no polynomial behind this point: any opening of it is a guess.
+        # It does not know a polynomial behind this point, so it can only guess an opening.
         guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opening.proof)
         rogue = CommittedUpdate(to_eip2537(first) + honest.points[BYTES_PER_EIP2537_G1:], guess)
         try:
@@ -109,7 +109,7 @@ class Colluder(HospitalNode):
         return rogue
 
     def _others(self, round_: int) -> list[list[Commitment]]:
-        """The other members' commitments, once they are all there or a while has passed."""
+        """The other members' commitments: waits until all are there, or for ten seconds."""
         for _ in range(PATIENCE):
             state = self.ledger.tasks.round_state(self.task.number, round_)
             if state.committed == state.members & ~(1 << self.index):
@@ -119,11 +119,11 @@ class Colluder(HospitalNode):
 
 
 class CheatingAggregator(Aggregator):
-    """Honest but in one round."""
+    """Honest except in one round."""
 
     cheat = Cheat.CHANGE_BLOB
     cheat_round = 0
-    _ignored = False  # all that hospitals signed for that round
+    _ignored = False  # it has ignored the signed updates of that round
 
     def commit_for_hospitals(self, collection: Collection, round_state: RoundState) -> None:
         if self.cheat is not Cheat.IGNORE_COMMITMENTS or collection.round != self.cheat_round:
@@ -138,7 +138,7 @@ class CheatingAggregator(Aggregator):
     def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
         if round_ != self.cheat_round or self.cheat is Cheat.IGNORE_COMMITMENTS:
             return total
-        if self.cheat is Cheat.DROP_HOSPITAL:  # whom the contract counts as a survivor all the same
+        if self.cheat is Cheat.DROP_HOSPITAL:  # the contract still counts the hospital as a survivor
             dropped = parts[0].upload.blobs
             blobs = [add([blob, negate_blob(own)]) for blob, own in zip(total.blobs, dropped, strict=True)]
         else:

@@ -1,7 +1,7 @@
-"""The demo's strangers: accounts with stake and tokens that join the task at their worst, and make any call.
+"""The demo's strangers: accounts with stake and tokens that join the task, and try every call with bad values.
 
-Each tries every call of `worst_calls`. A call that the contract takes stays. One of them takes a hospital's place, the
-other a voter's.
+Each tries every call of `worst_calls`. A call that the contract accepts has its effect. One joins as a hospital, the
+other as a voter.
 
 Run as a program: `python -m consilium_lab.adversaries.stranger PLACE --home FOLDER --number N`.
 """
@@ -14,30 +14,18 @@ import sys
 from pathlib import Path
 
 from consilium_chain.errors import Refused, TransactionRejected, name_of
-from consilium_chain.ledger.structs import (
-    Phase,
-    Role,
-    TaskState,
-)
+from consilium_chain.ledger.structs import Phase, Role, TaskState
 from consilium_chain.rounds.machine import PHASES, Step
 from consilium_chain.settings import read_settings
 from consilium_core.logs import emit
 from consilium_zk.tickets import public_key
 
-from consilium_lab.adversaries.worst_calls import (
-    LONG,
-    MOST,
-    NO_SALT,
-    SEALING_KEYS,
-    StrangerSettings,
-    Try,
-    WorstCalls,
-)
+from consilium_lab.adversaries.worst_calls import LONG, MOST, NO_SALT, SEALING_KEYS, StrangerSettings, Try, WorstCalls
 from consilium_lab.demo.options import Stranger
 
 
 class Worst(WorstCalls):
-    """One account that does its worst in one task. `number` counts strangers from one."""
+    """An account that tries bad calls in one task. `number` counts strangers from one."""
 
     def __init__(self, settings: StrangerSettings, place: Stranger, number: int) -> None:
         super().__init__(settings)
@@ -57,7 +45,7 @@ class Worst(WorstCalls):
         self._leave()
 
     def _try(self, *tries: Try) -> None:
-        """Tells of each by which error it was refused; None where the contract took it."""
+        """Sends calls, and logs the error of each; None if the contract accepted it."""
         for field, call in tries:
             try:
                 self.ledger.connection.transactions.send(call)
@@ -68,34 +56,34 @@ class Worst(WorstCalls):
 
     def _before_joining(self) -> None:
         block = 0
-        while not self.ledger.tasks.hospitals(self.task):  # some of what it tries is another's
+        while not self.ledger.tasks.hospitals(self.task):  # some tries need another hospital's values
             block = self.ledger.connection.blocks.wait_after(block)
-        self._try(("a stake that it has not", self._join_call()), ("no voter key", self._tasks.joinAsVoter(self.task)))
+        self._try(("a missing stake", self._join_call()), ("no voter key", self._tasks.joinAsVoter(self.task)))
         self._try(*self._registrations())
         self.ledger.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
         self.ledger.staking.stake(Role.VOTER, self.params.voter_bond)
         register = self._staking.functions.register
         self._try(("a role for the second time", register(Role.HOSPITAL, 0, 0)))
         self._try(*self._voter_keys(), *self._hospital_joins(), *self._proposals())
-        self._try(("a task of nobody's", self._tasks.joinAsVoter(MOST)), ("no task", self._tasks.joinAsVoter(0)))
+        self._try(("no such task", self._tasks.joinAsVoter(MOST)), ("no task", self._tasks.joinAsVoter(0)))
         self._try(("another's duty", self._tasks.joinAsAggregator(self.task)))
 
     def _join(self) -> None:
-        """In its place with the worst that the contract takes; then, in vain, in both places."""
+        """Joins in its role with the worst values that the contract accepts; then tries both roles once more."""
         as_voter = self._tasks.joinAsVoter(self.task)
         names = list(SEALING_KEYS)
         name = names[(self.number - 1) // 2 % len(names)]
         as_hospital = self._join_call(rows=MOST, sealing=SEALING_KEYS[name])
         if self.place is Stranger.HOSPITAL:
-            self._try((f"rows beyond all bounds, and {name} as its sealing key", as_hospital))
+            self._try((f"the most rows, and {name} as its sealing key", as_hospital))
         else:
-            self._try(("a voter that will not look at anything", as_voter))
+            self._try(("a voter that will not evaluate anything", as_voter))
         self._try(("a second time, as a hospital", as_hospital), ("a second time, as a voter", as_voter))
 
     def _disturb(self, state: TaskState) -> None:
-        """Tries the calls of this phase, and logs `silent` once it does nothing more in this round."""
+        """Tries the calls of this phase, and logs `silent` when it does nothing more in this round."""
         if Step.RESUME in PHASES[state.phase].hospital:
-            self._try(("also where it was not absent", self._tasks.resume(self.task)))
+            self._try(("although it was not absent", self._tasks.resume(self.task)))
         if state.phase is Phase.COMMITTING:
             self._try(*self._commits(state.round))
             self._commit(state.round)
@@ -109,7 +97,7 @@ class Worst(WorstCalls):
             self._try(*self._out_of_turn(state.round))
 
     def _commit(self, round_: int) -> None:
-        """In every other round a sound commitment with garbage for its cohort, and no upload; in others nothing."""
+        """In every second round a valid commitment with garbage for its cohort, but no upload; in others nothing."""
         if round_ % 2:
             call = self._commit_call(round_, dealing=b"\xff" * LONG)
             self._try(("the longest dealing, of garbage", call), ("the same for the second time", call))
@@ -117,7 +105,7 @@ class Worst(WorstCalls):
             emit("silent", round=round_)
 
     def _take_seat(self, round_: int) -> None:
-        """In turn: none, one for a ballot of extremes, and one for a ballot that there is not."""
+        """In turn: no seat, a seat with a ballot of extremes, and a seat without a ballot."""
         turn = round_ % 3
         if turn != 1:
             extremes = self.ledger.tasks.score_commitment(self.task, round_, self._extreme(round_), NO_SALT)
@@ -135,7 +123,7 @@ class Worst(WorstCalls):
             emit("silent", round=round_)
 
     def _leave(self) -> None:
-        """Anybody may release anybody's bond: its owner finds it released."""
+        """All accounts may release all bonds."""
         release = self._tasks.releaseBond
         others = [hospital.node for hospital in self.ledger.tasks.hospitals(self.task)]
         others += [voter.node for voter in self.ledger.tasks.voters(self.task)]

@@ -1,6 +1,6 @@
-"""The calls of a stranger, each with each field at its worst: empty, longest, repeated, another's, beyond all bounds.
+"""The calls of a stranger, with bad values in each field: empty, longest, repeated, another's, out of range.
 
-No such code is in the packages that nodes run.
+The packages of real nodes do not contain them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.roles import CommittedUpdate
-from consilium_chain.ledger.structs import (
-    DOES_NOT_MATCH,
-    INVALID_SCORE,
-    STATISTICS_ROUND,
-    Role,
-    ballot_size,
-)
+from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, STATISTICS_ROUND, Role, ballot_size
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.transport_keys import TransportKey, transport_message
@@ -29,20 +23,20 @@ from consilium_zk.key_exchange import public_key as sealing_key_of
 from consilium_zk.kzg import Opening, Proof
 from consilium_zk.tickets import prove_possession, public_key, sign_ticket
 
-Try = tuple[str, Any]  # which field is how, in words; the call, not sent yet
+Try = tuple[str, Any]  # the bad field in words, and the call, not sent yet
 
 MOST: Final = 2**256 - 1
 LARGEST_SCORE: Final = 2**63 - 1
-LONG: Final = 120_000  # bytes: pools of transactions take none of more than 128 KiB
+LONG: Final = 120_000  # bytes: the largest transaction is 128 KiB
 COUNTLESS: Final = 1_000  # scores
 BEYOND_UNITS: Final = 10_001  # basis points
 NO_ROLE: Final = 200
 NO_SALT: Final = bytes(32)
 LONGEST_NAME: Final = b'"' + "\N{RIGHT-TO-LEFT OVERRIDE}<script>".encode() * 1_000 + b'"\n# '
-# Each stranger in a hospital's place takes the next: not zero, so that the contract takes it.
+# Each stranger that joins as a hospital takes the next. They are not zero, so the contract accepts them.
 SEALING_KEYS: Final = {
     "the group's identity": (1).to_bytes(32, "little"),
-    "a key that everybody knows the secret of": sealing_key_of(bytes(32)),
+    "a key with a public secret": sealing_key_of(bytes(32)),
     "the identity, not in its canonical form": (2**255 - 18).to_bytes(32, "little"),
     "all bits set": b"\xff" * 32,
 }
@@ -54,7 +48,7 @@ class StrangerSettings(NodeSettings):
 
 
 class WorstCalls:
-    """Calls with each of their fields at its worst, none of them sent yet."""
+    """Calls with bad values, not sent yet."""
 
     def __init__(self, settings: StrangerSettings) -> None:
         self.ledger: Ledger = settings.connect()
@@ -76,21 +70,21 @@ class WorstCalls:
         proof: bytes | None = None,
         sealing: bytes = b"\x02" * 32,
     ) -> Any:
-        """With its own key and a proof of it, where nothing else is given."""
+        """Has its own key and the proof, except where the caller gives others."""
         task = self.task if task is None else task
         key = self._transport_key.public if key is None else key
         own = self._transport_key.sign(self.ledger.messages.transport(self.task, self._transport_key.public))
         return self._tasks.joinAsHospital(task, rows, key, own if proof is None else proof, sealing)
 
     def _hospital_joins(self) -> Iterator[Try]:
-        """None that the contract takes."""
+        """The contract refuses all of them."""
         other = self.ledger.record.transport_keys(self.task)[0]
         elsewhere = self.ledger.messages.transport(self.task + 1, self._transport_key.public)
         contract, hospital = self.ledger.deployment.tasks, self.ledger.tasks.hospitals(self.task)[0].node
         chain_id, own = self.ledger.connection.chain_id, self._transport_key.public
         copied = transport_message(chain_id, _bytes20(contract), self.task, _bytes20(hospital), own)
         yield "no task", self._join_call(task=0)
-        yield "a task of nobody's", self._join_call(task=MOST)
+        yield "a task that does not exist", self._join_call(task=MOST)
         yield "no rows", self._join_call(rows=0)
         yield "no key", self._join_call(key=b"")
         yield "a key of zeros", self._join_call(key=bytes(64))
@@ -107,14 +101,14 @@ class WorstCalls:
 
     def _registrations(self) -> Iterator[Try]:
         register = self._staking.functions.register
-        yield "a role that there is not", register(NO_ROLE, 0, 0)
-        yield "more than all as its commission", register(Role.HOSPITAL, BEYOND_UNITS, 0)
-        yield "a commission beyond all bounds", register(Role.VOTER, MOST, 0)
-        yield "tokens that it has not", register(Role.HOSPITAL, 0, MOST)
-        yield "no tokens, and all as its commission", register(Role.AGGREGATOR, BEYOND_UNITS - 1, 0)
+        yield "a role that does not exist", register(NO_ROLE, 0, 0)
+        yield "a commission of more than 100 %", register(Role.HOSPITAL, BEYOND_UNITS, 0)
+        yield "the largest commission", register(Role.VOTER, MOST, 0)
+        yield "tokens that it does not have", register(Role.HOSPITAL, 0, MOST)
+        yield "no tokens, and a commission of nearly 100 %", register(Role.AGGREGATOR, BEYOND_UNITS - 1, 0)
 
     def _voter_keys(self) -> Iterator[Try]:
-        """Its own comes last, with which it can join."""
+        """Its own key comes last, so that it can join."""
         ledger, register = self.ledger, self._staking.functions.registerVoterKey
         own = public_key(self._key)
         chain_id, account = ledger.connection.chain_id, _bytes20(ledger.address)
@@ -139,27 +133,27 @@ class WorstCalls:
         yield "its own key for the second time", register(own, proof)
 
     def _proposals(self) -> Iterator[Try]:
-        """Tasks that cost their proposer nothing, if the contract takes them."""
+        """Tasks that cost their proposer nothing, if the contract accepts them."""
         free = replace(self.params, pool=0, tick_bounty=0, aggregator=self.ledger.address)
         worst: dict[str, dict[str, Any]] = {
-            "a pool that it has not": {"pool": 2**128 - 1},
+            "a pool that it cannot pay": {"pool": 2**128 - 1},
             "no aggregator": {"aggregator": "0x" + "00" * 20},
-            "rounds beyond all bounds": {"rounds": 2**16 - 1},
+            "the most rounds": {"rounds": 2**16 - 1},
             "no rounds": {"rounds": 0},
-            "hospitals beyond all bounds": {"max_hospitals": 2**16 - 1},
-            "voters beyond all bounds": {"max_voters": 2**16 - 1},
-            "blobs beyond all bounds": {"update_blobs": 2**16 - 1},
-            "shares of more than all": {"hospital_share_bps": 2**16 - 1},
-            "a window without end": {"join_window": 2**32 - 1},
+            "the most hospitals": {"max_hospitals": 2**16 - 1},
+            "the most voters": {"max_voters": 2**16 - 1},
+            "the most blobs": {"update_blobs": 2**16 - 1},
+            "shares of more than 100 %": {"hospital_share_bps": 2**16 - 1},
+            "the longest window": {"join_window": 2**32 - 1},
             "no window": {"reveal_window": 0},
-            "a slash for what does no harm": {"harmful_below": LARGEST_SCORE, "accept_floor": LARGEST_SCORE},
+            "a slash for harmless updates": {"harmful_below": LARGEST_SCORE, "accept_floor": LARGEST_SCORE},
             "no bond": {"hospital_bond": 0},
-            "a bounty beyond all bounds": {"tick_bounty": 2**128 - 1},
+            "the largest bounty": {"tick_bounty": 2**128 - 1},
         }
         for field, values in worst.items():
             yield field, self._tasks.propose(replace(free, **values).to_chain())
         file = self.store.get_file(self.params.spec_hash).replace(b"\nname = ", b"\nname = " + LONGEST_NAME, 1)
-        names = {"a file that names the longest name": self.store.put_file(file), "no file": bytes(32)}
+        names = {"a file with the longest name": self.store.put_file(file), "no file": bytes(32)}
         for field, digest in names.items():
             yield field, self._tasks.propose(replace(free, spec_hash=digest).to_chain())
         yield (
@@ -168,13 +162,13 @@ class WorstCalls:
         )
 
     def _out_of_turn(self, round_: int) -> Iterator[Try]:
-        yield "not in its phase", self._commit_call(round_, value=0)  # which its phase would refuse, too
+        yield "not in its phase", self._commit_call(round_, value=0)  # its phase would refuse it as well
         yield "not in its phase", self._tasks.revealScores(self.task, round_, [0], bytes(32))
         yield "not in its phase", self._join_call()
         yield "another's duty", self._tasks.fixSurvivors(self.task, round_, MOST)
 
     def _update(self, round_: int) -> tuple[bytes, int]:
-        """Points and value of a sound update, of polynomials that are one everywhere: their KZG proof is infinity."""
+        """Points and value of a valid update: polynomials that are one everywhere. Their KZG proof is infinity."""
         number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
         challenge = self.ledger.messages.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
         value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS
@@ -188,21 +182,21 @@ class WorstCalls:
         proof: bytes = INFINITY,
         dealing: bytes = b"",
     ) -> Any:
-        """A sound one, where nothing else is given."""
+        """A valid update, except where the caller gives other values."""
         sound_points, sound_value = self._update(round_)
         points = sound_points if points is None else points
         value = sound_value if value is None else value
         return self._tasks.commitUpdate(self.task, round_, (points, value.to_bytes(32, "big"), proof, dealing))
 
     def _commits(self, round_: int) -> Iterator[Try]:
-        """None that the contract takes, but those that change nothing."""
+        """The contract refuses them, or they change nothing."""
         commit, points = self._commit_call, self._update(round_)[0]
         sound = commit(round_).args[2]
-        # First: the contract passes over what names a hospital that has committed.
+        # These come first: the contract ignores an update of a hospital that has committed.
         yield from self._relayed(round_, points)
         yield "a round to come", self._tasks.commitUpdate(self.task, round_ + 1, sound)
-        yield "a round of never", self._tasks.commitUpdate(self.task, MOST, sound)
-        yield "a task of nobody's", self._tasks.commitUpdate(MOST, round_, sound)
+        yield "a round that does not exist", self._tasks.commitUpdate(self.task, MOST, sound)
+        yield "a task that does not exist", self._tasks.commitUpdate(MOST, round_, sound)
         yield "no points", commit(round_, b"")
         yield "the most points", commit(round_, bytes(LONG))
         yield "points off the curve", commit(round_, b"\xff" * len(points))
@@ -214,7 +208,7 @@ class WorstCalls:
         yield "the longest proof", commit(round_, proof=bytes(LONG))
 
     def _relayed(self, round_: int, points: bytes) -> Iterator[Try]:
-        """Updates in another's name, and in its own, as anybody may hand them in."""
+        """Updates in another's name and in its own, as all accounts may send them."""
         ledger, relay = self.ledger, self._tasks.commitUpdates
         own = ledger.hospital.sign_update(
             self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY))
@@ -227,9 +221,9 @@ class WorstCalls:
             "no updates": [],
             "another's, with its own signature": [theirs],
             "another's, without a signature": [unsigned],
-            "another's, with a signature beyond all bounds": [malleable],
+            "another's, with the largest signature": [malleable],
             "another's, again and again": [theirs] * 64,
-            "its own, with a dealing that nobody has": [replace(own, dealing=b"\xff" * 32)],
+            "its own, with an unknown dealing": [replace(own, dealing=b"\xff" * 32)],
             "its own, for another round": [
                 ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
             ],
@@ -246,7 +240,7 @@ class WorstCalls:
         yield "the longest ticket", commit(self.task, round_, own, b"\xff" * LONG, bytes(32))
         yield "a ticket of another round", commit(self.task, round_, own, self._ticket(round_ + 1), bytes(32))
         yield "a round to come", commit(self.task, round_ + 1, own, ticket, bytes(32))
-        yield "a round of never", self._tasks.standDown(self.task, MOST)
+        yield "a round that does not exist", self._tasks.standDown(self.task, MOST)
 
     def _ticket(self, round_: int) -> bytes:
         seed = self.ledger.tasks.round_state(self.task, self._round).seat_seed
@@ -261,11 +255,11 @@ class WorstCalls:
         reveal, scores = self._tasks.revealScores, self._extreme(round_)
         yield "no scores", reveal(self.task, round_, [], NO_SALT)
         yield "more scores than cohorts", reveal(self.task, round_, [LARGEST_SCORE] * COUNTLESS, NO_SALT)
-        yield "that nothing matches", reveal(self.task, round_, [DOES_NOT_MATCH] * len(scores), NO_SALT)
+        yield "all sums marked as not matching", reveal(self.task, round_, [DOES_NOT_MATCH] * len(scores), NO_SALT)
         yield "another salt", reveal(self.task, round_, scores, b"\xff" * 32)
         yield "a round to come", reveal(self.task, round_ + 1, scores, NO_SALT)
-        yield "a round of never", reveal(self.task, MOST, scores, NO_SALT)
-        yield "a task of nobody's", reveal(MOST, round_, scores, NO_SALT)
+        yield "a round that does not exist", reveal(self.task, MOST, scores, NO_SALT)
+        yield "a task that does not exist", reveal(MOST, round_, scores, NO_SALT)
 
 
 def _bytes20(address: str) -> bytes:

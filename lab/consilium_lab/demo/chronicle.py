@@ -1,4 +1,4 @@
-"""The record of a demo: the chain's events with the time each was seen, and the processes' logs."""
+"""The record of a demo: the chain's events with the time of their arrival, and the processes' logs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rounds.deadlines import Deadlines, Missed
+from consilium_chain.rounds.deadlines import Missed
 from consilium_chain.rpc.event_logs import Event
+from consilium_operators.watching import EventFeed
 
 from consilium_lab.demo.processes import Line
 
 
 @dataclass(frozen=True)
 class Seen:
-    """An event and when the demo saw it, in seconds since its start."""
+    """`at`: the time at which the demo saw the event, in seconds since its start."""
 
     event: Event
     at: float
@@ -23,7 +24,7 @@ class Seen:
 
 @dataclass
 class Chronicle:
-    """Collects, in order, without gaps; asks the chain only for blocks that it has not read."""
+    """Collects events and log lines, in order and without gaps."""
 
     ledger: Ledger
     task: int
@@ -31,31 +32,21 @@ class Chronicle:
     seen: list[Seen] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
-    _next_block: int = 0
 
     def __post_init__(self) -> None:
-        self._next_block = self.ledger.deployment.first_block
-        self._deadlines = Deadlines(self.ledger.tasks.params(self.task))
+        self._feed = EventFeed(self.ledger, self.task)
 
     def update(self, lines: list[Line]) -> list[Seen]:
-        """Takes in journal lines and new events; returns the latter."""
+        """Takes in log lines and new events. Returns the events."""
         self.lines += lines
-        latest = self.ledger.connection.blocks.number()
-        if latest < self._next_block:
-            return []
-        found = list(self.ledger.logs.between(self._next_block, latest))
-        own = [event for event in found if event.values.get("taskId") == self.task]
-        times = {block: self.ledger.connection.blocks.time_of(block) for block in {event.block for event in own}}
-        self._next_block = latest + 1
-        now = time.monotonic() - self.started
-        new = [Seen(event, now) for event in found]
+        entries, now = self._feed.read(), time.monotonic() - self.started
+        new = [Seen(entry.event, now) for entry in entries]
         self.seen += new
-        missed = (self._deadlines.take(event, times[event.block]) for event in own)
-        self.missed += [one for one in missed if one is not None]
+        self.missed += [entry.missed for entry in entries if entry.missed is not None]
         return new
 
     def of_round(self, round_: int, name: str | None = None) -> list[Event]:
-        """This task's events of one round, of one name or of all."""
+        """This task's events of one round, with one name or with any."""
         return [
             seen.event
             for seen in self.seen
@@ -65,7 +56,7 @@ class Chronicle:
         ]
 
     def phase_seconds(self, round_: int) -> dict[str, float]:
-        """Seconds of each phase of a round, by the demo's own clock."""
+        """The duration of each phase of a round in seconds, by the demo's own clock."""
         starts = [
             (seen.at, seen.event)
             for seen in self.seen

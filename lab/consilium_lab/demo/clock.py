@@ -1,9 +1,8 @@
-"""The local chain's clock, put forward where a phase waits only for a party that was killed or that cheats.
+"""Moves the local chain's clock forward when a phase waits only for a party that was killed or that cheats.
 
-Every phase of the demo has ten minutes, and ends as soon as all have acted. So no machine is too slow for an honest
-party, and an attack whose end is a missed deadline would take those ten minutes. A short window instead would have to
-be fixed before anything on this machine was measured. The chain's clock is the only one that parties go by, so the
-demo moves it, once all honest parties have done their part, and says so.
+Every phase of the demo lasts ten minutes, and ends early when all have acted. So even a slow machine is fast enough for
+an honest party, but an attack that ends with a missed deadline would take ten minutes. All parties follow the chain's
+clock. When all honest parties have acted, the demo moves it, and says so.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from consilium_lab.demo.screen import Screen
 LEAPS = (
     Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
 )  # fmt: skip
-GIVEN_UP = ("refused", "silent")  # events of a cheat that does nothing more in a phase
+GIVEN_UP = ("refused", "silent")  # events of a cheat that does nothing more in the phase
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class Leap:
 class Scene:
     """State of the task. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `testified` are bit maps.
 
-    Idle is a party that was killed or that cheats and does nothing more in this round. `testified` is of the present
-    step of Blaming; who has nothing to show in it counts.
+    An idle party was killed, or cheats and does nothing more in this round. `testified`: in the present step of
+    Blaming, with the hospitals that have nothing to show.
     """
 
     state: TaskState
@@ -53,12 +52,12 @@ class Scene:
     uploaded: int = 0
     answered: int = 0
     testified: int = 0
-    aggregator_refused: bool = False  # what the contract refused would have ended the phase
-    aggregator_ignores: bool = False  # it has all signed updates, and commits none
+    aggregator_refused: bool = False  # the refused call would have ended the phase
+    aggregator_ignores: bool = False  # it has all signed updates, but commits none
 
 
 def leap(scene: Scene) -> Leap | None:
-    """Until when the clock may go on without taking time from an honest party; None where it may not."""
+    """The time to which the clock may move without harm to an honest party; None if it must not move."""
     state, round_ = scene.state, scene.round
     over = state.deadline + 1
     match state.phase:
@@ -66,7 +65,7 @@ def leap(scene: Scene) -> Leap | None:
             missing = round_.members & ~round_.committed
             if missing and scene.aggregator_ignores:
                 half = scene.now + (state.deadline - scene.now) // 2
-                return Leap(half, "hospitals commit themselves once half of the time has passed")
+                return Leap(half, "hospitals commit by themselves after half of the time")
             return _without(scene.hospitals, missing, scene.idle_hospitals, over)
         case Phase.UPLOADING:
             missing = round_.committed & scene.viable_members & ~scene.uploaded
@@ -77,7 +76,7 @@ def leap(scene: Scene) -> Leap | None:
             until = state.deadline - margin(scene.params.publish_window)
             return _without(scene.hospitals, missing, scene.idle_hospitals, until)
         case Phase.PUBLISHING | Phase.OPENING if scene.aggregator_refused:
-            return Leap(over, "the aggregator has nothing else to show")
+            return Leap(over, "the aggregator has no other publication")
         case Phase.BLAMING:
             step = dispute_step(state, scene.params.publish_window, scene.now)
             left = round_.accused & round_.survivors & ~scene.testified
@@ -95,10 +94,10 @@ def leap(scene: Scene) -> Leap | None:
 
 
 def _without(names: tuple[str, ...], missing: int, idle: int, until: int) -> Leap | None:
-    """A leap if parties are missing, and all of them are idle; else None."""
+    """A leap if parties are missing and all of them are idle, otherwise None."""
     if not missing or missing & ~idle:
         return None
-    return Leap(until, f"{', '.join(names[index] for index in members(missing))} will not act; all others have")
+    return Leap(until, f"{', '.join(names[index] for index in members(missing))} will not act; all others have acted")
 
 
 class Clock:
@@ -109,11 +108,11 @@ class Clock:
         self._done: set[tuple[int, Phase, str]] = set()
 
     def killed(self, name: str) -> None:
-        """A party that does nothing any more."""
+        """Marks a party as idle."""
         self._killed.add(name)
 
-    def turn(self) -> None:
-        """Puts the clock forward if it is time to, at most once for each reason in a phase."""
+    def advance(self) -> None:
+        """Moves the clock forward if only idle parties are missing, at most once per phase and reason."""
         state = self._network.treasury.tasks.state(self._network.task)
         if state.phase not in LEAPS or not (self._cheats or self._killed):
             return
@@ -125,7 +124,9 @@ class Clock:
         if key not in self._done:
             self._done.add(key)
             self._network.node.put_forward(found.until - scene.now)
-            self._screen.say(f"  [dim]the chain's clock goes on by {found.until - scene.now} s: {found.why}[/dim]")
+            self._screen.say(
+                f"  [dim]the chain's clock moves forward by {found.until - scene.now} s: {found.why}[/dim]"
+            )
 
     def _scene(self, state: TaskState) -> Scene:
         ledger, task = self._network.treasury, self._network.task
@@ -139,22 +140,22 @@ class Clock:
         viable = sum(
             ledger.tasks.cohort_members(task, number, cohort) for cohort in members(round_state.viable_cohorts)
         )
-        idle = self._killed | {name for event in GIVEN_UP for name in self._told(event, number) & self._cheats}
+        idle = self._killed | {name for event in GIVEN_UP for name in self._logged(event, number) & self._cheats}
         step = dispute_step(state, params.publish_window, now)
         return Scene(
             state, round_state, params, now, hospitals, voters, viable,
             idle_hospitals=_bits(hospitals, idle),
             idle_voters=_bits(voters, idle),
-            uploaded=self._heard_of("uploaded", number),
-            answered=self._heard_of("answered", number),
+            uploaded=self._named_in("uploaded", number),
+            answered=self._named_in("answered", number),
             testified=_bits(hospitals, self._testified(number, step)),
             aggregator_refused=self._is_refused(number, state.phase),
-            aggregator_ignores=bool(self._told("ignored", number)),
+            aggregator_ignores=bool(self._logged("ignored", number)),
         )  # fmt: skip
 
     @cached_property
     def _joined(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of hospitals and of voters, by index, once joining is over."""
+        """Names of hospitals and of voters, by index. Only valid after joining."""
         ledger, task = self._network.treasury, self._network.task
         hospitals = self._names(hospital.node for hospital in ledger.tasks.hospitals(task))
         return hospitals, self._names(voter.node for voter in ledger.tasks.voters(task))
@@ -163,23 +164,25 @@ class Clock:
         found = [(address, self._network.party(address)) for address in addresses]
         return tuple(party.name if party is not None else address for address, party in found)
 
-    def _told(self, event: str, round_: int) -> set[str]:
-        """Processes that told of it in this round."""
+    def _logged(self, event: str, round_: int) -> set[str]:
+        """Processes that logged the event in this round."""
         return {line.process for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_}
 
-    def _heard_of(self, event: str, round_: int) -> int:
+    def _named_in(self, event: str, round_: int) -> int:
         """Bit map of the hospitals that the aggregator's log names in this event."""
         lines = (line for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_)
         return sum(1 << index for index in {line.fields["hospital"] for line in lines})
 
     def _testified(self, round_: int, step: int) -> set[str]:
-        quiet = {
+        without_evidence = {
             line.process
             for line in self._chronicle.lines_of("nothing-to-show")
             if (line.fields["round"], line.fields["step"]) == (round_, step)
         }
-        spoke = self._chronicle.of_round(round_, "Testified")
-        return quiet | set(self._names(event.values["hospital"] for event in spoke if event.values["step"] == step))
+        testified = self._chronicle.of_round(round_, "Testified")
+        return without_evidence | set(
+            self._names(event.values["hospital"] for event in testified if event.values["step"] == step)
+        )
 
     def _is_refused(self, round_: int, phase: Phase) -> bool:
         call = {Phase.PUBLISHING: "publish", Phase.OPENING: "openCanaries"}.get(phase)

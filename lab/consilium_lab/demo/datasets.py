@@ -1,7 +1,7 @@
-"""The demo's data: real rows, texts and images dealt to hospitals and voters, written as the files that nodes read.
+"""The demo's data: real rows, texts and images, split among hospitals and voters, and written as nodes read them.
 
-Nothing here is part of the platform: a real hospital brings its own file. Frames hold the columns of the schema and
-its label, as found in the source (heart keeps each hospital's own way of writing numbers, and its gaps).
+Not a part of the platform: a real hospital brings its own file. Frames have the columns of the schema and its label, in
+the source's form (heart keeps each hospital's number format, and its gaps).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ METRICS = ("accuracy", "auc", "log_loss")
 
 @dataclass(frozen=True)
 class DemoData:
-    """A data set, dealt: one frame per hospital to train on, one per voter to judge with; no row twice."""
+    """A split data set: a frame of training rows per hospital, of held-out rows per voter. No row is in two frames."""
 
     name: str
     description: str
@@ -48,7 +48,7 @@ class DemoData:
 
 
 def write_rows(frame: Frame, schema: DataSchema, path: Path) -> Path:
-    """The file that a node reads: images as arrays in an .npz, all else as .csv. `path`: without a suffix."""
+    """Writes the file that a node reads: .npz for images, otherwise .csv. `path`: without a suffix."""
     if isinstance(schema, ImageSchema):
         file = path.with_suffix(".npz")
         np.savez(file, images=np.stack(frame["image"].to_list()), labels=frame[schema.label].to_numpy(np.int64))
@@ -59,7 +59,7 @@ def write_rows(frame: Frame, schema: DataSchema, path: Path) -> Path:
 
 
 def write_csv(frame: Frame, path: Path) -> None:
-    """UTF-8 with a header line; a missing value is an empty cell, or `?` where the source says so."""
+    """UTF-8 with a header line. A missing value is an empty cell, or `?` if the source has that."""
     frame.to_csv(path, index=False, encoding="utf-8", lineterminator="\n")
 
 
@@ -70,45 +70,39 @@ def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
         return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
 
 
-# --- Wisconsin breast cancer: one site, so hospitals are made by dealing -------------------------------------------
+# --- Wisconsin breast cancer: one site, so the hospitals are made by a split -----------------------------------------
 
 WDBC_HELD_OUT = 0.3
 WDBC_SMALLEST_SHARE = 0.25  # the last hospital's share, relative to the first one's
 
-# Upper ends of the public ranges (all start at 0): what such an instrument could show, rounded generously.
-WDBC_MEAN_RANGES = {
-    "radius": 40.0, "texture": 50.0, "perimeter": 250.0, "area": 4000.0, "smoothness": 0.2, "compactness": 0.5,
-    "concavity": 0.5, "concave_points": 0.25, "symmetry": 0.4, "fractal_dimension": 0.12,
+# Upper ends of the public ranges, for mean, error and worst of each measurement. All start at 0. They are round figures
+# for such an instrument, with room.
+WDBC_RANGES = {
+    "radius": (40.0, 4.0, 50.0), "texture": (50.0, 6.0, 60.0), "perimeter": (250.0, 30.0, 300.0),
+    "area": (4000.0, 600.0, 5000.0), "smoothness": (0.2, 0.04, 0.3), "compactness": (0.5, 0.2, 1.5),
+    "concavity": (0.5, 0.5, 1.5), "concave_points": (0.25, 0.08, 0.4), "symmetry": (0.4, 0.1, 0.8),
+    "fractal_dimension": (0.12, 0.04, 0.25),
 }  # fmt: skip
-WDBC_ERROR_RANGES = {
-    "radius": 4.0, "texture": 6.0, "perimeter": 30.0, "area": 600.0, "smoothness": 0.04, "compactness": 0.2,
-    "concavity": 0.5, "concave_points": 0.08, "symmetry": 0.1, "fractal_dimension": 0.04,
-}  # fmt: skip
-WDBC_WORST_RANGES = {
-    "radius": 50.0, "texture": 60.0, "perimeter": 300.0, "area": 5000.0, "smoothness": 0.3, "compactness": 1.5,
-    "concavity": 1.5, "concave_points": 0.4, "symmetry": 0.8, "fractal_dimension": 0.25,
-}  # fmt: skip
-
-# By kind, where in such a generous range a usual value lies and how much it varies: not computed from these rows.
+# The usual value in such a range, and its deviation, as shares of the range. They are not computed from these rows.
 WDBC_TYPICAL = {"mean": (0.33, 0.12), "error": (0.12, 0.08), "worst": (0.33, 0.12)}
 
 
 def deal_wdbc(hospitals: int, voters: int, seed: int) -> DemoData:
     """Wisconsin Diagnostic Breast Cancer (569 rows, 30 measurements of cell nuclei), from scikit-learn's copy.
 
-    30 % is held out, stratified, and dealt evenly to the voters; the rest goes to the hospitals unevenly, the
-    first getting four times as much as the last. Everybody gets both classes. Raises LabError (DemoTooManyParties).
+    30 % is held out, stratified, and split evenly among the voters. The rest is split unevenly among the hospitals: the
+    first gets four times as much as the last. All get both classes. Raises LabError (DemoTooManyParties).
     """
     from sklearn.datasets import load_breast_cancer  # takes a second to import
 
     source = load_breast_cancer()
-    tables = {"mean": WDBC_MEAN_RANGES, "error": WDBC_ERROR_RANGES, "worst": WDBC_WORST_RANGES}
     features = [
         NumericFeature(
-            name=f"{kind}_{name}", min=0.0, max=upper,
-            mean=WDBC_TYPICAL[kind][0] * upper, deviation=WDBC_TYPICAL[kind][1] * upper,
+            name=f"{kind}_{name}", min=0.0, max=uppers[index], mean=mean * uppers[index],
+            deviation=deviation * uppers[index],
         )
-        for kind, table in tables.items() for name, upper in table.items()
+        for index, (kind, (mean, deviation)) in enumerate(WDBC_TYPICAL.items())
+        for name, uppers in WDBC_RANGES.items()
     ]  # fmt: skip
     frame = pd.DataFrame(source.data, columns=[one.name for one in features])  # same order as scikit-learn's
     frame["malignant"] = 1 - source.target  # scikit-learn calls benign 1
@@ -138,7 +132,7 @@ HEART_COLUMNS = (
 HEART_UNUSED = ("slope", "ca", "thal", "num")  # the first three are nearly all missing outside Cleveland
 HEART_HELD_OUT = 1 / 3
 HEART_MOST_NUM = 4
-# Means and deviations are round figures for adults who are examined for chest pain; of yes and no, as likely as not.
+# Means and deviations are round figures for adults who are examined for chest pain. Yes and no are equally likely.
 HEART_SCHEMA = TableSchema(
     features=[
         NumericFeature(name="age", min=20, max=90, mean=55, deviation=10),
@@ -160,11 +154,11 @@ HEART_SCHEMA = TableSchema(
 def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bool = False) -> DemoData:
     """UCI Heart Disease as four hospitals: Cleveland, Budapest, Switzerland, Long Beach.
 
-    `data_dir` holds the four `processed.*.data` files. A third of each hospital is held out, stratified, and dealt
-    so that each voter sees a mix of hospitals and both classes. Raises LabError.
+    `data_dir` has the four `processed.*.data` files. A third of each hospital's rows is held out, stratified, and split
+    so that each voter has rows of several hospitals and both classes. Raises LabError.
     """
     if not data_dir.is_dir():
-        raise LabError("DemoDataMissing", path=data_dir, why="there is no such directory")
+        raise LabError("DemoDataMissing", path=data_dir, why="this directory does not exist")
     generator = np.random.default_rng(seed)
     hospitals, held_out = [], []
     for name in HEART_HOSPITALS:
@@ -187,7 +181,7 @@ def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bo
 
 
 def _read_heart(path: Path) -> Frame:
-    """One raw file as a frame of text: features as written, `disease` 0 or 1."""
+    """A raw file as a frame of text: features as in the file, `disease` 0 or 1."""
     try:
         text = path.read_text(encoding="ascii")
     except OSError as error:
@@ -203,7 +197,7 @@ def _read_heart(path: Path) -> Frame:
         cells = dict(zip(HEART_COLUMNS, (cell.strip() for cell in row), strict=True))
         for column, cell in cells.items():
             if not _is_number(cell) and (cell != "?" or column == "num"):
-                raise _malformed(path, line, f"column {column} holds neither a number nor a question mark")
+                raise _malformed(path, line, f"column {column} has neither a number nor a question mark")
         if not 0 <= float(cells["num"]) <= HEART_MOST_NUM:
             raise _malformed(path, line, f"column num is outside 0 to {HEART_MOST_NUM}")
         kept = {column: cell for column, cell in cells.items() if column not in HEART_UNUSED}
@@ -213,8 +207,13 @@ def _read_heart(path: Path) -> Frame:
     return pd.DataFrame(rows)
 
 
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise LabError("DemoDataMissing", path=path, why="this file does not exist")
+
+
 def _malformed(path: Path, line: int, why: str) -> LabError:
-    """`line` counts from 1. Cells are not repeated, as nowhere in this project."""
+    """`line` counts from 1. `why` must not repeat a cell."""
     return LabError("DemoDataMalformed", path=path, line=line, why=why)
 
 
@@ -226,11 +225,11 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-# --- MedQuAD: what a question is about, by its answer; institutes are the hospitals ----------------------------------
+# --- MedQuAD: the type of a question, from its answer. Institutes are the hospitals ----------------------------------
 
 MEDQUAD_FILE = "medquad_qtype9.csv"
 MEDQUAD_INSTITUTES = ("GARD", "GHR", "MedlinePlus", "NINDS", "NIDDK", "SeniorHealth", "NCI", "NHLBI", "CDC")
-MEDQUAD_ROWS = 160  # of an institute, drawn, so that a round takes a laptop seconds
+MEDQUAD_ROWS = 160  # of each institute, so that a round takes seconds on a laptop
 MEDQUAD_HELD_OUT = 160
 
 
@@ -242,19 +241,18 @@ def deal_medquad(
     rows: int | None = MEDQUAD_ROWS,
     held_out_rows: int | None = MEDQUAD_HELD_OUT,
 ) -> DemoData:
-    """MedQuAD: answers of nine institutes of health, to questions of nine types; the largest institutes first.
+    """MedQuAD: answers of nine institutes of health to questions of nine types. The largest institutes come first.
 
-    `data_dir` holds medquad_qtype9.csv, with its own division into training and test. Of each institute `rows` are
-    drawn, of all test rows `held_out_rows`; None takes all. Raises LabError.
+    `data_dir` has medquad_qtype9.csv, with its own split into training and test. `rows`: drawn from each institute.
+    `held_out_rows`: drawn from all test rows. None takes all. Raises LabError.
     """
     path = data_dir / MEDQUAD_FILE
-    if not path.is_file():
-        raise LabError("DemoDataMissing", path=path, why="there is no such file")
+    _require_file(path)
     if hospitals > len(MEDQUAD_INSTITUTES):
         raise LabError("DemoTooManyParties", who="hospitals", asked=hospitals, at_most=len(MEDQUAD_INSTITUTES))
     frame = pd.read_csv(path, encoding="utf-8")
     if missing := {"institute", "qtype", "text", "split"} - set(frame.columns):
-        raise _malformed(path, 1, f"there is no column {sorted(missing)[0]}")
+        raise _malformed(path, 1, f"the column {sorted(missing)[0]} is missing")
     generator, named = np.random.default_rng(seed), list(MEDQUAD_INSTITUTES[:hospitals])
     classes = sorted(frame["qtype"].unique())
     test = frame[(frame["split"] == "test") & frame["institute"].isin(named)]
@@ -276,22 +274,21 @@ def deal_medquad(
     )
 
 
-# --- PneumoniaMNIST: one hospital's chest X-rays, dealt ---------------------------------------------------------------
+# --- PneumoniaMNIST: one hospital's chest X-rays, split ---------------------------------------------------------------
 
 PNEUMONIA_FILE = "pneumoniamnist_rebuilt.npz"
 PNEUMONIA_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 
 def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> DemoData:
-    """PneumoniaMNIST: children's chest X-rays of 28 × 28 pixels, dealt to hospitals unevenly as `deal_wdbc` does; its
-    test images are the voters'. Raises LabError.
+    """PneumoniaMNIST: children's chest X-rays of 28 × 28 pixels. Hospitals get uneven shares, as in `deal_wdbc`; voters
+    get its test images. Raises LabError.
     """
     path = data_dir / PNEUMONIA_FILE
-    if not path.is_file():
-        raise LabError("DemoDataMissing", path=path, why="there is no such file")
+    _require_file(path)
     with np.load(path, allow_pickle=False) as arrays:
         if missing := [name for name in PNEUMONIA_ARRAYS if name not in arrays]:
-            raise _malformed(path, 1, f"there is no array {missing[0]}")
+            raise _malformed(path, 1, f"the array {missing[0]} is missing")
         images, labels, test_images, test_labels = (arrays[name] for name in PNEUMONIA_ARRAYS)
     frame, test = (
         pd.DataFrame({"image": list(pixels), "label": given.ravel().astype(np.int64)})
@@ -310,7 +307,7 @@ def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> De
     )
 
 
-# --- dealing -------------------------------------------------------------------------------------------------------
+# --- splits --------------------------------------------------------------------------------------------------------
 
 
 def _labels(frame: Frame, label: str) -> NDArray[np.int64]:
@@ -320,7 +317,7 @@ def _labels(frame: Frame, label: str) -> NDArray[np.int64]:
 def _hold_out(
     labels: NDArray[np.int64], share: float, generator: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row numbers (held out, kept), each class split in the same share, each in random order."""
+    """Row numbers (held out, kept) in random order. Each class is split in the same share."""
     out, stay = [], []
     for label in (0, 1):
         rows = generator.permutation(np.flatnonzero(labels == label))
@@ -333,7 +330,7 @@ def _hold_out(
 def _deal_by_shares(
     rows: NDArray[np.int64], labels: NDArray[np.int64], shares: NDArray[np.float64], who: str
 ) -> list[NDArray[np.int64]]:
-    """Rows dealt in proportion to `shares`, class by class; everybody gets at least one row of each class."""
+    """Splits rows in proportion to `shares`, class by class. Each part has at least one row of each class."""
     of_class = [rows[labels[rows] == label] for label in (0, 1)]
     at_most = min(len(part) for part in of_class)
     if not 1 <= len(shares) <= at_most:
@@ -348,12 +345,12 @@ def _deal_by_shares(
 
 
 def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.int64], voters: int) -> list[Frame]:
-    """Like cards, one row at a time, class by class, so that every voter gets some of two classes and each hospital."""
+    """Row by row in turn, class by class, so that every voter gets rows of two classes and of each hospital."""
     of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
     at_most = sorted(len(part) for part in of_class)[-2]
     if not 1 <= voters <= at_most:
         raise LabError("DemoTooManyParties", who="voters", asked=voters, at_most=at_most)
-    # A class is dealt on from where the one before it ended, so that voters' row counts differ by at most one.
+    # A class continues where the class before it ended, so that the voters' row counts differ by at most one.
     starts = np.cumsum([0, *map(len, of_class)])
     return [
         frame.iloc[

@@ -1,4 +1,4 @@
-"""Homes of hospitals and voters on a network of one machine, as `hospital init` and `voter init` make them."""
+"""Makes homes of hospitals and voters on one machine, as `hospital init` and `voter init` do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from consilium_lab.demo.datasets import Frame, write_rows
 
 @dataclass(frozen=True)
 class Place:
-    """Settings that all nodes of a network share, and the operator of their tasks."""
+    """Settings that all nodes of a network share, and their tasks' operator."""
 
     chain_url: str
     deployment: Path
@@ -57,7 +57,7 @@ def make_hospital(
     spec: TaskSpec,
     more: Mapping[str, Any],
 ) -> HospitalHome:
-    """With a policy for tasks like `spec`. `more`: settings besides."""
+    """A home with a policy for tasks like `spec`. `more`: more settings."""
     write_key(home, account)
     data = write_rows(*rows, home / "data")
     make_transport_key(home / "transport.key")
@@ -75,7 +75,7 @@ def make_voter(
 
 
 def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
-    """Says yes to a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
+    """Approves a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
     approval = Approval(
         place=ledger.folder_name(task),
         spec_hash=spec_hash.hex(),

@@ -1,4 +1,4 @@
-"""Everything the demo's task needs before its first round: chain, contracts, accounts, files, task, processes."""
+"""Prepares the demo before its first round: chain, contracts, accounts, files, task, processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from consilium_lab.demo.options import Cheat, DemoOptions, Stranger
 from consilium_lab.demo.processes import Processes
 
 GAS_MONEY = 10**18
-SPENDING_MONEY = 5_000 * TOKEN  # what a party has before it stakes its bond
+SPENDING_MONEY = 5_000 * TOKEN  # of a party, before it stakes its bond
 
 
 class Role(StrEnum):
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 @dataclass
 class Party:
-    """One participant. `attack`: its misbehaviour, if any."""
+    """A participant. `attack`: its misbehaviour, if it has one. `before`: its tokens before the task."""
 
     name: str
     role: Role
@@ -74,7 +74,7 @@ class Network:
     task_file: bytes
     sponsor: Party
     task: int = 0
-    # Below the ports that systems hand out: what listens there starts later, and other demos connect meanwhile.
+    # Below the ports that systems hand out to connections: the SuperLink starts later, and may find them in use.
     superlink_port: int = field(default_factory=lambda: free_ports(2))
 
     @property
@@ -97,14 +97,14 @@ class Network:
 
 
 def prepare_output(folder: Path) -> None:
-    """Removes an earlier demo's files from the output folder, and no others."""
+    """Removes only an earlier demo's files from the output folder."""
     for name in ("nodes", "logs", "artifacts", "data"):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def build(options: DemoOptions, data: DemoData, task_file: bytes, node: LocalNode) -> Network:
-    """Deploys, makes and funds the accounts, writes every file, proposes the task."""
+    """Deploys the contracts, makes and funds the accounts, writes all files, proposes the task."""
     treasury_account = Account.from_key(FAUCET_KEY)
     deployment = deploy(Connection(node.url, treasury_account))
     deployment.write(options.output / "deployment.json")
@@ -150,7 +150,7 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     parties = [party("operator", Role.OPERATOR), party("aggregator", Role.AGGREGATOR)]
     if options.cheat in (Cheat.CHANGE_BLOB, Cheat.DROP_HOSPITAL, Cheat.IGNORE_COMMITMENTS):
         parties[-1].attack = options.cheat
-    # Attackers are the last ones: the dealing gives the first hospitals the most rows.
+    # Attackers are the last ones, since the first hospitals have the most rows.
     names = data.hospital_names
     for index, name in enumerate(names):
         behind = len(names) - 1 - index
@@ -168,14 +168,14 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
 
 
 def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: Path, aggregator_ca: Path) -> None:
-    """A home, and its yes to the task."""
+    """A home that has approved the task."""
     hospitals, options = network.of(Role.HOSPITAL), network.options
     rows = network.data.hospitals[hospitals.index(party)], network.data.schema
     settings: dict[str, Any] = {
-        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
+        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())}
     }
     if options.kill_in_round is not None and party is hospitals[0]:
-        settings["commits"] = "own"  # a relayed commitment is the round's last: it would be killed too late
+        settings["commits"] = "own"  # a relayed commitment comes last in the round: the kill would be too late
     home = make_hospital(network.place, party.home, party.account, rows, network.spec, settings)
     approve(home, network.treasury, network.task, digest, network.superlink_port, aggregator_ca)
 
@@ -186,12 +186,12 @@ def _write_voter(network: Network, party: Party) -> None:
 
 
 def _register(network: Network, party: Party) -> None:
-    """As `consilium voter register` does it, with no more at stake than the task's bond."""
+    """Registers as `consilium voter register` does, and stakes only the task's bond."""
     register(network.ledger_of(party), network.spec.money.voter_bond * TOKEN, 0)
 
 
 def _write_node(network: Network, party: Party) -> None:
-    """A node's folder as a real one would have it: encrypted key, password file, data, configuration."""
+    """Writes a node's folder: encrypted key, password file, configuration."""
     home = party.home
     write_key(home, party.account)
     config: dict[str, Any] = {
@@ -212,7 +212,7 @@ def _write_node(network: Network, party: Party) -> None:
 
 
 def start(network: Network, processes: Processes) -> None:
-    """Starts every party as a process of its own."""
+    """Starts every party in its own process."""
     config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
     processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:

@@ -1,4 +1,4 @@
-"""Options of the demo. Imported before anything heavy is."""
+"""Options of the demo. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 OUTPUT = Path(".consilium/demo")
-MIN_MASKED = 3  # as `consilium_chain.tasks.task_spec` has it, which is not imported for --help
+MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too heavy for --help
 
 
 class DataSet(StrEnum):
@@ -18,7 +18,7 @@ class DataSet(StrEnum):
 
     @property
     def needs(self) -> str | None:
-        """The files of --data-dir; None if none are needed."""
+        """The files that --data-dir must have; None if no files are needed."""
         return {
             DataSet.HEART: "the four processed.*.data files",
             DataSet.MEDQUAD: "medquad_qtype9.csv",
@@ -45,7 +45,7 @@ class Attack(StrEnum):
 
 
 class Stranger(StrEnum):
-    """The place that a stranger takes. One of each comes with every `Attack.STRANGER`, beside the other parties."""
+    """The role that a stranger joins in. Every `Attack.STRANGER` adds one of each to the other parties."""
 
     HOSPITAL = "as-hospital"
     VOTER = "as-voter"
@@ -80,22 +80,22 @@ class DemoOptions:
 
     @property
     def hospital_count(self) -> int:
-        """Heart has the four that its data came from, MedQuAD at most the nine of its."""
+        """Heart has four hospitals, MedQuAD at most nine."""
         return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3}.get(self.data, 6)
 
     @property
     def strangers(self) -> int:
-        """So many take a hospital's place, and as many a voter's."""
+        """The number of strangers in the hospitals' role, and in the voters'."""
         return self.attacks.count(Attack.STRANGER)
 
     @property
     def cheat_round(self) -> int:
-        """The round in which the aggregator cheats: one in the middle, so that honest ones stand around it."""
+        """The round in which the aggregator cheats: between honest rounds, if there are enough."""
         return min(2, self.rounds or 2)
 
 
 def least_cohort(strangers: int) -> int:
-    """The least members with which a masked cohort has a sum without any stranger: two thirds must be there."""
+    """The smallest masked cohort that has a sum without the strangers: two thirds must take part."""
     return max(MIN_MASKED + strangers, 3 * strangers)
 
 
@@ -106,14 +106,14 @@ def parse_attack(text: str) -> tuple[Attack, ...]:
         attack, times = Attack(kind), int(count or "1")
     except ValueError:
         known = ", ".join(Attack)
-        raise ValueError(f"{text!r} is not KIND or KIND:COUNT with a KIND of {known}") from None
+        raise ValueError(f"{text!r} is not KIND or KIND:COUNT; KIND is one of {known}") from None
     if times < 1:
         raise ValueError(f"{text!r}: COUNT must be at least 1")
     return (attack,) * times
 
 
 def check(options: DemoOptions) -> None:
-    """Combinations that no single option shows. Raises ValueError."""
+    """Checks combinations of options. Raises ValueError."""
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:
@@ -122,17 +122,17 @@ def check(options: DemoOptions) -> None:
     if options.data is DataSet.HEART and hospitals != 4:
         raise ValueError("--data heart has four hospitals: leave --hospitals at 4")
     if cohorts > hospitals:
-        raise ValueError(f"{cohorts} cohorts need as many hospitals; there are {hospitals}")
+        raise ValueError(f"{cohorts} cohorts need as many hospitals, but there are {hospitals}: lower --cohorts")
     if options.masked and cohorts * MIN_MASKED > hospitals:
         raise ValueError(
-            f"{cohorts} cohort(s) need {cohorts * MIN_MASKED} hospitals, {MIN_MASKED} to each, for masks to hide any of"
-            f" them; there are {hospitals}: lower --cohorts, raise --hospitals, or say --no-masks"
+            f"masks need {MIN_MASKED} to each cohort, {cohorts * MIN_MASKED} hospitals in all, but there are"
+            f" {hospitals}: lower --cohorts, raise --hospitals, or pass --no-masks"
         )
     if Attack.FALSE_UPLOAD in options.attacks and not options.masked:
-        raise ValueError("--attack false-upload is on masked uploads: leave out --no-masks")
+        raise ValueError("--attack false-upload needs masked uploads: leave out --no-masks")
     voters = options.voters + options.strangers
     if options.seats is not None and options.seats > voters:
-        raise ValueError(f"{options.seats} seats are above the {voters} voters: lower --seats")
+        raise ValueError(f"{options.seats} seats are more than the {voters} voters: lower --seats")
     if by_hospitals >= hospitals or by_voters >= options.voters:
         raise ValueError("at least one hospital and one voter must be honest: lower the attack's COUNT")
     if options.cheat is not None and hospitals < 2:
@@ -140,30 +140,27 @@ def check(options: DemoOptions) -> None:
     if options.strangers:
         _check_strangers(options)
     last_round = options.rounds if options.rounds is not None else 5
-    kills = {
-        "--kill-in-round": options.kill_in_round,
-        "--kill-aggregator-in-round": options.kill_aggregator_in_round,
-    }
+    kills = {"--kill-in-round": options.kill_in_round, "--kill-aggregator-in-round": options.kill_aggregator_in_round}
     for name, number in kills.items():
         if number is not None and number > last_round:
             raise ValueError(f"{name} {number} is after the last round, {last_round}")
 
 
 def _check_strangers(options: DemoOptions) -> None:
-    """The honest must be able to settle each round, with any assignment. Raises ValueError."""
+    """The honest parties must be able to settle each round, with any assignment. Raises ValueError."""
     strangers, cohorts = options.strangers, options.cohorts or 1
     kills = (options.kill_in_round, options.kill_aggregator_in_round)
     if len(options.attacks) > strangers or options.cheat is not None or kills != (None, None):
         raise ValueError(
-            "--attack stranger wants all others honest and alive: leave out other attacks, --cheat and --kill-..."
+            "--attack stranger needs all others honest and alive: leave out other attacks, --cheat and --kill-..."
         )
     if strangers >= options.voters:
         raise ValueError(
-            f"{strangers} strangers judge beside {options.voters} voters, and must be fewer: raise --voters"
+            f"{strangers} strangers judge together with {options.voters} voters, and must be fewer: raise --voters"
         )
     least = cohorts * least_cohort(strangers) - strangers
     if options.masked and options.hospital_count < least:
         raise ValueError(
-            f"{cohorts} cohort(s) have a sum in spite of {strangers} stranger(s) with {least} hospitals or more; there"
-            f" are {options.hospital_count}: raise --hospitals, or lower --cohorts or the attack's COUNT"
+            f"with {strangers} stranger(s), {cohorts} cohort(s) need {least} hospitals for a sum, but there are"
+            f" {options.hospital_count}: raise --hospitals, or lower --cohorts or the attack's COUNT"
         )

@@ -1,4 +1,4 @@
-"""The demo's report as one HTML file with its pictures inside: nothing is loaded from anywhere."""
+"""The demo's report as one HTML file that contains its pictures and loads nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
     parts = [
         f"<h1>Consilium demo: {html.escape(report['data'])}</h1>",
         f"<p class=sub>{report['hospitals']} hospitals, {report['voters']} voters, seed {report['seed']},"
-        f" {report['wall_s']:.1f} s{_what_went_on(report)}</p>",
+        f" {report['wall_s']:.1f} s{_attacks(report)}</p>",
         _tiles(report),
         f"<p class=note>{html.escape(report['privacy'])}</p>",
         "<h2>The model, round by round</h2>",
@@ -63,9 +63,9 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
     path.write_text(page)
 
 
-def _what_went_on(report: dict[str, Any]) -> str:
-    said = [*report["attacks"], *([report["cheat"]] if report["cheat"] else [])]
-    return f"; attacks: {html.escape(', '.join(said))}" if said else ""
+def _attacks(report: dict[str, Any]) -> str:
+    attacks = [*report["attacks"], *([report["cheat"]] if report["cheat"] else [])]
+    return f"; attacks: {html.escape(', '.join(attacks))}" if attacks else ""
 
 
 def _tiles(report: dict[str, Any]) -> str:
@@ -136,7 +136,7 @@ def _metric_picture(report: dict[str, Any]) -> Any:
 
 
 def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
-    """Shows the part of the scale in which the curves differ; an untrained start below it is named instead."""
+    """Shows the part of the scale in which the curves differ. A start below it is written as a number."""
     lines = [report["pooled_metric"], report["local_only_metric"]]
     low, high = min([*values[1:], *lines]), max([*values[1:], *lines])
     margin = max(0.15 * (high - low), 0.01)
@@ -167,7 +167,7 @@ def _money_picture(report: dict[str, Any]) -> Any:
 
 
 def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
-    """An account's gain by the start and by the end of each round, in tokens."""
+    """An account's total gain in tokens: at the start, and after each round."""
     changes = [0.0]
     for entry in rounds:
         gained = sum(int(p["amount"]) for p in entry["payouts"] if p["who"] == name)
@@ -177,10 +177,10 @@ def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
 
 
 def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
-    """Names each line (last value, name, colour) right of its end, with a thin line to a name that had to give way."""
+    """Writes each line's name right of its end (value, name, colour). A thin line leads to a name that was moved."""
     low, high = axes.get_ylim()
     gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
-    ends = sorted(reversed(ends), key=lambda end: end[0])  # of equals the first stands uppermost
+    ends = sorted(reversed(ends), key=lambda end: end[0])  # the first of equals stands on top
     places = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
     for place, (value, label, colour) in zip(places, ends, strict=True):
         axes.annotate(
@@ -190,11 +190,11 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
 
 
 def spread(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places in [low, high] for ascending values: in their order, `gap` apart, else as near to them as can be.
+    """Positions in [low, high] for ascending values: in their order, at least `gap` apart, as near to them as possible.
 
     Least squares by pooling adjacent violators (Barlow et al. 1972). [low, high] must have room for all.
     """
-    pools: list[tuple[float, int]] = []  # mean of neighbours that touch, their gaps taken out; their number
+    pools: list[tuple[float, int]] = []  # mean of neighbours that touch, without their gaps; their number
     for index, value in enumerate(values):
         mean, count = value - index * gap, 1
         while pools and pools[-1][0] > mean:
@@ -245,12 +245,11 @@ def _balances(report: dict[str, Any]) -> str:
         change = int(row["after"]) - int(row["before"])
         kind = "good" if change > 0 else "bad" if change < 0 else ""
         rows.append(
-            f"<tr><td>{html.escape(row['name'])}<td>{row['role']}<td>{html.escape(row['does'] or '')}"
+            f"<td>{html.escape(row['name'])}<td>{row['role']}<td>{html.escape(row['does'] or '')}"
             f"<td class=n>{_amount(row['before'])}<td class=n>{_amount(row['after'])}"
             f"<td class='n {kind}'>{change / TOKEN:+,.2f}"
         )
-    head = "<tr><th>who<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens"
-    return f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+    return _table("<th>account<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens", rows)
 
 
 def _rounds(report: dict[str, Any]) -> str:
@@ -259,42 +258,46 @@ def _rounds(report: dict[str, Any]) -> str:
         for index, cohort in enumerate(entry["cohorts"]):
             median = cohort["median_improvement"]
             rows.append(
-                f"<tr><td>{entry['index']}<td>{entry['outcome']}<td>{index}"
+                f"<td>{entry['index']}<td>{entry['outcome']}<td>{index}"
                 f"<td>{html.escape(', '.join(cohort['members']))}<td class=n>{cohort['weight']}"
                 f"<td>{'yes' if cohort['sum_verified_on_chain'] else 'no'}"
                 f"<td class=n>{'–' if median is None else f'{median:+.4f}'}<td>{'yes' if cohort['accepted'] else 'no'}"
             )
     head = (
-        "<tr><th>round<th>outcome<th>cohort<th>hospitals in the sum<th class=n>weight<th>sum proven on chain"
+        "<th>round<th>outcome<th>cohort<th>hospitals in the sum<th class=n>weight<th>sum proven on chain"
         "<th class=n>median improvement<th>accepted"
     )
-    return f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
+    return _table(head, rows)
 
 
 def _strangers(report: dict[str, Any]) -> str:
-    calls = report["strangers"]
-    if not calls:
-        return ""
     rows = []
-    for call in calls:
+    for call in report["strangers"]:
         errors = ", ".join(f"<b>{html.escape(error)}</b> {times}" for error, times in call["errors"].items())
         taken = "<br>".join(html.escape(field) for field in dict.fromkeys(one["field"] for one in call["taken"]))
         rows.append(
-            f"<tr><td>{html.escape(call['call'])}<td class=n>{call['tried']}<td class=n>{call['refused']}"
+            f"<td>{html.escape(call['call'])}<td class=n>{call['tried']}<td class=n>{call['refused']}"
             f"<td>{errors}<td>{taken}"
         )
-    head = "<tr><th>call<th class=n>tried<th class=n>refused<th>by<th>taken"
+    if not rows:
+        return ""
     broken = "".join(f"<p class=bad>{html.escape(words)}</p>" for words in report["broken"])
-    table = f"<div class=wrap><table>{head}{''.join(rows)}</table></div>"
-    return f"<h2>What strangers tried, with each field at its worst</h2>{broken}{table}"
+    table = _table("<th>call<th class=n>tried<th class=n>refused<th>error<th>accepted", rows)
+    return f"<h2>Calls of strangers, each with bad values in one field</h2>{broken}{table}"
 
 
 def _refusals(report: dict[str, Any]) -> str:
     rows = [
-        f"<tr><td>{entry['index']}<td>{html.escape(r['who'])}<td>{html.escape(r['what'])}<td><b>{html.escape(r['error'])}</b>"
+        "".join(f"<td>{html.escape(str(cell))}" for cell in (entry["index"], one["who"], one["what"]))
+        + f"<td><b>{html.escape(one['error'])}</b>"
         for entry in report["rounds"]
-        for r in entry["refusals"]
+        for one in entry["refusals"]
     ]
-    if not rows:
-        return ""
-    return f"<h2>What the contract refused</h2><table><tr><th>round<th>who<th>what<th>error{''.join(rows)}</table>"
+    head = "<th>round<th>account<th>call<th>error"
+    return f"<h2>Calls that the contract refused</h2>{_table(head, rows)}" if rows else ""
+
+
+def _table(head: str, rows: Sequence[str]) -> str:
+    """`head`, `rows`: cells in HTML."""
+    body = "".join(f"<tr>{row}" for row in rows)
+    return f"<div class=wrap><table><tr>{head}{body}</table></div>"

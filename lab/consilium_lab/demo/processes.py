@@ -1,4 +1,4 @@
-"""The demo's child processes: started each in a session of its own, heard line by line, and always ended."""
+"""Child processes. Each runs in its own session, its log is read line by line, and it always ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Line:
 
 
 class Processes:
-    """Children by name. Leaving the context ends every one of them, and all their children."""
+    """Children by name. The end of the context ends all of them, and their own children."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -48,8 +48,8 @@ class Processes:
         self._start(name)
 
     def again(self, name: str) -> None:
-        """Starts a child that has ended once more."""
-        _signal_group(self._children[name], signal.SIGKILL)  # what it left behind
+        """Starts a child again that has ended."""
+        _signal_group(self._children[name], signal.SIGKILL)  # its own children
         self._start(name)
 
     def _start(self, name: str) -> None:
@@ -76,10 +76,10 @@ class Processes:
                 try:
                     self._lines.put(Line(name, json.loads(text)))
                 except json.JSONDecodeError:
-                    continue  # a library's print: kept in the file, of no use here
+                    continue  # a library printed it: the file keeps it
 
     def lines(self) -> list[Line]:
-        """Journal lines that have come since the last call."""
+        """Log lines since the last call."""
         found = []
         while True:
             try:
@@ -92,7 +92,7 @@ class Processes:
         return {name: child.returncode for name, child in self._children.items() if child.poll() not in (None, 0)}
 
     def lost(self) -> dict[str, int]:
-        """Exit codes of the children that have ended with an error, or should not have ended at all."""
+        """Exit codes of the children that have ended with an error, or that should not end at all."""
         return self.ended_badly() | {name: 0 for name in self._servers if self._children[name].poll() == 0}
 
     def is_server(self, name: str) -> bool:
@@ -103,19 +103,19 @@ class Processes:
         return [name for name, child in self._children.items() if child.poll() is None]
 
     def kill(self, name: str) -> None:
-        """Kills a child alone, at once; its own children go on."""
+        """Kills only the child, at once. Its own children go on."""
         child = self._children.pop(name)
         child.kill()
         child.wait()
 
     def forget(self, name: str) -> None:
-        """Kills a child and all it started, at once and for good."""
+        """Kills a child and its own children, at once and for ever."""
         child = self._children.pop(name)
         _signal_group(child, signal.SIGKILL)
         child.wait()
 
     def wait(self, seconds: float) -> list[str]:
-        """Waits for all children to end that do so by themselves; returns those that have not."""
+        """Waits for the children that end by themselves. Returns those that have not ended."""
         end = time.monotonic() + seconds
         while (left := [name for name in self.running() if name not in self._servers]) and time.monotonic() < end:
             time.sleep(0.05)
@@ -133,10 +133,10 @@ class Processes:
         for child in self._children.values():
             if child.poll() is None:
                 child.terminate()
-        self._servers.clear()  # they have been told to
+        self._servers.clear()  # they end now
         self.wait(GRACE)
         for child in self._children.values():
-            _signal_group(child, signal.SIGKILL)  # also what a child left behind in its session
+            _signal_group(child, signal.SIGKILL)  # also its own children
             child.wait()
 
 

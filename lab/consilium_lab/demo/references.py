@@ -1,7 +1,7 @@
-"""References for a federated run: training on everybody's rows, training alone, and plain averaging.
+"""References for a federated run: training on all rows, training alone, and plain averaging.
 
-All three read the demo's frames the way nodes do (written as CSV, read back), train with the task's own settings,
-and are tested on everybody's held-out rows. Metric dictionaries hold accuracy, auc and log_loss.
+All three read the demo's frames as nodes do (written as CSV, then read), train with the task's settings, and are tested
+on all held-out rows. Metrics are accuracy, auc and log_loss.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Metrics = dict[str, float]
 
 @dataclass
 class FedavgRun:
-    """`history[r]` is the metrics after r rounds; the two sizes are the largest seen, to set clip and range by."""
+    """`history[r]`: the metrics after r rounds. The two sizes are the largest that occurred, for clip and range."""
 
     parameters: Vector
     history: list[Metrics]
@@ -42,7 +42,7 @@ class FedavgRun:
 def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
     """One model on all hospitals' rows, for rounds × epochs epochs: the result of shared data.
 
-    With exact statistics, also if the task has none: one owner of all rows would have them.
+    Always with exact statistics, since one owner of all rows would have them.
     """
     parts, held_out = _examples(data)
     sums = _summed(parts, data.schema)
@@ -50,7 +50,7 @@ def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
 
 
 def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
-    """Mean over hospitals of a model on own rows, own standardisation, tested on everybody's held-out rows."""
+    """Mean over hospitals of a model on their own rows and statistics, tested on all held-out rows."""
     parts, held_out = _examples(data)
     results = []
     for index, own in enumerate(parts):
@@ -62,10 +62,9 @@ def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
 def simulate_fedavg(
     data: DemoData, spec: TaskSpec, seed: int, rounds: int | None = None, *, quantised: bool = True
 ) -> FedavgRun:
-    """Federated averaging in this process: the task's weights and, unless switched off, its clip and quantiser.
+    """Federated averaging in this process, with the task's weights, outer step and, by default, clip and quantiser.
 
-    The task's outer step is the nodes' own. No cohorts, masks, votes or chain: a run of the platform that
-    accepts every cohort should match it.
+    It has no cohorts, masks, votes or chain. A run of the platform that accepts every cohort should match it.
     """
     parts, held_out = _examples(data)
     model = model_of(spec)
@@ -91,12 +90,12 @@ def simulate_fedavg(
 
 
 def row_weight(rows: int, spec: TaskSpec) -> int:
-    """A hospital's weight as the contract sets it: rows in steps, at least 1, capped by the task."""
+    """A hospital's weight by the contract's rule: rows in steps, at least 1, at most the task's maximum."""
     return min(max(math.ceil(rows / spec.rounds.rows_per_weight), 1), spec.rounds.max_weight)
 
 
 def over_the_wire(update: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float64]:
-    """An update after clipping and rounding, as the sum will count it."""
+    """An update after clipping and rounding, as it enters the sum."""
     quantiser = Quantiser(spec.update.bits, spec.update.value_range)
     return quantiser.dequantise_sum(quantiser.quantise(clip_norm(update, spec.update.clip_norm)), 1)
 
@@ -128,5 +127,5 @@ def _evaluate(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], hel
 
 
 def _seed(*parts: int) -> int:
-    """One seed per hospital and round out of the run's seed."""
+    """A seed per hospital and round, from the run's seed."""
     return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0])

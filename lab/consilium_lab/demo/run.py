@@ -1,4 +1,4 @@
-"""The demo from beginning to end."""
+"""Runs the demo."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from consilium_lab.errors import LabError
 
 LOCK_FILE = "in-use.lock"
 POLL = 0.15
-FAREWELL = 120.0  # at most, seconds for the nodes to collect their money and leave
-WINDOW = 600  # seconds of each phase, which ends as soon as all have acted: enough on a machine ten times slower
+FAREWELL = 120.0  # longest time in seconds for the nodes to collect their money and leave
+WINDOW = 600  # seconds of each phase, which ends early when all have acted: enough for a machine ten times slower
 WINDOW_HOLDS_FOR = 32  # parties: all processes share the machine
 PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
@@ -64,7 +64,7 @@ def _run(options: DemoOptions) -> int:
         f" {spec.parameters} parameters"
     )
     with ExitStack() as stack:
-        screen.begin("starting a local chain, deploying the contracts, funding everybody")
+        screen.begin("starting a local chain, deploying the contracts, funding the accounts")
         stack.callback(screen.end)
         log = stack.enter_context((options.output / "chain.log").open("wb"))
         node = stack.enter_context(LocalNode(options.chain_port, log))
@@ -89,7 +89,7 @@ def _run(options: DemoOptions) -> int:
 
 
 def windows(parties: int) -> dict[str, int]:
-    """Longest duration of each phase in seconds; a phase ends early when all are done."""
+    """The longest duration of each phase in seconds."""
     return dict.fromkeys(PHASES, -(-WINDOW * max(parties, WINDOW_HOLDS_FOR) // WINDOW_HOLDS_FOR))
 
 
@@ -105,14 +105,14 @@ def deal(options: DemoOptions) -> DemoData:
 
 
 def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:
-    """Training without the platform on the same rows."""
-    from consilium_lab.demo.references import local_only, pooled  # loads torch, which the start need not wait for
+    """Reference trainings on the same rows, without the platform."""
+    from consilium_lab.demo.references import local_only, pooled  # loads torch
 
     return {"pooled": pooled(data, spec, seed), "local_only": local_only(data, spec, seed)}
 
 
 def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
-    """Shows what happens until the task ends. Raises LabError (DemoFailed) if a process ends with an error before."""
+    """Shows the events until the task ends. Raises LabError (DemoFailed) if a process fails before."""
     clock = Clock(network, chronicle, screen)
     killer = _killer(network, processes, screen, clock)
     while True:
@@ -120,9 +120,9 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
         for line in lines:
             if line.fields.get("event") == "refused":
                 screen.refused(line.process, line.fields["call"], line.fields["error"])
-        ended = network.treasury.tasks.state(network.task).phase is Phase.ENDED  # before its last events are read
+        ended = network.treasury.tasks.state(network.task).phase is Phase.ENDED  # asked before the last events are read
         for seen in chronicle.update(lines):
-            if seen.event.values.get("taskId") in (None, network.task):  # a stranger may propose others
+            if seen.event.values.get("taskId") in (None, network.task):  # a stranger may propose other tasks
                 screen.show(seen, network)
                 killer(seen.event.name, seen.event.values)
         if ended:
@@ -130,15 +130,15 @@ def follow(network: Network, processes: Processes, chronicle: Chronicle, screen:
         for name, code in processes.ended_badly().items():
             logs = network.options.output / "logs"
             raise LabError("DemoFailed", process=name, code=code, error=processes.errors_of(name), logs=logs)
-        clock.turn()
+        clock.advance()
         time.sleep(POLL)
 
 
 def _killer(
     network: Network, processes: Processes, screen: Screen, clock: Clock
 ) -> Callable[[str, dict[str, Any]], None]:
-    """Kills the first hospital's processes in the chosen round, right after it committed; the aggregator in its round
-    as soon as commitments are closed, and starts it again.
+    """Kills the first hospital in the chosen round, right after its commitment. Kills the aggregator in its chosen
+    round, after the commitments, and starts it again.
     """
     victim, (aggregator,) = network.of(Role.HOSPITAL)[0], network.of(Role.AGGREGATOR)
     pending = {network.options.kill_in_round} - {None}
@@ -160,6 +160,6 @@ def _killer(
 
 
 def _farewell(processes: Processes, chronicle: Chronicle) -> None:
-    """Waits for the nodes to take back their bonds. The report counts their money in any place."""
+    """Waits until the nodes have taken back their bonds. The report counts their money wherever it is."""
     processes.wait(FAREWELL)
     chronicle.update(processes.lines())

@@ -17,15 +17,15 @@ from consilium_lab.demo.chronicle import Chronicle, Seen
 from consilium_lab.demo.network import Network, Role
 
 PHASES = {
-    Phase.JOINING: "everybody locks a bond and joins",
+    Phase.JOINING: "all parties lock a bond and join",
     Phase.FORMING: "the beacon assigns the cohorts",
     Phase.COMMITTING: "hospitals train and commit",
-    Phase.UPLOADING: "hospitals hand over their updates",
+    Phase.UPLOADING: "hospitals upload their updates",
     Phase.PUBLISHING: "the aggregator publishes the sums",
-    Phase.BLAMING: "hospitals show why a cohort has no sum",
+    Phase.BLAMING: "hospitals send evidence on a cohort without a sum",
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
-    Phase.REVEALING: "the committee reveals",
+    Phase.REVEALING: "the committee reveals its scores",
     Phase.OPENING: "the aggregator shows which sums were sign-flipped",
     Phase.SETTLING: "rewards and slashes, page by page",
 }
@@ -33,7 +33,7 @@ STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title
 
 
 class Screen:
-    """Progress as one line per finished phase, with a spinner on a terminal for the phase at work."""
+    """A line for each finished phase and, on a terminal, a spinner for the present one."""
 
     def __init__(self, console: Console, rounds: int) -> None:
         self.console = console
@@ -55,7 +55,7 @@ class Screen:
         self.console.print(text, highlight=False)
 
     def show(self, seen: Seen, network: Network) -> None:
-        """Takes in an event of the chain."""
+        """Shows an event of the chain."""
         event = seen.event
         name, values = event.name, event.values
         if name in ("UpdateCommitted", "ScoresCommitted", "ScoresRevealed", "HospitalJoined", "VoterJoined"):
@@ -67,14 +67,14 @@ class Screen:
             self._phase, self._done = ((values["round"], phase, seen.at) if phase in PHASES else None), 0
             self._spin()
         elif name == "RoundVoided":
-            self.say(f"  [red]round {values['round']} is void[/red]: nobody is paid, the model stays as it was")
+            self.say(f"  [red]round {values['round']} is void[/red]: no pay, and the model does not change")
         elif name == "CohortAccused":
             self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals disclose their masks")
         elif name == "CulpritsNamed":
             joined = network.treasury.tasks.hospitals(network.task)
             named = [network.party(joined[index].node) for index in members(values["hospitals"])]
             shown = ", ".join(party.name for party in named if party)
-            self.say(f"  [red]named[/red] for it: {shown}; the committee recomputes that")
+            self.say(f"  [red]named[/red] as cheaters: {shown}; the committee recomputes that")
         elif name == "Slashed":
             party = network.party(values["account"])
             who = party.name if party else values["account"]
@@ -111,15 +111,15 @@ def _verdict(accepted: int) -> str:
 
 
 def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    """Two tables: refusals by call and error, and the calls that were taken."""
+    """Two tables: refusals by call and error, and the calls that were accepted."""
     tried, refused = (sum(call[what] for call in calls) for what in ("tried", "refused"))
-    title = f"Strangers: of {tried} calls the contracts refused {refused}; logs/stranger-*.jsonl has each"
-    table = Table("call", "refused", "by", title=title, **STYLE)
+    title = f"Strangers: the contracts refused {refused} of {tried} calls; logs/stranger-*.jsonl has each"
+    table = Table("call", "refused", "error", title=title, **STYLE)
     for call in calls:
         errors = ", ".join(f"{error} {times}" for error, times in call["errors"].items())
         table.add_row(call["call"], f"{call['refused']} of {call['tried']}", errors or "–")
     yield table
-    table = Table("call", "field", "times", title="What they took of strangers", **STYLE)
+    table = Table("call", "field", "times", title="Calls of strangers that were accepted", **STYLE)
     for call in calls:
         for field, times in Counter(one["field"] for one in call["taken"]).items():
             table.add_row(call["call"], field, str(times))
@@ -128,9 +128,8 @@ def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
 
 def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:
     """The result: rounds, money, model."""
-    rounds = Table(title="Rounds: cohorts, committee, and the model that each round started from", **STYLE)
-    for column in ("round", "outcome", "proven", "accepted", "seated", "revealed", "slashed", "accuracy"):
-        rounds.add_column(column)
+    columns = ("round", "outcome", "proven", "accepted", "seated", "revealed", "slashed", "accuracy")
+    rounds = Table(*columns, title="Rounds: cohorts, committee, and the model at the start of each round", **STYLE)
     for entry in report["rounds"]:
         if entry["kind"] == "statistics":
             continue
@@ -165,8 +164,8 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         console.print(*_strangers(report["strangers"]))
     difference = report["conservation"]["difference"]
     console.print(
-        f"Money: of {tokens(int(report['conservation']['minted']))} tokens, difference to what all accounts hold"
-        f" and burnt ({tokens(int(report['conservation']['burnt']))}): [bold]{difference}[/bold]",
+        f"Money: {tokens(int(report['conservation']['minted']))} tokens minted,"
+        f" {tokens(int(report['conservation']['burnt']))} burnt; difference to all accounts: [bold]{difference}[/bold]",
         highlight=False,
     )
     for words in report["broken"]:

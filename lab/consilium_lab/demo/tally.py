@@ -1,4 +1,4 @@
-"""The demo's report as plain values: the chain's record, compared with training without it."""
+"""The demo's report as plain values: the chain's record, and reference trainings without a chain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from consilium_chain.deploying.address_book import SUPPLY
-from consilium_chain.ledger.structs import (
-    STATISTICS_ROUND,
-    Outcome,
-    RoundState,
-    SlashReason,
-    VoidReason,
-    members,
-)
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState, SlashReason, VoidReason, members
 from consilium_chain.rounds.deadlines import Missed, fields_of, in_words
 from consilium_chain.settlement.accounting import take_stock, worth
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -32,23 +25,23 @@ from consilium_lab.demo.processes import Line
 
 METRIC = "accuracy"
 MASKED = (
-    "Masked: no hospital's update was seen by anybody else. The aggregator learned each cohort's sum, which the chain"
-    " verified and everybody can see."
+    "Masked: nobody else saw a hospital's update. The aggregator learned each cohort's sum, which the chain verified"
+    " and everybody can read."
 )
 UNMASKED = "Not masked: the aggregator saw each hospital's update (never its rows)."
-NO_NOISE = "Nothing was added to hide one hospital's part in a sum."
+NO_NOISE = "No noise hides a hospital's part in a sum."
 
 
 def privacy_in_words(spec: TaskSpec) -> str:
     noise = NO_NOISE
     if spec.privacy is not None:
         bound = f"(epsilon {spec.privacy.epsilon:g}, delta {spec.privacy.delta:g})"
-        noise = f"Hospitals trained with noise of their own: all rounds together cost each row {bound} at most."
+        noise = f"Hospitals trained with noise: all rounds together cost each row at most {bound}."
     return f"{MASKED if spec.update.masked else UNMASKED} {noise}"
 
 
 class Evaluator:
-    """Metrics of every round's base model, derived from chain and artifact store as anybody could."""
+    """Metrics of every round's base model, derived from chain and artifact store, as anybody can do."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -58,7 +51,7 @@ class Evaluator:
         self._model = model_of(task.spec)
 
     def metrics(self, round_: int) -> dict[str, float | None]:
-        """Metrics of the model that round `round_` starts from; the round after the last has the final model."""
+        """Metrics of the base model of a round. The round after the last has the final model."""
         inputs = self._model.inputs(self._held_out, self._record.statistics())
         probabilities = self._model.evaluate(self._record.base(round_), inputs).probabilities
         labels = self._held_out.labels
@@ -70,10 +63,7 @@ class Evaluator:
 
 
 def report(
-    network: Network,
-    chronicle: Chronicle,
-    references: Mapping[str, Mapping[str, float]],
-    wall_s: float,
+    network: Network, chronicle: Chronicle, references: Mapping[str, Mapping[str, float]], wall_s: float
 ) -> dict[str, Any]:
     """The whole report, ready for JSON. Amounts are decimal strings of the smallest unit."""
     evaluator = Evaluator(network)
@@ -109,7 +99,7 @@ def report(
 
 
 def strangers(tried: Sequence[Line]) -> list[dict[str, Any]]:
-    """By call: the number of strangers' tries, of refusals by error, and the calls that the contract took."""
+    """By call: how often strangers tried it, how often it was refused by which error, and the accepted calls."""
     calls = dict.fromkeys(line.fields["call"] for line in tried)
     return [_of_strangers(call, [line for line in tried if line.fields["call"] == call]) for call in calls]
 
@@ -130,7 +120,7 @@ def _of_strangers(call: str, tried: Sequence[Line]) -> dict[str, Any]:
 
 
 def broken(report: Mapping[str, Any]) -> list[str]:
-    """Harm done by strangers, in words, where all other parties are honest."""
+    """Harm that strangers did, in words. All other parties must be honest."""
     parties = report["balances"].values()
     own = {party["name"]: party for party in parties if party["role"] == Role.STRANGER}
     if not own:
@@ -150,9 +140,9 @@ def broken(report: Mapping[str, Any]) -> list[str]:
 
 
 def late_parties(missed: Sequence[Missed], refused: Sequence[Line], name: Callable[[str], str]) -> list[str]:
-    """Missed deadlines in words: by whom and by how much, as the chain's events say and the journals of those refused.
+    """Missed deadlines in words: the parties, and how late they were by the chain's events and their own logs.
 
-    `name` of an account.
+    `name`: gives an account's name.
     """
     found = []
     for one in missed:
@@ -167,7 +157,7 @@ def late_parties(missed: Sequence[Missed], refused: Sequence[Line], name: Callab
 
 
 def why_no_model(network: Network, late: Sequence[str]) -> str:
-    """In words, of a task whose statistics round did not settle."""
+    """The reason in words, for a task whose statistics round did not settle."""
     if late:
         return late[-1]
     reason = network.treasury.tasks.round_state(network.task, STATISTICS_ROUND).void_reason
@@ -175,8 +165,7 @@ def why_no_model(network: Network, late: Sequence[str]) -> str:
 
 
 def conservation(network: Network) -> dict[str, str]:
-    """Every token that was ever minted, found again in the contracts' own accounts, or burnt: by a slash, or at the end
-    of a task, where rounds did not pay it."""
+    """Compares all minted tokens with the contracts' accounts, and with tokens burnt by a slash or at a task's end."""
     accounts = [network.treasury.address, *(party.address for party in network.parties)]
     books = take_stock(network.treasury, SUPPLY, accounts)
     amounts = asdict(books) | {"held": books.held, "difference": books.difference}
@@ -184,7 +173,7 @@ def conservation(network: Network) -> dict[str, str]:
 
 
 def balances(network: Network) -> dict[str, dict[str, Any]]:
-    """Each party's wealth at the proposal and now: wallet, stake and rewards."""
+    """Each party's wealth before and after the task: wallet, stake and rewards."""
     return {
         party.address: {
             "name": party.name,
@@ -258,7 +247,7 @@ def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[s
 
 
 def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
-    """Mean gas by the kind of transaction; each party's part if it served several."""
+    """Mean gas by kind of transaction, divided by the parties that it served."""
     calls = {
         "UpdateCommitted": "commitUpdates, each hospital",
         "CohortsFormed": "formCohorts",

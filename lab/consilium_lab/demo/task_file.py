@@ -1,4 +1,4 @@
-"""The demo's task file: measured defaults per data set, and the TOML that an operator would have typed."""
+"""The demo's task file: measured defaults for each data set, and the TOML that an operator would write."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.options import least_cohort
 
-# Measured over dealing and training seeds 0 to 4, six hospitals (heart: four), five voters: test_demo_references.py
-# holds them. value_range and clip_norm are twice the largest coordinate and norm that an honest update showed. The
-# worst honest cohort's median, SGD noise once the model has converged, stayed above accept_floor; a lone hospital that
-# flips its labels, or sends its update times -10, stayed below harmful_below in every round. An update times -1 or -3
-# in a late round costs less than that noise: no threshold tells it from an honest one, and it does no harm.
+# Measured with seeds 0 to 4, six hospitals (heart: four) and five voters; test_demo_references.py checks them.
+# value_range and clip_norm are twice the largest coordinate and norm of an honest update. The worst median of an honest
+# cohort (SGD noise after convergence) stayed above accept_floor. A lone hospital that flips its labels, or sends its
+# update times -10, stayed below harmful_below in every round. An update times -1 or -3 in a late round costs less than
+# the noise: no threshold can separate it, and it does no harm.
 DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "wdbc": {
         "model": {"name": "logistic"},
@@ -49,7 +49,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-# Few rounds, large batches, long steps (`bench/client/learning.py`). Noise moves scores: thresholds are wide.
+# Few rounds, large batches, long steps (`bench/client/learning.py`). Noise moves scores, so thresholds are wide.
 PRIVATE: Mapping[str, Mapping[str, Any]] = {
     "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
     "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
@@ -62,25 +62,25 @@ VOTERS_TO_DRAW_FROM = 4
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """The settings of the demo's user; None takes the data set's default. Parties are counted from the data.
+    """The settings of the demo's user. None takes the data set's default. The data give the number of parties.
 
-    Without `money`, the aggregator's bond grows with its fee, which is the larger the fewer the rounds.
+    Without `money`, the aggregator's bond grows with its fee, and so with fewer rounds.
     """
 
     rounds: int | None = None
-    cohorts: int | None = None  # two, or as many as the hospitals suffice for
+    cohorts: int | None = None  # by default two, or one if the hospitals are few
     seats: int | None = None
     windows: Mapping[str, int] | None = None
     money: Mapping[str, int] | None = None
     digests: bool = False
     masked: bool = True
     epsilon: float | None = None
-    strangers: int = 0  # who join besides, so many as hospitals and as many as voters, and do no work
+    strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
 def default_seats(voters: int) -> int:
-    """One less than voters, so that chance decides; of few voters all. Of three, two seats expected are none in
-    one round of 27, and such a round is void.
+    """One less than the voters, so that chance decides. Few voters all get a seat: with two expected seats for three
+    voters, one round of 27 has no seat and is void.
     """
     return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters
 
@@ -106,7 +106,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     if "aggregator_bond" not in money.model_fields_set:
         bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
         money = money.model_copy(update={"aggregator_bond": bond})
-    # Beside strangers all have a seat, so that chance never leaves them the majority.
+    # With strangers all have a seat, so that strangers never get the majority by chance.
     usual = voters + strangers if strangers else default_seats(voters)
     seats = settings.seats if settings.seats is not None else usual
     publication = "digests" if settings.digests else "blobs"

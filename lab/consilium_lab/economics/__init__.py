@@ -1,12 +1,14 @@
 """`consilium simulate economics`: does honesty pay? Thousands of rounds of settlement against players of every kind.
 
-measure      torch: scores of real candidates by real voters, from federated averaging through the client's code
+measure      torch: scores of real candidates by real voters, from federated averaging with the client's code
 bank         those scores, as arrays
-rules        a task's terms, as far as money goes
-world        one run: chance drawn once, so that honest and dishonest play of the same rounds can be compared
-players      what each kind of player says
+rules        the terms of a task that concern money
+world        one run: all chance is drawn once, so that honest and dishonest play of the same rounds can be compared
+players      the votes and updates of each kind of player
 payoffs      settlement of many rounds at once, in integers, equal to `consilium_chain.settlement.settlement`
-closed_form  the same answers by hand, where that is possible
+closed_form  the same answers by formulas, where they exist
+operators    an operator with nodes of its own
 scenarios    the rows of the result
-plots, run   pictures, progress, files and the rows that page and pictures show
+findings     break-even shares, from the rows
+plots, run   pictures, progress, files, and the rows for the page and the pictures
 """

@@ -15,7 +15,7 @@ from consilium_lab.errors import LabError
 Integers = NDArray[np.int64]
 
 
-NO_MODEL = 1 - 2**31  # of a canary that is out of range: stands for INVALID_SCORE, where products stay within 64 bits
+NO_MODEL = 1 - 2**31  # score of a canary out of range, for INVALID_SCORE: products of it stay within 64 bits
 
 
 class Conduct(StrEnum):
@@ -24,8 +24,8 @@ class Conduct(StrEnum):
     HONEST = "honest"
     ZERO = "zero"  # no change at all
     NOISE = "noise"  # noise of an honest update's length
-    SIGN_FLIP = "sign-flip"  # its update turned round and stretched tenfold, then clipped
-    LABEL_FLIP = "label-flip"  # trained on its rows with every label turned
+    SIGN_FLIP = "sign-flip"  # its update times −10, then clipped
+    LABEL_FLIP = "label-flip"  # trained on its rows with every label flipped
 
 
 Kind = tuple[Conduct, int, int]
@@ -33,9 +33,9 @@ Kind = tuple[Conduct, int, int]
 
 @dataclass(frozen=True)
 class Bank:
-    """Scores in millionths. `scores[conduct, size, deviants]` is of cohorts of `size` hospitals of which `deviants`
-    behave like that and the others honestly: (tasks, rounds, cohorts, voters). `canaries` likewise, of those cohorts'
-    canaries. A voter is the same one throughout a round, so what its rows have in common stays in.
+    """Scores in millionths. `scores[conduct, size, deviants]`: scores of cohorts of `size` hospitals, of which
+    `deviants` behave so and the others are honest, (tasks, rounds, cohorts, voters). `canaries`: the same of those
+    cohorts' canaries. A voter keeps its rows throughout a round, so its scores are correlated.
     """
 
     scores: Mapping[Kind, Integers]

@@ -1,4 +1,4 @@
-"""Results without simulation: checks of the simulation, and formulas for a task's terms."""
+"""Results by formulas: they check the simulation, and give bounds for a task's terms."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from consilium_lab.economics.world import Reals
 
 
 def honest_from_rate(
-    cost: float, seat_pay: float, near_lazy: float, near_honest: float, slash: float, told: float, failed: float
+    cost: float,
+    seat_pay: float,
+    near_lazy: float,
+    near_honest: float,
+    slash: float,
+    lazy_passes: float,
+    honest_fails: float,
 ) -> float:
-    """The share of rounds with canaries from which on evaluating pays more than not evaluating.
+    """The share of rounds with canaries above which evaluation pays more than laziness.
 
-    Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`; in a round with
-    canaries who does not pass loses that pay and `slash`. `told` is the chance that a lazy voter passes such a round,
-    `failed` the chance that an honest one does not. Where the two meet is the answer; infinity if nowhere, since a lazy
-    voter fails no more often than an honest one.
+    Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`. A voter that fails a
+    round with canaries loses that pay and `slash`. `lazy_passes`: the chance that a lazy voter passes such a round.
+    `honest_fails`: the chance that an honest voter fails. Infinity if a lazy voter fails no more often.
     """
-    lost = (1 - told) * (near_lazy * seat_pay + slash) - failed * (near_honest * seat_pay + slash)
+    lost = (1 - lazy_passes) * (near_lazy * seat_pay + slash) - honest_fails * (near_honest * seat_pay + slash)
     advantage = cost + seat_pay * (near_lazy - near_honest)
     if advantage <= 0:
         return 0.0
@@ -25,7 +30,7 @@ def honest_from_rate(
 
 
 def seats_of(voters: int, chance: float) -> Reals:
-    """Distribution of how many of `voters` independent voters win a seat: (voters + 1,)."""
+    """The distribution of the number of seats that `voters` independent voters win: (voters + 1,)."""
     distribution = np.ones(1)
     for _ in range(voters):
         distribution = np.convolve(distribution, [1 - chance, chance])
@@ -35,8 +40,8 @@ def seats_of(voters: int, chance: float) -> Reals:
 def capture_chance(
     voters: int, colluders: int, seats: int, min_reveals: int, downwards: bool = False, one_key: bool = False
 ) -> float:
-    """Chance that colluders alone set the lower median in a round: they are more than half of the committee, or to set
-    it `downwards` half of it.
+    """The chance that colluders alone set the lower median in a round: with more than half of the committee, or with
+    half of it if they lower the median (`downwards`).
 
     Voters have one bond each. A void round counts as not captured. With `one_key` a single draw seats all colluders or
     none, as if their accounts had one ticket.
@@ -57,8 +62,9 @@ def capture_chance(
 
 
 def split_pay(others: int, seats: int, stake: float, parts: int) -> float:
-    """Expected part of the voters' part that a stake of `stake` bonds earns per round, split over `parts` accounts,
-    when everybody is paid and the `others` have one bond each.
+    """The expected share of the voters' pay per round for a stake of `stake` bonds, split over `parts` accounts.
+
+    All are paid, and the `others` have one bond each.
     """
     total = others + stake
     own = seats_of(parts, min(1.0, seats * stake / parts / total))
@@ -67,7 +73,7 @@ def split_pay(others: int, seats: int, stake: float, parts: int) -> float:
 
 
 def aggregator_pay(fee: float, slash: float, cheated: float, late: float = 0.0) -> float:
-    """Mean per round of an aggregator that lets a share `cheated` of the rounds go by, and acts in the grace of a share
-    `late`, which costs it the fee and no slash.
+    """The mean pay per round of an aggregator that misses a share `cheated` of the rounds, and acts in the grace period
+    of a share `late`. The latter costs the fee, but no slash.
     """
     return (1 - cheated - late) * fee - cheated * slash

@@ -1,4 +1,4 @@
-"""Findings from the rows: shares of canary rounds from which laziness loses, and shares from which a clique gains."""
+"""Break-even shares from the rows: canary rounds above which laziness loses, cliques above which collusion gains."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from consilium_chain.tasks.task_spec import MICRO
 
 from consilium_lab.economics.closed_form import capture_chance, honest_from_rate
 from consilium_lab.economics.options import Scenario
-from consilium_lab.economics.players import play
+from consilium_lab.economics.players import Vote, play
 from consilium_lab.economics.rules import DEMO, RECOMMENDED
 from consilium_lab.economics.scenarios import (
     CLIQUES,
     COHORT_SIZES,
     COMMITTEES,
     CURVES,
-    VOTES,
     Row,
     Setting,
     everybody_honest,
@@ -29,7 +28,7 @@ NOTICEABLE = 0.05  # of the honest income
 ELECTORATES = ((40, 9), (40, 15), (40, 25), (100, 15), (100, 25), (236, 15), (236, 25))  # voters, seats
 CLIQUE_SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
 HARMFUL_BELOW = (0, -10_000, -20_000, -40_000)  # millionths
-# The chance to pass a round with canaries, by its number of cohorts; only of players who are the same in every round.
+# The chance to pass a round with canaries by its number of cohorts, for players that are the same in every round.
 BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
     Scenario.LAZY: lambda cohorts: 0.0,
     Scenario.FORECAST: lambda cohorts: 0.0,
@@ -39,7 +38,7 @@ BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
 
 
 def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
-    """The x at which a polyline through (x, y), ascending in x, first meets or crosses y = 0; None if it never does."""
+    """The first x at which a polyline through (x, y), ascending in x, meets y = 0; None if it never does."""
     for (left, low), (right, high) in itertools.pairwise(points):
         if low == 0:
             return left
@@ -49,14 +48,14 @@ def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def rate_curve(rows: Sequence[Row], scenario: str, late: bool) -> list[Row]:
-    """A tenth of the voters under the demo's terms, by the share of rounds with canaries."""
+    """Rows of a tenth of the voters under the demo's terms, by the share of rounds with canaries."""
     chosen = [row for row in rows if (row.scenario, row.share, row.terms, row.late) == (scenario, 0.1, "demo", late)]
     return sorted(chosen, key=lambda row: row.canary_rate)
 
 
 def crossings(rows: Sequence[Row], setting: Setting) -> list[dict[str, Any]]:
-    """Per way of not looking: the share of rounds with canaries from which it earns less than honesty, simulated and by
-    hand; None if it never does.
+    """For each way to vote without evaluation: the share of rounds with canaries above which honesty earns more,
+    simulated and by formula; None if it never does.
     """
     found = []
     for scenario in CURVES:
@@ -77,17 +76,17 @@ def crossings(rows: Sequence[Row], setting: Setting) -> list[dict[str, Any]]:
 
 
 def _rounded(rate: float) -> float | None:
-    """None for a rate that is none."""
+    """None for a rate above 1."""
     return round(rate, 4) if rate <= 1 else None
 
 
 def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
-    """By hand, from how often each kind of vote is near the medians in rounds without canaries."""
+    """By formula, from the share of each kind of vote near the medians in rounds without canaries."""
     rules = replace(DEMO, late=late, canary_rate=0.0)
     world = setting.world(rules)
     deviants = first(world.voters, 0.1)
     honest = play(world, everybody_honest(world))
-    lazy = play(world, replace(everybody_honest(world), vote=VOTES[scenario], voters=deviants))
+    lazy = play(world, replace(everybody_honest(world), vote=Vote(scenario), voters=deviants))
     seats = world.seated[:, deviants].sum()
     near_honest, near_lazy = (float(p.settled.near[:, deviants].sum() / seats) for p in (honest, lazy))
     pay = honest.settled.voter_rewards[:, deviants].sum() / honest.settled.near[:, deviants].sum() / MICRO
@@ -97,8 +96,8 @@ def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
         near_lazy=near_lazy,
         near_honest=near_honest,
         slash=(rules.silence_slash if scenario is Scenario.DODGING else rules.canary_slash) / MICRO,
-        told=BY_HAND[scenario](rules.cohorts),
-        failed=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
+        lazy_passes=BY_HAND[scenario](rules.cohorts),
+        honest_fails=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
     )
 
 
@@ -112,7 +111,7 @@ def clique_curve(rows: Sequence[Row], scenario: str, seats: int, min_reveals: in
 
 
 def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Per committee: the share from which a clique gains a twentieth of its honest income; None if never."""
+    """For each committee: the share above which a clique gains a twentieth of its honest income; None if never."""
     found = []
     for scenario in CLIQUES:
         for seats in COMMITTEES:
@@ -140,8 +139,8 @@ def break_evens(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def captures() -> list[dict[str, Any]]:
-    """Chances that a clique holds a committee of which more than half must reveal: with a ticket for each voter, and
-    with one key, and so one ticket, for all.
+    """The chances that a clique holds a committee of which more than half must reveal: with a ticket for each voter,
+    and with one key, and so one ticket, for all.
     """
     found = []
     for voters, seats in ELECTORATES:
@@ -158,7 +157,7 @@ def captures() -> list[dict[str, Any]]:
 
 
 def honest_below(setting: Setting) -> list[dict[str, Any]]:
-    """The share of honest cohorts whose median an honest committee puts below a threshold for harm."""
+    """The share of honest cohorts whose median by an honest committee is below a threshold for harm."""
     found = []
     for size in COHORT_SIZES:
         for late in (False, True):

@@ -1,9 +1,9 @@
 """Federated averaging on the Wisconsin data through the client's own code, for the distribution of real scores.
 
-Per task: rows dealt anew to 20 hospitals, five rounds from zero with everybody honest. In each round every kind of
-cohort is put together from the hospitals' real updates, after clipping and rounding, and scored by voters that hold 34
-rows each (as many as the demo's), drawn with replacement, class by class, from the 30 % held out. So is each cohort's
-canary: what its sum reads like the other way round (`consilium_zk.canaries`, here in floating point).
+Each task splits the rows among 20 hospitals, and runs five rounds from zero with honest hospitals. In each round every
+kind of cohort is made from the real updates, after clipping and rounding. Voters score it. Each holds 34 rows
+(as in the demo), drawn with replacement, class by class, from the 30 % held out. They also score each cohort's canary
+(`consilium_zk.canaries`, here in floating point).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from consilium_lab.demo.references import over_the_wire, row_weight
 from consilium_lab.demo.task_file import task_spec
 from consilium_lab.economics.bank import NO_MODEL, Bank, Conduct, Integers, Kind
 from consilium_lab.economics.rules import ROUNDS_PER_TASK
+from consilium_lab.economics.world import Reals
 
 HOSPITALS, VOTERS, ROWS = 20, 40, 34
 SIZES = (1, 2, 4)
 TASKS = 8
-Reals = NDArray[np.float64]
 
 
 def measure(seed: int, tasks: int = TASKS, progress: Callable[[int], None] = lambda done: None) -> Bank:
-    """A bank of `tasks` tasks, about a second each; `progress` is told how many are done."""
+    """A bank of `tasks` tasks, about a second each. `progress` is called with the number of finished ones."""
     scores, canaries, truth = (defaultdict[Kind, list[Integers]](list) for _ in range(3))
     for index in range(tasks):
         task = _Task(int(np.random.SeedSequence((seed, index)).generate_state(1)[0]))
@@ -52,7 +52,7 @@ def _stacked(of: Mapping[Kind, list[Integers]]) -> Mapping[Kind, Integers]:
 
 
 class _Task:
-    """One dealing of rows, and the honest run's model as it goes."""
+    """One split of the rows, and the honest run's model, round by round."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -109,12 +109,12 @@ class _Task:
         return np.subtract(trained, base, dtype=np.float64)
 
     def _mean(self, updates: Mapping[Conduct, Reals], conduct: Conduct, cohort: Integers, deviants: int) -> Reals:
-        """The cohort's weighted mean, its first members being the deviants (the dealing is random)."""
+        """The cohort's weighted mean. Its first members are the deviants (the split is random)."""
         sent = np.concatenate([updates[conduct][cohort[:deviants]], updates[Conduct.HONEST][cohort[deviants:]]])
         return np.asarray(np.average(sent, axis=0, weights=self.weights[cohort]))
 
     def _canary_scores(self, base_losses: Reals, means: Reals) -> Integers:
-        """Scores of the cohorts' decoys. A decoy with a value out of the quantiser's range is no model."""
+        """Scores of the cohorts' decoys. A decoy with a value out of the quantiser's range is not a model."""
         reach = self.spec.update.value_range
         back = np.clip((self.base - self.initial) * STRENGTH / STRENGTH_UNIT, -reach, reach)
         canaries = -means - back

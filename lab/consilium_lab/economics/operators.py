@@ -1,4 +1,4 @@
-"""An operator with voters, hospitals or an aggregator of its own: its gain by a rejection, over whole tasks."""
+"""An operator with its own voters, hospitals or aggregator: its gain by a rejection, over whole tasks."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from consilium_chain.tasks.task_spec import MICRO
 
 from consilium_lab.economics.bank import Conduct, Integers
 from consilium_lab.economics.payoffs import Settled, lower_medians, settle_rounds
-from consilium_lab.economics.players import favoured, told
+from consilium_lab.economics.players import favoured, liars_ballots
 from consilium_lab.economics.rules import ROUNDS_PER_TASK, Unpaid
 from consilium_lab.economics.world import Ballots, Flags, Reals, World
 
 
 class Trick(StrEnum):
-    """The operator's trick. Votes deviate only in rounds whose median its voters hold: a minority loses by it."""
+    """The operator's trick. Votes deviate only in rounds whose median its voters hold: a minority would lose."""
 
     REJECT_ALL = "reject all"
-    REJECT_BUT_ONE = "reject all but one"  # so that its voters are paid, and the honest ones are too far away
-    REJECT_OTHERS = "reject others"  # all cohorts but those with more of its hospitals than an even dealing gives
-    PICK = "pick"  # rejects the cohorts whose rejection pays its hospitals most, knowing all medians
-    NO_REVEAL = "no reveal"  # its voters keep silent where that makes the round void
-    NO_SEAT = "no seat"  # its voters take no seats where that makes the round void
-    MISMATCH = "mismatch"  # most ballots say that the publication does not match: void, the aggregator is slashed
-    NOT_OPENED = "not opened"  # its aggregator lets the round go by
-    RATE = "rate"  # no rejection: says that the cohorts that PICK would reject improve next to nothing
+    REJECT_BUT_ONE = "reject all but one"  # its voters are paid, and the honest ones are too far from the medians
+    REJECT_OTHERS = "reject others"  # all cohorts except those with more of its hospitals than an even split
+    PICK = "pick"  # knows all medians, and rejects the cohorts whose rejection pays its hospitals most
+    NO_REVEAL = "no reveal"  # its voters do not reveal if that makes the round void
+    NO_SEAT = "no seat"  # its voters take no seats if that makes the round void
+    MISMATCH = "mismatch"  # most ballots say "does not match": the round is void, the aggregator slashed
+    NOT_OPENED = "not opened"  # its aggregator misses the deadline
+    RATE = "rate"  # rejects none, but rates the cohorts that PICK would reject near zero
 
 
 REJECTIONS = tuple(trick for trick in Trick if trick is not Trick.RATE)
@@ -36,7 +36,7 @@ NEED_HOSPITALS = (Trick.REJECT_OTHERS, Trick.PICK, Trick.RATE)
 
 
 class When(StrEnum):
-    """In which rounds of a task."""
+    """The rounds of a task with the trick."""
 
     ALL = "all rounds"
     ALL_BUT_LAST = "all but the last"
@@ -45,18 +45,18 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Moves:
-    """A run of R rounds as the operator makes it go."""
+    """A run of R rounds with the operator's trick."""
 
     ballots: Ballots  # of all voters
     seated: Flags  # (R, V)
     revealed: Flags  # (R, V)
     blamed: Flags  # (R,) void, and the aggregator slashed
-    looks: Flags  # (R,) the operator's voters evaluate
+    evaluates: Flags  # (R,) the operator's voters evaluate
 
 
 @dataclass(frozen=True)
 class Operator:
-    """The operator's own voters (V,), hospitals (H,) and aggregator in a world."""
+    """The operator's own voters (V,), hospitals (H,) and aggregator."""
 
     world: World
     voters: Flags
@@ -78,7 +78,7 @@ class Operator:
                 rules, Ballots(moves.ballots.sums[r], moves.ballots.canaries[r]), self.world.tested[r],
                 moves.seated[r], moves.revealed[r], self.world.cohort_of[r], rules.budget + carried, moves.blamed[r],
             )  # fmt: skip
-            evaluations = (moves.seated[r] & self.voters).sum(axis=1) * moves.looks[r]
+            evaluations = (moves.seated[r] & self.voters).sum(axis=1) * moves.evaluates[r]
             earned += self._paid(settled) - evaluations * rules.evaluation_cost
             if rules.unpaid is Unpaid.REFUNDED:
                 earned += settled.left
@@ -96,15 +96,15 @@ class Operator:
 
     @cached_property
     def honest(self) -> Moves:
-        """Honest votes. Where its voters hold the median, all of them vote the honest median: agreeing is no
-        rejection, and a vote that agrees is never too far away.
+        """Honest votes. If its voters hold the median, all of them vote the honest median, which is never too far from
+        the medians.
         """
-        nobody = np.zeros(self.world.rounds, dtype=bool)
+        none = np.zeros(self.world.rounds, dtype=bool)
         own = np.where(self._holds[:, None, None], self._medians[..., None], self._found.sums)
-        return Moves(self._ballots(own), self.world.seated, self.world.seated, nobody, ~nobody)
+        return Moves(self._ballots(own), self.world.seated, self.world.seated, none, ~none)
 
     def moves(self, trick: Trick, when: When) -> Moves:
-        """The honest ones but for the trick, played wherever it can be in these rounds of every task."""
+        """The honest moves with the trick, wherever it is possible in these rounds of every task."""
         rules, seated, rounds = self.world.rules, self.world.seated, self._rounds(when)
         seats, others = ((seated & who).sum(axis=1) for who in (self.voters, ~self.voters))
         enough = seats + others >= rules.min_reveals
@@ -115,15 +115,15 @@ class Operator:
             return replace(self.honest, seated=absent, revealed=absent)
         if trick is Trick.MISMATCH:
             blamed = rounds & enough & (seats > others)
-            return replace(self.honest, blamed=blamed, looks=~blamed)
+            return replace(self.honest, blamed=blamed, evaluates=~blamed)
         if trick is Trick.NOT_OPENED:
             return replace(self.honest, blamed=rounds)
         plays = rounds & self._holds
         low = 1 if trick is Trick.RATE else rules.accept_floor - 1
         rated = np.where(self._kept(trick), self._medians, low)[..., None]
         own = np.where(plays[:, None, None], rated, self.honest.ballots.sums)
-        looks = ~plays | (trick is not Trick.REJECT_ALL)  # with nothing accepted no canary counts
-        return replace(self.honest, ballots=self._ballots(own), looks=looks)
+        evaluates = ~plays | (trick is not Trick.REJECT_ALL)  # if nothing is accepted, no canary counts
+        return replace(self.honest, ballots=self._ballots(own), evaluates=evaluates)
 
     @cached_property
     def _found(self) -> Ballots:
@@ -136,13 +136,13 @@ class Operator:
 
     @cached_property
     def _holds(self) -> Flags:
-        """(R,) where its voters can pull the lower median down: half of an even number of votes is enough."""
+        """(R,) its voters can lower the median: half of an even number of votes suffices."""
         taken, own = self.world.seated.sum(axis=1), (self.world.seated & self.voters).sum(axis=1)
         return np.asarray((own > (taken - 1) // 2) & (own > 0))
 
     def _ballots(self, own: Integers) -> Ballots:
-        """Ballots with its voters' scores of sums. They evaluate, so that they rate each decoy below its sum."""
-        theirs, found = told(own, self._found), self._found
+        """Ballots with its voters' scores of sums. They know the decoys, and rate each below its sum."""
+        theirs, found = liars_ballots(own, self._found), self._found
         return Ballots(
             np.where(self.voters, theirs.sums, found.sums), np.where(self.voters, theirs.canaries, found.canaries)
         )
@@ -154,7 +154,7 @@ class Operator:
         return np.asarray(is_last if when is When.LAST else ~is_last)
 
     def _kept(self, trick: Trick) -> Flags:
-        """(R, K) the cohorts that its voters let pass."""
+        """(R, K) the cohorts that its voters accept."""
         if trick is Trick.REJECT_OTHERS:
             return favoured(self.world, self.hospitals)
         if trick in NEED_HOSPITALS:
@@ -164,7 +164,7 @@ class Operator:
         return kept
 
     def _best_kept(self, forfeits: bool) -> Flags:
-        """The set of cohorts that leaves its hospitals most of a round's part."""
+        """(R, K) the set of cohorts that gives its hospitals most of a round's pay."""
         gains, owned = np.maximum(self._medians, 0), self.world.deviants_in(self.hospitals)
         best, kept = np.full(len(gains), -1.0), np.ones(gains.shape, dtype=bool)
         for chosen in itertools.product((True, False), repeat=self.world.rules.cohorts):

@@ -1,4 +1,4 @@
-"""Options of the simulation. Imported before anything heavy is."""
+"""Options of the simulation. Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ class Settled:
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
     void: Flags  # (R,)
-    counted: Flags  # (R, K) whose two medians tell the sum from its canary
+    counted: Flags  # (R, K) the two medians tell the sum from its canary
     failed: Flags  # (R, V) rated a canary that counts no worse than its sum
-    near: Flags  # (R, V) revealed, and within reach of every median
-    earned: Flags  # (R, V) near, in a round that tests voters if it is to, and not failed
+    near: Flags  # (R, V) revealed, and within tolerance of every median
+    earned: Flags  # (R, V) near and not failed; in a round with canaries, one counted
     hospital_rewards: Integers  # (R, H)
     hospital_slashes: Integers
     voter_rewards: Integers  # (R, V)
@@ -42,12 +42,11 @@ def settle_rounds(
     rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers,
     budget: Integers | None = None, blamed: Flags | None = None,
 ) -> Settled:  # fmt: skip
-    """Scores are below 2^31 in size so that no product leaves 64 bits. `tested` (R,) are the rounds with canaries.
-    `budget` (R,) is what each round may pay, the rules' if not given. `blamed` (R,) are void by the aggregator's fault.
+    """Settles R rounds. `tested` (R,): the rounds with canaries. `budget` (R,): the most that each round may pay, by
+    default the rules'. `blamed` (R,): the rounds that are void by the aggregator's fault.
 
-    All hospitals commit, survive and weigh 1; all cohorts are viable; what was turned is opened.
-
-    Raises LabError (MoneyLost) if the money does not add up.
+    Scores are below 2^31 in size, so that no product exceeds 64 bits. All hospitals commit, survive and weigh 1; all
+    cohorts are viable; all decoys are disclosed. Raises LabError (MoneyLost) if the money does not add up.
     """
     counts = revealed.sum(axis=1)
     budget = np.full(len(counts), rules.budget) if budget is None else budget
@@ -76,23 +75,14 @@ def settle_rounds(
     voter_rewards = np.where(earned, voter_part[:, None] // seats, 0)
     aggregator_rewards = np.where(void, 0, aggregator_part)
     paid = hospital_rewards.sum(axis=1) + voter_rewards.sum(axis=1) + aggregator_rewards
+    harmful_slash = portion(rules.hospital_bond, rules.harmful_slash_bps)
+    hospital_slashes = np.take_along_axis(harmful, cohort_of, axis=1) * harmful_slash
+    voter_slashes = (seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash
+    aggregator_slashes = blamed * portion(rules.aggregator_bond, rules.not_published_slash_bps)
     settled = Settled(
-        medians=medians,
-        accepted=accepted,
-        void=void,
-        counted=counted,
-        failed=failed,
-        near=near,
-        earned=earned,
-        hospital_rewards=hospital_rewards,
-        hospital_slashes=np.take_along_axis(harmful, cohort_of, axis=1)
-        * portion(rules.hospital_bond, rules.harmful_slash_bps),
-        voter_rewards=voter_rewards,
-        voter_slashes=(seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash,
-        aggregator_rewards=aggregator_rewards,
-        aggregator_slashes=blamed * portion(rules.aggregator_bond, rules.not_published_slash_bps),
-        left=budget - paid,
-    )
+        medians, accepted, void, counted, failed, near, earned, hospital_rewards, hospital_slashes, voter_rewards,
+        voter_slashes, aggregator_rewards, aggregator_slashes, budget - paid,
+    )  # fmt: skip
     _require_conserved(settled)
     return settled
 

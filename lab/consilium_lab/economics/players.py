@@ -12,27 +12,27 @@ from consilium_lab.economics.bank import Conduct, Integers
 from consilium_lab.economics.payoffs import Settled, lower_medians, settle_rounds
 from consilium_lab.economics.world import Ballots, Flags, Reals, World
 
-LOUD = 1 * MICRO  # a colluder's vote: more than any candidate earns
+LOUD = 1 * MICRO  # a colluder's vote: more than any candidate improves
 SHADE = 0.9  # of the tolerance: how far a careful colluder bends its vote
 
 
 class Vote(StrEnum):
-    """Ways to vote. Without evaluation a voter tells a sum from its decoy only by chance or by their norms."""
+    """Ways to vote. Without evaluation only chance, or the norms, tell a sum from its decoy."""
 
-    HONEST = "honest"  # what its own rows say
-    LAZY = "lazy"  # zero to all, without looking
-    FORECAST = "forecast"  # to all what this round of a task usually improves, from public history, without looking
-    COPYING = "copying"  # to all the mean of last round's medians: commitments hide this round's votes
-    COIN = "coin"  # the forecast to one of each pair by the toss of a coin, far down to the other
-    DODGING = "dodging"  # the same; sees the others reveal, and keeps silent if a coin fell wrongly
-    COMPARING = "comparing"  # works in a task's first round; then takes a pair's shorter one for the sum, and forecasts
+    HONEST = "honest"  # by its own rows
+    LAZY = "lazy"  # zero to all, without evaluation
+    FORECAST = "forecast"  # to all the usual improvement of this round, from public history
+    COPYING = "copying"  # to all the mean of the last round's medians, since this round's votes are hidden
+    COIN = "coin"  # tosses a coin for each pair: the forecast to one, a very low score to the other
+    DODGING = "dodging"  # the same, but does not reveal if the other reveals show a wrong guess
+    COMPARING = "comparing"  # evaluates in the first round; then takes the shorter of a pair for the sum, and forecasts
     SILENT = "silent"  # takes the seat, evaluates, never reveals
-    COLLUDING = "colluding"  # own hospitals' cohorts far up, the others down to rejection
-    OPPORTUNIST = "opportunist"  # the same, but only in rounds whose median the clique holds; honest in all others
-    SHADING = "shading"  # evaluates, then bends as far as the tolerance lets it
+    COLLUDING = "colluding"  # its own hospitals' cohorts very high, the others low enough for rejection
+    OPPORTUNIST = "opportunist"  # the same in rounds whose median the clique holds, otherwise honest
+    SHADING = "shading"  # evaluates, then moves its scores nearly as far as the tolerance allows
 
 
-CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # who never evaluate
+CARELESS = {Vote.LAZY, Vote.FORECAST, Vote.COPYING, Vote.COIN, Vote.DODGING}  # never evaluate
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Played:
-    """A run's payoffs in tokens, costs taken off: voters (R, V), hospitals (R, H)."""
+    """A run's payoffs in tokens, minus costs: voters (R, V), hospitals (R, H)."""
 
     settled: Settled
     revealed: Flags
@@ -80,21 +80,21 @@ def play(world: World, cast: Cast) -> Played:
 
 
 def _evaluates(world: World, vote: Vote) -> Flags:
-    """(R,) the rounds in which such a voter looks at its data."""
+    """(R,) the rounds in which such a voter evaluates."""
     if vote is Vote.COMPARING:
         return np.asarray(world.phase == 0)
     return np.full(world.rounds, vote not in CARELESS)
 
 
 def _silent(world: World, vote: Vote) -> Flags:
-    """(R, V) voters that do not reveal if they vote so."""
+    """(R, V) voters that would not reveal."""
     if vote is Vote.DODGING:
         return np.asarray(world.tested[:, None] & ~world.coin.all(axis=1))
     return np.full_like(world.seated, vote is Vote.SILENT)
 
 
 def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Ballots:
-    """All voters' ballots if each of them voted so, from their honest scores."""
+    """The ballots if all voters voted so. `found`: their honest scores."""
     usual = world.bank.forecast(world.rules.cohort_size)[world.phase]
     forecast = np.broadcast_to(usual[:, None, None], found.sums.shape)
     match cast.vote:
@@ -105,7 +105,7 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
         case Vote.COPYING:
             return _alike(_copied(cast.voters, found.sums, revealed))
         case Vote.COIN | Vote.DODGING:
-            says_so = world.coin | ~world.tested[:, None, None]  # without canaries there is nothing to guess
+            says_so = world.coin | ~world.tested[:, None, None]  # nothing to guess without canaries
             return Ballots(np.where(says_so, forecast, -LOUD), np.where(says_so, -LOUD, forecast))
         case Vote.COMPARING:
             works = _evaluates(world, cast.vote)[:, None, None]
@@ -113,38 +113,38 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
         case Vote.COLLUDING | Vote.OPPORTUNIST:
             loud = np.where(favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
             plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
-            return told(np.where(plays[:, None, None], loud, found.sums), found)
+            return liars_ballots(np.where(plays[:, None, None], loud, found.sums), found)
         case Vote.SHADING:
             bend = int(SHADE * world.rules.tolerance_abs)
-            return told(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
+            return liars_ballots(found.sums + np.where(favoured(world, cast.own)[..., None], bend, -bend), found)
         case Vote.HONEST | Vote.SILENT:
             return found
 
 
 def _alike(scores: Integers) -> Ballots:
-    """The same to a sum and to its canary."""
+    """The same score for a sum and for its canary."""
     return Ballots(scores, scores)
 
 
-def told(sums: Integers, found: Ballots) -> Ballots:
-    """Ballots of a liar about sums that knows the decoys, and rates each below its sum so as not to fail."""
+def liars_ballots(sums: Integers, found: Ballots) -> Ballots:
+    """Ballots of a liar about sums that knows the decoys. It rates each below its sum, so as not to fail."""
     return Ballots(sums, np.minimum(found.canaries, sums - 1))
 
 
 def holds_median(revealed: Flags, clique: Flags) -> Flags:
-    """(R,) the rounds in which more than half of the votes are the clique's. It knows in time: seats are taken in
-    public, and it may take its own last.
+    """(R,) the rounds in which the clique has more than half of the votes. It knows in time, since seats are public,
+    and it may take its own last.
     """
     return np.asarray((revealed & clique).sum(axis=1) > revealed.sum(axis=1) // 2)
 
 
 def favoured(world: World, own: Flags) -> Flags:
-    """(R, K) the cohorts that hold more of the colluders' hospitals than an even dealing would give them."""
+    """(R, K) the cohorts with more of the colluders' hospitals than an even split."""
     return np.asarray(world.deviants_in(own) > world.rules.cohort_size * own.mean())
 
 
 def _copied(copiers: Flags, found: Integers, revealed: Flags) -> Integers:
-    """Round by round, since the copiers' own votes are in the medians that they copy next."""
+    """Round by round, since the copiers' votes enter the medians that they copy next."""
     votes = found.copy()
     last = 0
     for r in range(len(found)):

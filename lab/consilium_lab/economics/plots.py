@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ from consilium_lab.economics.scenarios import (
 )
 
 HONEST, DEVIANT, IDLE = "#2f6f9f", "#b1588c", "#8a8f98"
-WAYS = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#c0392b")  # of not looking
+WAYS = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#c0392b")  # of the scenarios in CURVES
 SHADES = ("#d9a441", "#b1588c", "#1f9e89", "#2f6f9f", "#20344a")
 RULES = ("#c0392b", "#d9a441", "#2f6f9f", "#1f9e89")  # for unpaid money
-SHARE = 0.2  # of the bars
+SHARE = 0.2  # of deviants in the bar chart
 
 
 def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
@@ -55,13 +55,13 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
 
 
 def payoffs(rows: Sequence[Row]) -> Figure | None:
-    """Incomes of honest and dishonest players, side by side: a panel for voters and one for hospitals."""
+    """Incomes of honest and dishonest players: two panels for voters, one for cliques and hospitals."""
     panels = [
         ("voters, demo's terms without canaries", _bars(rows, VOTES, "without canaries"), (-9, 12)),
         ("voters, demo's terms", _bars(rows, VOTES, "demo"), (-30, 14)),
         (
             "cliques and hospitals, recommended terms",
-            _bars(rows, {**CLIQUES, Scenario.FRAMING: None, **HOSPITALS}, "recommended"),
+            _bars(rows, (*CLIQUES, Scenario.FRAMING, *HOSPITALS), "recommended"),
             (-110, 90),
         ),
     ]
@@ -73,7 +73,7 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
             axis.barh(place - 0.28, row.if_honest, 0.22, color=HONEST, label="deviants, had they been honest")
             axis.barh(place, row.deviant_mean, 0.3, color=DEVIANT, label="deviants")
             axis.barh(place + 0.28, row.honest_mean, 0.22, color=IDLE, label="the honest others, meanwhile")
-            shown = max(row.deviant_mean, limits[0] * 0.98)  # a bar that leaves the panel keeps its figure inside
+            shown = max(row.deviant_mean, limits[0] * 0.98)  # if the bar leaves the panel, its number stays inside
             side, space = ("left", " ") if shown >= 0 or row.deviant_mean < limits[0] else ("right", "")
             colour = "white" if row.deviant_mean < limits[0] else DEVIANT
             text = f"{space}{row.deviant_mean:.1f}{' ' if side == 'right' else ''}"
@@ -90,8 +90,8 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
     return drawn
 
 
-def _bars(rows: Sequence[Row], scenarios: dict[Scenario, Any], terms: str) -> list[Row]:
-    """One row per scenario: the main share, whole tasks, the usual cohorts."""
+def _bars(rows: Sequence[Row], scenarios: Collection[Scenario], terms: str) -> list[Row]:
+    """One row per scenario: the share of the bar chart, whole tasks, the usual cohorts."""
     found = {}
     for row in rows:
         usual = (row.share, row.late, row.cohort_size) == (SHARE, False, RECOMMENDED.cohort_size)
@@ -101,7 +101,7 @@ def _bars(rows: Sequence[Row], scenarios: dict[Scenario, Any], terms: str) -> li
 
 
 def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure | None:
-    """Payoff of not looking against the share of rounds with canaries, and against the share of the lazy."""
+    """Payoff without evaluation by the share of rounds with canaries, and by the share of lazy voters."""
     if not all(rate_curve(rows, scenario, False) for scenario in CURVES):
         return None
     drawn, axes = _figure(12, 4.2, 3)
@@ -127,7 +127,7 @@ def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure
 
 
 def _mark(axis: Axes, crossing: dict[str, Any], colour: str) -> None:
-    """The crossing by hand."""
+    """Marks the crossing by formula."""
     by_hand = crossing["closed_form"]
     if by_hand:
         axis.axvline(by_hand, color=colour, linestyle=":", linewidth=1.2)
@@ -144,7 +144,7 @@ def _lazy_crowd(axis: Axes, rows: Sequence[Row]) -> None:
 
 
 def collusion(rows: Sequence[Row]) -> Figure | None:
-    """A clique's gain over honesty against its share, one line per committee; dotted where one reveal is enough."""
+    """A clique's gain over honesty by its share, a line per committee; dotted if one reveal is enough."""
     if not all(clique_curve(rows, scenario, COMMITTEES[0], 1) for scenario in CLIQUES):
         return None
     drawn, axes = _figure(12, 4.2, 3)
@@ -171,7 +171,7 @@ def collusion(rows: Sequence[Row]) -> Figure | None:
 
 
 def rejections(rows: Sequence[Row]) -> Figure | None:
-    """The operator's gain by its best rejection against what it owns, one line per rule for unpaid money."""
+    """The operator's gain by its best rejection, by the share that it owns, a line per rule for unpaid money."""
     found = [row for row in rows if isinstance(row, OperatorRow) and row.trick in REJECTIONS]
     if not found:
         return None

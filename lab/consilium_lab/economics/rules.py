@@ -1,8 +1,8 @@
-"""A task's terms as far as money goes. Amounts in millionths of a token, scores in millionths of the metric."""
+"""The terms of a task that concern money. Amounts in millionths of a token, scores in millionths of the metric."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 from consilium_chain.settlement.payouts import portion
@@ -15,18 +15,18 @@ ROUNDS_PER_TASK = 5  # as measured: improvement falls from round to round, then 
 
 
 class Unpaid(StrEnum):
-    """The destination of money that a played round does not pay."""
+    """The destination of money that a played round does not pay. The contract burns it."""
 
-    REFUNDED = "refunded"  # to the operator when the task ends: the contract's rule before 2026-11-24
-    CARRIED = "carried"  # into the task's next round; what the last round leaves is burnt
-    BURNT = "burnt"  # out of the world, with the round
+    REFUNDED = "refunded"  # to the operator, when the task ends
+    CARRIED = "carried"  # into the task's next round; the rest of the last round is burnt
+    BURNT = "burnt"
 
 
 @dataclass(frozen=True)
 class Rules:
     """Defaults are the demo's terms, scaled to a network of 20 hospitals and 40 voters.
 
-    The voters' bonds are taken to be topped up after every slash, so that each slash is a full one.
+    Voters fill up their bonds after every slash, so each slash is a full one.
     """
 
     hospitals: int = 20
@@ -48,14 +48,14 @@ class Rules:
     not_revealed_slash_bps: int = 1_000
     failed_canary_slash_bps: int = 5_000
     canary_margin: int = 50_000
-    canary_rate: float = 1.0  # share of the rounds in which every sum has a canary; a task has them in all or in none
-    late: bool = False  # only rounds like a task's last one: a long task that has converged
+    canary_rate: float = 1.0  # share of rounds with canaries; a round has one for every sum, or none
+    late: bool = False  # all rounds are like a task's last one: a long task that has converged
     evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
     training_cost: int = 10 * MICRO  # to a hospital, per round
     aggregator_bond: int = 1_000 * MICRO
     not_published_slash_bps: int = 5_000
     unpaid: Unpaid = Unpaid.BURNT
-    forfeits: bool = False  # the hospitals' part shrinks with every cohort that is rejected or improves nothing
+    forfeits: bool = False  # every cohort that is rejected or improves nothing lowers the hospitals' part
 
     def __post_init__(self) -> None:
         """Raises LabError (RulesInvalid)."""
@@ -89,30 +89,11 @@ class Rules:
 
     def terms(self, canaries: bool) -> Terms:
         """Terms of one round, for the plain reference."""
+        shared = {field.name: getattr(self, field.name) for field in fields(Terms) if hasattr(self, field.name)}
         return Terms(
-            pool=self.budget,
-            rounds=1,
-            max_hospitals=self.hospitals,
-            hospital_bond=self.hospital_bond,
-            voter_bond=self.voter_bond,
-            aggregator_bond=self.aggregator_bond,
-            digests=False,
-            canaries=canaries,
-            min_reveals=self.min_reveals,
-            accept_floor=self.accept_floor,
-            harmful_below=self.harmful_below,
-            tolerance_abs=self.tolerance_abs,
-            tolerance_bps=self.tolerance_bps,
-            canary_margin=self.canary_margin,
-            hospital_share_bps=self.hospital_share_bps,
-            voter_share_bps=self.voter_share_bps,
-            aggregator_share_bps=self.aggregator_share_bps,
-            harmful_slash_bps=self.harmful_slash_bps,
+            **shared, pool=self.budget, rounds=1, max_hospitals=self.hospitals, digests=False, canaries=canaries,
             withheld_slash_bps=0,
-            not_revealed_slash_bps=self.not_revealed_slash_bps,
-            failed_canary_slash_bps=self.failed_canary_slash_bps,
-            not_published_slash_bps=self.not_published_slash_bps,
-        )
+        )  # fmt: skip
 
 
 DEMO = Rules()

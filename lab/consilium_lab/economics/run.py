@@ -1,4 +1,4 @@
-"""The simulation from measurement to files: the whole result, and in brief the figures of page and pictures."""
+"""Runs the simulation, and writes the whole result and the short one with the figures of page and pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUPED_BY = (
     "scenario", "unit", "terms", "late", "cohort_size", "seats", "min_reveals", "money", "party", "by",
 )  # fmt: skip
 DIGITS = {"honest_mean": 2, "deviant_mean": 2, "if_honest": 2}  # of all others 3
-SHARES_SHOWN = (0.1, 0.2)  # of voters that do not look
+SHARES_SHOWN = (0.1, 0.2)  # of voters that do not evaluate
 HOSPITAL_SHARES_SHOWN = (0.1, 0.2, 0.45)
 UNSHOWN_PARTY = "voters, hospitals, aggregator"
 
@@ -61,7 +61,7 @@ def run_economics(options: EconomicsOptions) -> None:
 
 
 def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) -> dict[str, Any]:
-    """The whole result, ready for JSON: a function of rounds, seed and scenarios alone."""
+    """The whole result, ready for JSON. Rounds, seed and scenarios determine it."""
     return {
         "what": "mean payoff per round of honest and dishonest players, in tokens; see docs/economics.md",
         "rounds": options.rounds,
@@ -77,7 +77,7 @@ def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) 
 
 
 def as_text(report: dict[str, Any]) -> str:
-    """JSON with one line per row, so that a change to one shows as one."""
+    """JSON with one line per row, so that diffs show changed rows."""
     head = json.dumps({name: value for name, value in report.items() if name != "rows"}, indent=1)
     rows = ",\n".join(f"  {json.dumps(row)}" for row in report["rows"])
     return f'{head.removesuffix("}").rstrip()},\n "rows": [\n{rows}\n ]\n}}\n'
@@ -93,7 +93,7 @@ def measured(bank: Bank) -> dict[str, Any]:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """One line per scenario and terms: the usual cohorts, whole tasks, and a fifth of all deviating if it can be."""
+    """One line per scenario and terms: usual cohorts, whole tasks, and about a fifth of all deviate."""
     shown = Table("scenario", "terms", "honest", "deviant", "if honest", "gain", "per", box=None, pad_edge=False)
     usual: dict[tuple[str, str], Row] = {}
     for row in rows:
@@ -110,22 +110,22 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def brief(report: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """The whole result with those rows and fields alone that page or pictures show. Rows that agree in `GROUPED_BY` are
-    one, and a list has a value for each of them. Where a row has no seats, canary rate or cohort size, its terms say
-    them; those of a `committee` are the recommended ones with other seats.
+    """The result with only the rows and fields that page or pictures show. Rows that agree in `GROUPED_BY` become one,
+    with lists of values. A row without seats, canary rate or cohort size has those of its terms; a `committee` has the
+    recommended terms with other seats.
     """
-    told = [one for row in rows if (one := _shown(row)) is not None]
+    short = [one for row in rows if (one := _shown(row)) is not None]
     return {
         **report,
         "measured": {**report["measured"], "rounds": columns_of(report["measured"]["rounds"], ())},
         "break_evens": columns_of(report["break_evens"], ("scenario",)),
         "captures": columns_of(report["captures"], ("voters", "seats")),
-        "rows": columns_of(told, GROUPED_BY),
+        "rows": columns_of(short, GROUPED_BY),
     }
 
 
 def _shown(row: Row) -> dict[str, Any] | None:
-    """A row's fields; None if neither page nor picture has it."""
+    """A row's fields; None if neither page nor pictures show it."""
     amounts = ("honest_mean", "deviant_mean", "if_honest")
     kept: tuple[str, ...]
     if isinstance(row, OperatorRow):

@@ -1,4 +1,4 @@
-"""The rows of the result: players and their moves, the terms, their income, and their income by honesty."""
+"""The rows of the result: players, their moves and terms, their income, and their income if they were honest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from consilium_lab.economics.world import Flags, Reals, World, draw
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
 FINE_SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 COMMITTEES = (3, 5, 9, 15, 25)
-LAZY_SHARES = (0.55, 0.65, 0.75, 0.85)  # beyond half, to see who holds the median then
+LAZY_SHARES = (0.55, 0.65, 0.75, 0.85)  # more than half: do they hold the median?
 RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7)  # and 1, of the terms themselves
 HOSPITAL_SHARES = (0.05, 0.1, 0.2, 0.3, 0.45)
 COHORT_SIZES = (1, 2, 4)
@@ -37,28 +37,20 @@ MONEY: dict[str, dict[str, Any]] = {
     "burnt": {"unpaid": Unpaid.BURNT},
     "burnt, rejected cohorts' part too": {"unpaid": Unpaid.BURNT, "forfeits": True},
 }
-PARTIES = {  # which the operator owns a share of, besides the same share of the voters
+PARTIES = {  # the operator owns the same share of hospitals, and the aggregator, beside its voters
     "voters": (False, False),
     "voters, aggregator": (False, True),
     "voters, hospitals": (True, False),
     "voters, hospitals, aggregator": (True, True),
 }
 
-VOTES = {
-    Scenario.LAZY: Vote.LAZY,
-    Scenario.FORECAST: Vote.FORECAST,
-    Scenario.COPYING: Vote.COPYING,
-    Scenario.COIN: Vote.COIN,
-    Scenario.DODGING: Vote.DODGING,
-    Scenario.COMPARING: Vote.COMPARING,
-    Scenario.SILENT: Vote.SILENT,
-}
+# Scenarios by their deviating players. Those of voters are named as their `Vote` is.
+VOTES = (
+    Scenario.LAZY, Scenario.FORECAST, Scenario.COPYING, Scenario.COIN, Scenario.DODGING, Scenario.COMPARING,
+    Scenario.SILENT,
+)  # fmt: skip
 CURVES = (Scenario.LAZY, Scenario.FORECAST, Scenario.COIN, Scenario.DODGING, Scenario.COMPARING)  # by rate
-CLIQUES = {
-    Scenario.COLLUDING: Vote.COLLUDING,
-    Scenario.OPPORTUNIST: Vote.OPPORTUNIST,
-    Scenario.SHADING: Vote.SHADING,
-}
+CLIQUES = (Scenario.COLLUDING, Scenario.OPPORTUNIST, Scenario.SHADING)
 HOSPITALS = {
     Scenario.FREE_RIDER: Conduct.ZERO,
     Scenario.FREE_RIDER_NOISE: Conduct.NOISE,
@@ -69,8 +61,8 @@ HOSPITALS = {
 
 @dataclass(frozen=True)
 class Row:
-    """Means in tokens per round and `unit`. `if_honest`: the deviants' income by honesty in the same
-    rounds: honesty pays where `gain`, the difference, is negative. `gain_se` is its standard error over the rounds.
+    """Means in tokens per round and `unit`. `if_honest`: the deviants' income in the same rounds if they are honest.
+    `gain`: the difference; honesty pays if it is negative. `gain_se`: its standard error over the rounds.
     """
 
     scenario: str
@@ -98,7 +90,7 @@ class Row:
 
 @dataclass(frozen=True)
 class OperatorRow(Row):
-    """The operator and its parties with their best trick. `money`: the destination of unpaid money."""
+    """The operator and its parties, with their best trick. `money`: the destination of unpaid money."""
 
     money: str = ""
     party: str = ""
@@ -124,7 +116,7 @@ def rows_of(scenario: Scenario, setting: Setting) -> Iterator[Row]:
 
 
 def first(count: int, share: float) -> Flags:
-    """The first `share` of `count`. Their order has no meaning, since all is drawn at random."""
+    """The first `share` of `count`. The order has no meaning, since all else is random."""
     return np.arange(count) < round(count * share)
 
 
@@ -154,11 +146,11 @@ def _row(
 
 
 def everybody_honest(world: World) -> Cast:
-    nobody = np.zeros(world.rules.hospitals, dtype=bool)
-    return Cast(Vote.HONEST, np.zeros(world.voters, dtype=bool), Conduct.HONEST, nobody, nobody)
+    none = np.zeros(world.rules.hospitals, dtype=bool)
+    return Cast(Vote.HONEST, np.zeros(world.voters, dtype=bool), Conduct.HONEST, none, none)
 
 
-# --- nobody deviates ---------------------------------------------------------------------------------------------
+# --- all are honest ----------------------------------------------------------------------------------------------
 
 
 def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
@@ -174,35 +166,43 @@ def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
 
 
 def _voters(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Under all terms, in whole tasks and in converged ones; and by the share of rounds with canaries."""
+    """Rows under all terms, in whole tasks and in converged ones; and by the share of rounds with canaries."""
     for terms, rules in VOTERS_TERMS.items():
         for late in (False, True):
             for share in SHARES:
-                yield voter_row(scenario, share, replace(rules, late=late), terms, setting)
+                yield deviant_row(scenario, share, replace(rules, late=late), terms, setting)
     if scenario in CURVES:
         for late in (False, True):
             for rate in RATES:
                 rules = replace(DEMO, late=late, canary_rate=rate)
-                yield voter_row(scenario, 0.1, rules, "demo", setting)
+                yield deviant_row(scenario, 0.1, rules, "demo", setting)
     if scenario is Scenario.FORECAST:
         for share in LAZY_SHARES:
-            yield voter_row(scenario, share, DEMO, "demo", setting)
+            yield deviant_row(scenario, share, DEMO, "demo", setting)
 
 
-def voter_row(scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting) -> Row:
+def deviant_row(scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting) -> Row:
+    """A share of the voters, or of the hospitals, deviates."""
     world = setting.world(rules)
-    deviants = first(world.voters, share)
-    honest = play(world, everybody_honest(world)).voters
-    played = play(world, replace(everybody_honest(world), vote=VOTES[scenario], voters=deviants)).voters
-    means = played[:, ~deviants].mean(axis=1), played[:, deviants].mean(axis=1), honest[:, deviants].mean(axis=1)
-    return _row(scenario, share, rules, terms, "voter", *means)
+    honest = everybody_honest(world)
+    if scenario in VOTES:
+        unit, deviants = "voter", first(world.voters, share)
+        cast = replace(honest, vote=Vote(scenario), voters=deviants)
+        payoffs = [played.voters for played in (play(world, honest), play(world, cast))]
+    else:
+        unit, deviants = "hospital", first(rules.hospitals, share)
+        cast = replace(honest, conduct=HOSPITALS[scenario], hospitals=deviants)
+        payoffs = [played.hospitals for played in (play(world, honest), play(world, cast))]
+    if_honest, played = payoffs
+    means = (one.mean(axis=1) for one in (played[:, ~deviants], played[:, deviants], if_honest[:, deviants]))
+    return _row(scenario, share, rules, terms, unit, *means)
 
 
 # --- cliques of voters and hospitals -------------------------------------------------------------------------------
 
 
 def _cliques(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """The same share of voters and of hospitals, so that all parties of a row own alike."""
+    """The clique owns the same share of voters and of hospitals, so that the parties of a row are alike."""
     for terms, rules in TERMS.items():
         for share in SHARES:
             yield clique_row(scenario, share, rules, terms, setting)
@@ -228,7 +228,7 @@ def clique_row(
     world = setting.world(rules)
     voters, own = first(world.voters, share), first(rules.hospitals, share)
     honest = play(world, everybody_honest(world))
-    vote = CLIQUES.get(scenario, Vote.OPPORTUNIST)
+    vote = Vote(scenario) if scenario in CLIQUES else Vote.OPPORTUNIST
     played = play(world, Cast(vote, voters, conduct, hospitals=own & (conduct is not Conduct.HONEST), own=own))
     means = _party(played, ~voters, ~own), _party(played, voters, own), _party(honest, voters, own)
     held = float((holds_median(played.revealed, voters) & ~played.settled.void).mean())
@@ -298,16 +298,7 @@ def _hospitals(scenario: Scenario, setting: Setting) -> Iterator[Row]:
     for size in COHORT_SIZES:
         rules = replace(RECOMMENDED, cohort_size=size)
         for share in HOSPITAL_SHARES:
-            yield hospital_row(scenario, share, rules, "recommended", setting)
-
-
-def hospital_row(scenario: Scenario, share: float, rules: Rules, terms: str, setting: Setting) -> Row:
-    world = setting.world(rules)
-    deviants = first(rules.hospitals, share)
-    honest = play(world, everybody_honest(world)).hospitals
-    played = play(world, replace(everybody_honest(world), conduct=HOSPITALS[scenario], hospitals=deviants)).hospitals
-    means = played[:, ~deviants].mean(axis=1), played[:, deviants].mean(axis=1), honest[:, deviants].mean(axis=1)
-    return _row(scenario, share, rules, terms, "hospital", *means)
+            yield deviant_row(scenario, share, rules, "recommended", setting)
 
 
 # --- the aggregator ----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Chance, drawn once per run: so that honest and dishonest play of the very same rounds can be compared."""
+"""All chance of a run, drawn once, so that honest and dishonest play of the same rounds can be compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ballots:
 class World:
     """A run of R rounds under `rules`: K cohorts of H hospitals, V voters. Voters' shares of stake are `shares` (V,).
 
-    Every task is one of the measured ones; in every round the measured voters are dealt to the simulated ones anew.
+    Every task is one of the measured ones. In every round the measured voters are assigned anew to the simulated ones.
     """
 
     rules: Rules
@@ -40,7 +40,7 @@ class World:
     evaluator: Integers  # (R, V) which measured voter this one is
     seated: Flags  # (R, V)
     tested: Flags  # (R,) the round's sums have decoys
-    coin: Flags  # (R, K, V) whether this voter, by tossing a coin, would call the sum the sum and the canary the canary
+    coin: Flags  # (R, K, V) this voter tells the sum from its canary by tossing a coin
 
     @property
     def rounds(self) -> int:
@@ -51,7 +51,7 @@ class World:
         return len(self.shares)
 
     def evaluations(self, conduct: Conduct, deviants: Flags) -> Ballots:
-        """Each voter's honest scores if the hospitals `deviants` (H,) behave so."""
+        """Each voter's honest scores, if the hospitals `deviants` (H,) behave so."""
         size, cohorts = self.rules.cohort_size, self.rules.cohorts
         count = self.deviants_in(deviants)
         found = Ballots(*np.empty((2, self.rounds, cohorts, self.voters), dtype=np.int64))
@@ -72,7 +72,7 @@ class World:
 def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[float] = (), alike: int = 1) -> World:
     """A world for a seed; the same seed gives the same tasks, cohorts, voters and coins under any terms.
 
-    `stakes` are the voters', one bond each if not given. The first `alike` voters are one party's and hold its rows.
+    `stakes`: the voters', by default one bond each. The first `alike` voters are one party's, and hold its rows.
     """
     held = np.array(stakes or [1.0] * rules.voters)
     tasks = -(-rounds // ROUNDS_PER_TASK)

@@ -1,1 +1,1 @@
-"""`consilium up`: the whole network on one machine, for trying things."""
+"""`consilium up`: a whole network on one machine, to try things."""

@@ -1,4 +1,4 @@
-"""Sets up a standing network before its processes start: chain, contracts, accounts, homes, settings."""
+"""Prepares a network before its processes start: chain, contracts, accounts, homes, settings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from consilium_lab.up.options import UpOptions
 
 GAS_MONEY = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN  # of each node, for the bonds of many tasks
-SUPERLINKS = 20  # one for each task that the aggregator's account has at once
-TASKS_OF_A_VOTER = 20  # at once, as far as its stake suffices
+SUPERLINKS = 20  # the most tasks of the aggregator's account at once
+TASKS_OF_A_VOTER = 20  # at once; its stake suffices for so many
 OWN_FOLDERS = ("nodes", "logs", "artifacts", "server", "models")
 
 
@@ -64,34 +64,29 @@ class StandingNetwork:
         return self.options.home / "models"
 
     def propose(self) -> int:
-        """The first task; returns its number."""
+        """Proposes the first task. Returns its number."""
         digest = self.store.put_file(self.task_file.read_bytes())
         return self.operator.operator.propose(task_params(self.spec, digest, self.aggregator))
 
     def start(self, processes: Processes) -> None:
-        """Everything but hospitals, which run task by task."""
+        """Starts all but the hospitals, which run task by task."""
         for name in ("api", "worker"):
             processes.serve(
-                name,
-                "consilium_cli.main",
-                "server",
-                name,
-                "--config",
-                os.fspath(self.server / f"{name}.toml"),
+                name, "consilium_cli.main", "server", name, "--config", os.fspath(self.server / f"{name}.toml")
             )
         for name, home in self.voters.items():
             processes.serve(name, "consilium_cli.main", "voter", "run", "--home", os.fspath(home))
 
 
 def prepare(home: Path) -> None:
-    """Removes an earlier network's files from the folder, and no others."""
+    """Removes only an earlier network's files from the folder."""
     for name in OWN_FOLDERS:
         shutil.rmtree(home / name, ignore_errors=True)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> StandingNetwork:
-    """Deploys, makes and funds the accounts, writes every file. The operator is the account that has all tokens."""
+    """Deploys the contracts, makes and funds the accounts, writes all files. The operator's account has all tokens."""
     faucet = Account.from_key(FAUCET_KEY)
     deployment = deploy(Connection(node.url, faucet))
     for book in (options.home / "deployment.json", options.address_book):

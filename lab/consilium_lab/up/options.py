@@ -1,4 +1,4 @@
-"""Options of a network that stays. Imported before anything heavy is."""
+"""Options of `consilium up`. Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import httpx
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rounds.deadlines import Deadlines, Missed, fields_of
+from consilium_chain.rounds.deadlines import fields_of
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_port
 from consilium_chain.rpc.retry import retry_policy
@@ -21,7 +21,7 @@ from consilium_core.defaults import LOCAL_ADDRESS_BOOK
 from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
-from consilium_operators.watching import DEADLINE_MISSED, EVENTS, plain, told_as
+from consilium_operators.watching import DEADLINE_MISSED, EVENTS, EventFeed, log_name, plain
 from consilium_server.api.dashboard import built
 from rich.console import Console
 
@@ -33,15 +33,15 @@ from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
 from consilium_lab.up.network import StandingNetwork, build, prepare
 from consilium_lab.up.options import UpOptions
-from consilium_lab.up.supervisor import Deriving, Tending
+from consilium_lab.up.supervisor import ModelDeriver, TaskJoiner
 
 POLL = 0.5
 START_TIMEOUT = 120.0  # seconds until the API answers, while everything else starts, too
 LONGEST_PAUSE = 60.0  # seconds before a process that ended is started again
-LASTING = 600.0  # seconds after which a process that runs is taken to have started well
-MOST_STARTS = 8  # in a row, of what is no server: four minutes of pauses
-LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a chain that gave no answer is asked again
-# The events of a task that are worth a line.
+LASTING = 600.0  # seconds after which a running process counts as started
+MOST_STARTS = 8  # in a row, for a process that is not a server: four minutes of pauses
+LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a silent chain is asked again
+# The events of a task that get a line.
 SHOWN = {
     "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
     "Slashed", "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
@@ -52,26 +52,26 @@ WORDS: Words = {
     "joining": lambda f: f"{f['hospitals']} hospitals are starting, to join it",
     "not-joined": lambda f: f"[yellow]the hospitals here do not join it: {f['why']}[/yellow]",
     "no-memory": lambda f: (
-        f"[yellow]its hospitals would take {f['needed_mib']} MiB and {f['available_mib']} are free: they start when"
-        " there is room[/yellow]"
+        f"[yellow]its hospitals need {f['needed_mib']} MiB, but {f['available_mib']} are free: they start when enough"
+        " memory is free[/yellow]"
     ),
     "process-refused": lambda f: (
-        f"[yellow]{f['process']} does not run, and is not started again:[/yellow] {f['error']} (all of it: {f['log']})"
+        f"[yellow]{f['process']} ended, and is not started again:[/yellow] {f['error']} (log: {f['log']})"
     ),
     "process-given-up": lambda f: (
         f"[red]{f['process']} ended with {f['code']}[/red] {f['starts']} times in a row, and is not started again:"
-        f" {f['error']} (all of it: {f['log']})"
+        f" {f['error']} (log: {f['log']})"
     ),
     "process-ended": lambda f: (
         f"[red]{f['process']} ended with {f['code']}[/red], and is started again in {f['again_in_s']:g} s:"
-        f" {f['error']} (all of it: {f['log']})"
+        f" {f['error']} (log: {f['log']})"
     ),
 }
-TOLD = Waiting("running; Ctrl-C ends it", words=WORDS)
+TERMINAL = Waiting("running; press Ctrl-C to end it", words=WORDS)
 
 
 def run_up(options: UpOptions) -> None:
-    """Until it is told to stop. Raises LabError, LocalNodeError and the rooms' own errors."""
+    """Runs until it is stopped. Raises LabError, LocalNodeError and the rooms' own errors."""
     console = Console(highlight=False)
     require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
     require_free_port(options.port, "the API")
@@ -83,7 +83,7 @@ def run_up(options: UpOptions) -> None:
         in_use = LabError("FolderInUse", folder=options.home, option="--home")
         stack.enter_context(alone(options.home / LOCK_FILE, in_use))
         prepare(options.home)
-        with _spinner(console, "starting a local chain, deploying the contracts, funding everybody"):
+        with _spinner(console, "starting a local chain, deploying the contracts, funding the accounts"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
             node = stack.enter_context(LocalNode(options.chain_port, log))
             network = build(options, data, task.encode(), node)
@@ -94,26 +94,26 @@ def run_up(options: UpOptions) -> None:
             _wait_for_api(options, processes)
         first = network.propose() if options.task else None
         _show(console, network, first)
-        with on_terminal(TOLD):
-            tend(node, _turns(network, processes))
+        with on_terminal(TERMINAL):
+            run_forever(node, _supervision(network, processes))
 
 
-def _turns(network: StandingNetwork, processes: Processes) -> Callable[[], None]:
-    tending, deriving = Tending(network, processes), Deriving(network, processes)
-    news, fallen = News(network.operator, network.names), Fallen(network.options.home / "logs", processes)
+def _supervision(network: StandingNetwork, processes: Processes) -> Callable[[], None]:
+    joiner, deriver = TaskJoiner(network, processes), ModelDeriver(network, processes)
+    news, restarts = News(network.operator, network.names), Restarts(network.options.home / "logs", processes)
 
     def turn() -> None:
-        processes.lines()  # they are in the logs
-        tending.turn()
-        deriving.turn(news.tell())
-        fallen.turn()
+        processes.lines()  # only the log files need them
+        joiner.turn()
+        deriver.turn(news.log_new())
+        restarts.turn()
 
     return turn
 
 
-def tend(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
-    """Calls `turn` again and again while the chain runs, also if it refuses a read, as after blocks were taken back.
-    Raises LocalNodeError once the chain has ended.
+def run_forever(chain: LocalNode, turn: Callable[[], None]) -> NoReturn:
+    """Calls `turn` again and again while the chain runs, even if a read fails, as after a revert of blocks. Raises
+    LocalNodeError when the chain has ended.
     """
 
     def watched() -> None:
@@ -129,36 +129,18 @@ class News:
     """Logs the chain's events, with names for the network's own accounts."""
 
     def __init__(self, ledger: Ledger, names: Mapping[str, str]) -> None:
-        self._ledger, self._names = ledger, names
-        self._next_block = ledger.deployment.first_block
-        self._deadlines: dict[int, Deadlines] = {}
+        self._feed, self._names = EventFeed(ledger), names
 
-    def tell(self) -> list[Event]:
-        """All that has happened since the last time, told or not. Of a chain that was taken back to before that, what
-        happens from there on.
-        """
-        latest = self._ledger.connection.blocks.number()
-        if latest < self._next_block:
-            self._next_block = latest + 1
-            self._deadlines.clear()
-            return []
-        events = list(self._ledger.logs.between(self._next_block, latest))
-        times = {block: self._ledger.connection.blocks.time_of(block) for block in {event.block for event in events}}
-        for event in events:
-            if missed := self._missed(event, times[event.block]):
-                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(missed)))
+    def log_new(self) -> list[Event]:
+        """Logs the important ones of the new events. Returns all."""
+        entries = self._feed.read()
+        for entry in entries:
+            event = entry.event
+            if entry.missed:
+                emit(DEADLINE_MISSED, task=event.values["taskId"], **self._named(fields_of(entry.missed)))
             if event.name in SHOWN:
-                emit(told_as(event.name), task=event.values["taskId"], **self._named(plain(event)))
-        self._next_block = latest + 1
-        return events
-
-    def _missed(self, event: Event, time_: int) -> Missed | None:
-        task = event.values.get("taskId")
-        if task is None:
-            return None
-        if task not in self._deadlines:
-            self._deadlines[task] = Deadlines(self._ledger.tasks.params(task))
-        return self._deadlines[task].take(event, time_)
+                emit(log_name(event.name), task=event.values["taskId"], **self._named(plain(event)))
+        return [entry.event for entry in entries]
 
     def _named(self, fields: Mapping[str, object]) -> dict[str, Any]:
         return {key: self._name(value) for key, value in fields.items()}
@@ -169,10 +151,10 @@ class News:
         return self._names.get(value, value) if isinstance(value, str) else value
 
 
-class Fallen:
-    """Restarts processes that have ended and should not have, one a turn, after a pause that doubles each time.
+class Restarts:
+    """Restarts processes that ended unexpectedly, one per turn, after a pause that doubles each time.
 
-    It does not restart a node whose owner has not allowed its task, nor a client that failed too often in a row.
+    Does not restart a node whose owner has not allowed its task, or a client that failed too often in a row.
     """
 
     def __init__(self, logs: Path, processes: Processes, clock: Callable[[], float] = time.monotonic) -> None:
@@ -268,10 +250,10 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
         f"  jobs       {jobs}; index in {index}\n"
         f"  files      {_near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
         "Try, in another terminal:\n" + "".join(f"  {command}\n" for command in commands),
-        soft_wrap=True,  # commands are there to be copied
+        soft_wrap=True,  # so that commands can be copied
     )
 
 
 def _near(path: Path) -> Path:
-    """As it is called from here."""
+    """The path relative to the present folder, if it is below."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

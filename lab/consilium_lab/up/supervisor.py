@@ -1,5 +1,5 @@
-"""Commands that people would type: a standing network's hospitals join every task that they can (`hospital join`), and
-a task's model is derived once it has ended (`operator download-model`).
+"""Does what people would do: a network's hospitals join every task that they can (`hospital join`), and a task's model
+is derived when the task has ended (`operator download-model`).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from consilium_lab.demo.processes import Processes
 from consilium_lab.up.network import StandingNetwork
 
 
-class Tending:
-    """Joins tasks in the order of their numbers, and retries each until it is joined or cannot be."""
+class TaskJoiner:
+    """Joins tasks in the order of their numbers. Tries each until it is joined, or cannot be."""
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes
         self._seen = 0
         self._open: list[int] = []
-        self._told: set[int] = set()  # tasks for which there was no memory
+        self._too_large: set[int] = set()  # tasks for which memory did not suffice
 
     def turn(self) -> None:
         count = self._network.operator.tasks.count()
@@ -45,16 +45,16 @@ class Tending:
         self._seen = count
         for task in list(self._open):
             if self._is_done(task):
-                self._open.remove(task)  # at once: the next may find no chain, and this one is not joined twice
+                self._open.remove(task)  # at once, so that it is not joined twice if the chain fails for the next
 
     def _is_done(self, task: int) -> bool:
-        """True once the task is joined, or can never be."""
+        """True if the task is joined, or can never be."""
         ledger = self._network.operator
         if ledger.tasks.state(task).phase is not Phase.JOINING:
             return True
         params = ledger.tasks.params(task)
         if params.aggregator != self._network.aggregator:
-            emit("not-joined", task=task, why=f"its aggregator is not this network's, {self._network.aggregator}")
+            emit("not-joined", task=task, why=f"its aggregator is not this network's ({self._network.aggregator})")
             return True
         try:
             spec = parse_task_spec(self._network.store.get_file(params.spec_hash))
@@ -77,15 +77,15 @@ class Tending:
     def _unfit(self, spec: TaskSpec) -> str | None:
         own = self._network.spec
         if spec.data != own.data:
-            return "it asks for other data than this network's hospitals have"
+            return "it needs other data than this network's hospitals have"
         if spec.model.name != own.model.name:
-            return f"its model is {spec.model.name}, and these hospitals allow {own.model.name}"
+            return f"its model is {spec.model.name}, but these hospitals allow {own.model.name}"
         if own.update.masked and not spec.update.masked:
-            return "its updates would not be masked"
+            return "its updates are not masked"
         return None
 
     def _refused(self, spec: TaskSpec, operator: str) -> str | None:
-        """The objections of a hospital's own policy to the task: then none is started for it."""
+        """The objections of a hospital's policy. If one objects, no hospital joins."""
         for name, home in self._network.hospitals.items():
             try:
                 home.policy().require(spec, operator)
@@ -96,8 +96,8 @@ class Tending:
     def _has_memory(self, task: int) -> bool:
         needed = len(self._network.hospitals) * PARTY_MIB["hospital"]
         available = psutil.virtual_memory().available >> 20
-        if available < needed and task not in self._told:
-            self._told.add(task)
+        if available < needed and task not in self._too_large:
+            self._too_large.add(task)
             emit("no-memory", task=task, needed_mib=needed, available_mib=available)
         return bool(available >= needed)
 
@@ -109,8 +109,8 @@ class Tending:
         emit("joining", task=task, hospitals=len(self._network.hospitals))
 
 
-class Deriving:
-    """The model of every task that has ended with one, for the API to hand out."""
+class ModelDeriver:
+    """Derives the model of every task that has ended, for the API."""
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes

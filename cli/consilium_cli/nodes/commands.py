@@ -1,0 +1,79 @@
+"""The commands that `consilium hospital` and `consilium voter` share. Imports nothing heavy at the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consilium_cli.options import USUAL_HOMES, Role, TokensArgument, YesOption
+
+if TYPE_CHECKING:
+    from consilium_client.home import HospitalHome, VoterHome
+
+TASKS_LISTED = {
+    Role.HOSPITAL: "Lists tasks, and says of each if this hospital's policy allows it.",
+    Role.VOTER: "Lists tasks, and says of each if the node joins it. Policy, table and free stake decide.",
+}
+PAUSE = {
+    Role.HOSPITAL: "Starts no new rounds from now on. An update that is already committed is still uploaded.",
+    Role.VOTER: "Joins no more tasks, and takes no more seats. Scores that are already committed are still revealed.",
+}
+PAUSED = {
+    Role.HOSPITAL: "no new round starts until `consilium hospital resume`; missed rounds are not paid, and not slashed",
+    Role.VOTER: "this voter joins no task and takes no seat until `consilium voter resume`; that is not slashed",
+}
+
+
+def add_shared_commands(app: typer.Typer, role: Role) -> None:
+    home_option: Any = typer.Option(
+        USUAL_HOMES[role],
+        "--home",
+        envvar=f"CONSILIUM_{role.upper()}_HOME",
+        help=f"folder with this {role}'s key and settings",
+    )
+
+    @app.command("tasks", help=TASKS_LISTED[role])
+    def tasks(
+        home: Path = home_option,
+        every: Annotated[bool, typer.Option("--all", help="list also tasks that are over or closed")] = False,
+    ) -> None:
+        from consilium_cli.hospital.status import HospitalVisit
+        from consilium_cli.nodes.status import show_tasks
+        from consilium_cli.voter.status import VoterVisit
+
+        show_tasks(HospitalVisit.of(home) if role is Role.HOSPITAL else VoterVisit.of(home), every)
+
+    @app.command("status")
+    def status(home: Path = home_option) -> None:
+        """Shows the account, the connections, stake and rewards, and the state of each task."""
+        from consilium_cli.hospital.status import show_hospital
+        from consilium_cli.voter.status import show_voter
+
+        (show_hospital if role is Role.HOSPITAL else show_voter)(home)
+
+    @app.command("pause", help=PAUSE[role])
+    def pause(home: Path = home_option) -> None:
+        _open(role, home).pause()
+        typer.echo(f"paused: {PAUSED[role]}")
+
+    @app.command("resume")
+    def resume(home: Path = home_option) -> None:
+        """Takes part again from the next round on."""
+        _open(role, home).resume()
+        typer.echo("resumed")
+
+    @app.command("unstake")
+    def unstake(whole_tokens: TokensArgument = None, home: Path = home_option, yes: YesOption = False) -> None:
+        """Unstakes tokens, which are locked for the unbonding period, and withdraws those whose period is over."""
+        from consilium_cli.nodes.staking import unstake
+
+        unstake(_open(role, home), whole_tokens, yes)
+
+
+def _open(role: Role, folder: Path) -> HospitalHome | VoterHome:
+    """Raises HomeMissing, ConfigInvalid."""
+    from consilium_client.home import HospitalHome, VoterHome
+
+    return HospitalHome.open(folder) if role is Role.HOSPITAL else VoterHome.open(folder)
