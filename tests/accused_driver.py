@@ -14,9 +14,9 @@ from chain_driver import LocalChain
 from consilium_chain.artifacts.store import CHECK_BITS
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, RoundState, TaskState
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.disputes import find_cheaters
 from consilium_chain.rounds.machine import Step
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
 from consilium_server.aggregator.disputes import Statements, make_accusation
@@ -86,7 +86,7 @@ class Bribed(VoterNode):
 
 @dataclass
 class Accused:
-    """A statistics round in Blaming, as an honest aggregator brought it there."""
+    """A statistics round in Disputing, as an honest aggregator brought it there."""
 
     round: Committing
     nodes: list[HospitalNode]
@@ -110,7 +110,7 @@ class Accused:
             if node.index not in but:
                 take(node, Step.DISPUTE)
 
-    def testify(self, *but: int) -> None:
+    def submit_evidence(self, *but: int) -> None:
         """Both steps."""
         for _ in range(2):
             self.look(*but)
@@ -131,8 +131,8 @@ class Accused:
             voter.poll()
         aggregator.phases.settle(task, 0)
 
-    def culprits(self) -> dict[int, Reason]:
-        return find_culprits(self.round.aggregator, self.round.store, self.round.task, 0, self.state)
+    def cheaters(self) -> dict[int, Reason]:
+        return find_cheaters(self.round.aggregator, self.round.store, self.round.task, 0, self.state)
 
 
 def processes(round_: Committing, liar: type[HospitalNode]) -> list[HospitalNode]:
@@ -156,8 +156,8 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
         uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
     statements = Statements(aggregator, task, 0)
     cohort = masked_cohort(aggregator, task, 0, (1 << HOSPITALS) - 1)
-    dealings = read_dealings(aggregator, round_.store, task, 0, cohort)
-    assert statements.sound(cohort, dealings, uploads) == set(range(HOSPITALS))
+    share_bundles = read_share_bundles(aggregator, round_.store, task, 0, cohort)
+    assert statements.sound(cohort, share_bundles, uploads) == set(range(HOSPITALS))
     aggregator.aggregator.fix_survivors(task, 0, (1 << HOSPITALS) - 1)
 
     answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)
@@ -171,7 +171,7 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
         aggregator, round_.store, task, 0, round_.round_state, statements, uploads, answers.roots()
     )
     aggregator.aggregator.accuse_cohort(task, 0, 0, accusation.accusation, accusation.evidence)
-    assert aggregator.tasks.state(task).phase is Phase.BLAMING
+    assert aggregator.tasks.state(task).phase is Phase.DISPUTING
     for node in nodes:  # of what a sponsor would carry
         round_.set_ether(node, 10**18)
     return Accused(round_, nodes, uploads)

@@ -20,7 +20,7 @@ from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import Accusation, Canaries, CohortsFate, PublishedCohort
+from consilium_chain.ledger.publishing import Accusation, CohortsFate, Decoys, PublishedCohort
 from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskParams, members
 from consilium_chain.rpc.connection import Connection
@@ -51,7 +51,7 @@ SHARED_WINDOWS = {
     f"{phase}_window": 50 * WINDOW for phase in ("join", "commit", "upload", "publish", "score", "reveal")
 }
 LAYOUT = LaneLayout(bits=16, total_weight=256)
-SEALING_KEY = bytes(range(32))  # stands for an X25519 key
+ENCRYPTION_KEY = bytes(range(32))  # stands for an X25519 key
 ACCUSATION = Accusation(bytes(range(1, 33)), bytes(range(2, 34)))  # the chain takes any
 
 
@@ -70,11 +70,11 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
         spec_hash=bytes(32), aggregator=aggregator, pool=10_001, hospital_bond=BOND, voter_bond=BOND,
         aggregator_bond=BOND, tick_bounty=0, rounds=2, cohorts=1, min_cohort_size=1, min_hospitals=1, max_hospitals=2,
         min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, digests=False,
-        canaries=False, masked=False,
+        decoys=False, masked=False,
         update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
-        accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, canary_margin=50_000,
+        accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, decoy_margin=50_000,
         hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, harmful_slash_bps=2_000,
-        withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_canary_slash_bps=5_000,
+        withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_decoy_slash_bps=5_000,
         not_published_slash_bps=2_500, join_window=WINDOW, commit_window=WINDOW, upload_window=WINDOW,
         publish_window=WINDOW, score_window=WINDOW, reveal_window=WINDOW,
     )  # fmt: skip
@@ -257,9 +257,9 @@ class TaskDriver:
         """Everybody joins, and with the last the statistics round begins."""
         self.aggregator.aggregator.join(self.task)
         for index, node in enumerate(self.nodes):
-            sealing_key = SEALING_KEY if self.params.masked else NO_KEY
+            encryption_key = ENCRYPTION_KEY if self.params.masked else NO_KEY
             node.hospital.join(
-                self.task, rows[index] if rows else 10 * (index + 1), TransportKey.generate(), sealing_key
+                self.task, rows[index] if rows else 10 * (index + 1), TransportKey.generate(), encryption_key
             )
         for judge in self.judges:
             judge.voter.join(self.task)
@@ -344,16 +344,16 @@ class TaskDriver:
             sums = [replace(s, digests=[versioned_hash(commit(blob)) for blob in s.blobs]) for s in sums]
             send = self.aggregator.aggregator.publish_digests
         fate = CohortsFate(sum(1 << i for i in present), dropped, dict.fromkeys(accused, ACCUSATION))
-        return send(self.task, self.round, fate, sums, self.canaries if sums else None)
+        return send(self.task, self.round, fate, sums, self.decoys if sums else None)
 
     def pass_to_step(self, step: int) -> Self:
-        """To the beginning of one of Blaming's three steps."""
+        """To the beginning of one of Disputing's three steps."""
         begins = self.operator.tasks.state(self.task).deadline - (3 - step) * self.params.publish_window
         self.chain.pass_time(max(1, begins - self.operator.connection.blocks.now()))
         return self
 
     def name(self, hospitals: Sequence[int]) -> Self:
-        """In Blaming: nobody says anything more, and the aggregator names these."""
+        """In Disputing: nobody says anything more, and the aggregator names these."""
         self.pass_to_step(2).aggregator.aggregator.name_cheaters(
             self.task, self.round, sum(1 << index for index in hospitals)
         )
@@ -363,8 +363,8 @@ class TaskDriver:
         return self.cohort_sum(cohort, survivors)
 
     @property
-    def canaries(self) -> Canaries | None:
-        """What is said of the round's canaries before it is published."""
+    def decoys(self) -> Decoys | None:
+        """What is said of the round's decoys before it is published."""
         return None
 
     # Beacon
@@ -417,8 +417,8 @@ class TaskDriver:
         self.operator.phases.tick(self.task)
         return self
 
-    def to_blaming(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> Self:
-        """To the first training round's testimony, about the cohorts of `accused`."""
+    def to_disputing(self, accused: Sequence[int], dropped: Sequence[int] = ()) -> Self:
+        """To the first training round's evidence, about the cohorts of `accused`."""
         self.to_committing().commit_all().publish(accused=accused, dropped=dropped)
         return self
 

@@ -21,7 +21,7 @@ settings.load_profile("untimed")
 
 # The files that last the longest start first. Started last, one would run alone while the other processes are idle.
 LONGEST = (
-    "test_blame_rounds.py", "test_voter_runs.py", "test_hospital_testimony.py", "test_canary_rounds.py",
+    "test_dispute_rounds.py", "test_voter_runs.py", "test_hospital_evidence.py", "test_decoy_rounds.py",
     "test_verify.py", "test_jobs_worker.py", "test_indexing.py", "test_voter_commands.py", "test_deploy_command.py",
     "test_operator_commands.py", "test_hospital_commits.py", "test_commits_relayed.py", "test_phases_end.py",
 )  # fmt: skip

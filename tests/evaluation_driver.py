@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from canary_driver import CanaryDriver
 from chain_driver import WINDOW, LocalChain, Update
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Role
@@ -30,6 +29,7 @@ from consilium_zk.evaluation import BATCH_ROWS
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
+from decoy_driver import DecoyDriver
 from examples_read import read_table
 from hospital_driver import node_files
 from voter_driver import POLICY
@@ -119,7 +119,7 @@ class LyingNode(VoterNode):
 
 
 @dataclass
-class EvaluatedTask(CanaryDriver):
+class EvaluatedTask(DecoyDriver):
     """Voters are nodes; what is published lies in a store, and round 0 is of true rows."""
 
     folder: Path = field(default_factory=Path)
@@ -141,7 +141,7 @@ class EvaluatedTask(CanaryDriver):
             | {"max_voters": len(kinds), "seats": len(kinds)},
             layout=spec.update_layout,
             statistics=(spec.statistics_layout, spec.statistics_values),
-            turned=0b01,
+            flipped=0b01,
             folder=folder,
             spec=spec,
             kinds=kinds,
@@ -191,7 +191,7 @@ class EvaluatedTask(CanaryDriver):
 
     def hiding(self) -> HiddenSums:
         found = super().hiding()
-        found.retreat = PublishedSums(self.operator, self.store, self.task, self.spec).retreat(self.round)
+        found.negated_delta = PublishedSums(self.operator, self.store, self.task, self.spec).negated_delta(self.round)
         return found
 
     def to_seats(self) -> Self:

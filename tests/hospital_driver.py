@@ -66,12 +66,12 @@ class Committing:
         return node.answer(RoundRequest(contract, self.task, round_, part))
 
     def signed(self, node: HospitalNode) -> SignedUpdate:
-        """A node's signed update; the dealing with it, if there is one, is in the store then."""
+        """A node's signed update; the share bundle with it, if there is one, is in the store then."""
         reply = self.ask(node, Part.SIGNED)
         assert (reply.code, list(reply.blobs)) == (ReplyCode.SIGNED, [])
         size = signed_update_bytes(1)
-        if dealing := reply.body[size:]:
-            self.store.put_file(dealing)
+        if share_bundle := reply.body[size:]:
+            self.store.put_file(share_bundle)
         return parse_signed_update(reply.body[:size], node.ledger.address, 1)
 
     def relay(self, *updates: SignedUpdate) -> None:
@@ -119,9 +119,11 @@ def start(
     hospitals: int,
     masked: bool,
     exact: bool = False,
-    sealing_keys: dict[int, bytes] | None = None,
+    encryption_keys: dict[int, bytes] | None = None,
 ) -> Committing:
-    """In the statistics round. Hospitals have no ether left. sealing_keys: what some announce instead of their own."""
+    """In the statistics round. Hospitals have no ether left. encryption_keys: what some announce instead of their
+    own.
+    """
     data = deal_wdbc(hospitals, 1, 0)
     windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
     raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
@@ -146,8 +148,8 @@ def start(
     made = Committing(chain, aggregator, store, task, settings, voter_settings)
     for index, own in enumerate(settings):
         node = HospitalNode(own)
-        if sealing_keys and index in sealing_keys and node.updates.masking:
-            node.updates.masking.sealing_key = sealing_keys[index]
+        if encryption_keys and index in encryption_keys and node.updates.masking:
+            node.updates.masking.encryption_key = encryption_keys[index]
         node.join()
         made.set_ether(node, 0)
     assert aggregator.tasks.state(task).phase is Phase.COMMITTING

@@ -13,7 +13,7 @@ from consilium_chain.settlement.settlement import Reason, Settlement, settle
 Scores = Sequence[Sequence[int] | None]
 
 
-def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement:
+def expected(task: TaskDriver, scores: Scores, flipped: int | None) -> Settlement:
     """What the reference makes of the task's first training round, before which nobody was paid or slashed. Every
     voter has a seat.
     """
@@ -28,7 +28,7 @@ def expected(task: TaskDriver, scores: Scores, turned: int | None) -> Settlement
         viable=state.viable_cohorts,
         committed=state.committed,
         survivors=state.survivors,
-        turned=turned,
+        flipped=flipped,
         seated=(1 << task.voters) - 1,
         scores=tuple(None if ballot is None else tuple(ballot) for ballot in scores),
         dropped=state.dropped_cohorts,

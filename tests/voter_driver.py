@@ -55,7 +55,7 @@ min_cohort_size = 1
 min_hospitals = 1
 max_hospitals = 1
 [judging]
-canaries = false
+decoys = false
 max_voters = 1
 seats = 1
 [money]

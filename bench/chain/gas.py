@@ -22,7 +22,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import CohortsFate, OpenedBlob, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.publishing import CohortsFate, DisclosedBlob, DisclosedCohort, PublishedCohort
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, members
 from consilium_chain.rounds.sums import PublishedSums
@@ -37,9 +37,9 @@ from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.aggregator.decoys import HiddenSums
 from consilium_server.aggregator.uploads import Contribution, Upload, sum_cohort
 from consilium_zk.blobs import Blob, scale, with_blinders
-from consilium_zk.canaries import is_turned
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
+from consilium_zk.decoys import is_flipped
 from consilium_zk.kzg import commit, open_combined
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import public_key, sign_ticket
@@ -54,7 +54,7 @@ SPENDING_MONEY = 5_000 * TOKEN
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 600)
 SNAPSHOTS = Path(__file__).resolve().parents[2] / "chain" / "contracts" / "snapshots"
 PUBLISH_GAS = 100_000  # more than a blob alone takes
-PUBLISH = "publish: survivors, canaries, blobs"
+PUBLISH = "publish: survivors, decoys, blobs"
 # A transaction is known by an event that only it emits.
 CALLS = {
     "NodeRegistered": "register",
@@ -128,7 +128,7 @@ class Rehearsal:
             blobs = self._commit(state.round)
             if state.round != STATISTICS_ROUND:
                 self._hidden = HiddenSums(
-                    self.task, state.round, secrets.token_bytes(32), self.sums.retreat(state.round)
+                    self.task, state.round, secrets.token_bytes(32), self.sums.negated_delta(state.round)
                 )
             self._publish(state.round, blobs, apart)
             if state.round != STATISTICS_ROUND:
@@ -180,13 +180,11 @@ class Rehearsal:
         return weighted
 
     def _publish(self, round_: int, blobs: Sequence[Blob], apart: bool) -> None:
-        canaries = self._hidden.canaries if self.params.has_canaries(round_) else None
+        decoys = self._hidden.decoys if self.params.has_decoys(round_) else None
         sums = self._sums(round_, blobs)
         everyone = (1 << HOSPITALS) - 1
-        if not apart or canaries is None:
-            (receipt,) = self.aggregator.aggregator.publish_sums(
-                self.task, round_, CohortsFate(everyone), sums, canaries
-            )
+        if not apart or decoys is None:
+            (receipt,) = self.aggregator.aggregator.publish_sums(self.task, round_, CohortsFate(everyone), sums, decoys)
             if round_ != STATISTICS_ROUND:
                 self._note(PUBLISH, receipt)
             return
@@ -194,15 +192,15 @@ class Rehearsal:
         self._note(
             "fixSurvivors alone", connection.transactions.send(functions.fixSurvivors(self.task, round_, everyone))
         )
-        setting = functions.setCanaries(self.task, round_, canaries.seed_commitment, canaries.retreat_digest)
-        self._note("setCanaries alone", connection.transactions.send(setting))
+        setting = functions.setDecoys(self.task, round_, decoys.seed_commitment, decoys.negated_delta_digest)
+        self._note("setDecoys alone", connection.transactions.send(setting))
         for cohort in sums:
             showing = functions.publish(self.task, round_, cohort.index, 0, 0, 1)
             sidecars = [self.aggregator.aggregator.prover.sidecar(blob) for blob in cohort.blobs]
             self._note("publish alone (1 blob)", connection.transactions.send(showing, Sending(PUBLISH_GAS, sidecars)))
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
-        """What the aggregator publishes; with canaries `_hidden` keeps what opens it."""
+        """What the aggregator publishes; with decoys `_hidden` keeps what discloses it."""
         points, hospitals = (
             self.treasury.record.committed_points(self.task, round_),
             self.treasury.tasks.hospitals(self.task),
@@ -216,7 +214,7 @@ class Rehearsal:
                 Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
             ]
             shown = sum_cohort(cohort, contributions, [1])
-            if self.params.has_canaries(round_):
+            if self.params.has_decoys(round_):
                 shown = self._hidden.hide(cohort, shown, sum(weights))
             digests = [self.store.put_blob(*pair) for pair in zip(shown.blobs, shown.commitments, strict=True)]
             found.append(PublishedCohort(cohort, shown.blobs, [[to_eip2537(p[0]) for p in own]], digests))
@@ -236,9 +234,9 @@ class Rehearsal:
         self._open(round_, state, apart)
 
     def _ballot(self, round_: int, cohorts: int, index: int) -> tuple[int, ...]:
-        """An honest voter's: every sum improves, every canary harms."""
-        turned = [is_turned(self._hidden.seed, self.task, round_, cohort) for cohort in range(cohorts)]
-        sides = [[-90_000 if side else 90_000 for side in turned], [90_000 if side else -90_000 for side in turned]]
+        """An honest voter's: every sum improves, every decoy harms."""
+        flipped = [is_flipped(self._hidden.seed, self.task, round_, cohort) for cohort in range(cohorts)]
+        sides = [[-90_000 if side else 90_000 for side in flipped], [90_000 if side else -90_000 for side in flipped]]
         return tuple(score + index for side in sides for score in side)
 
     def _open(self, round_: int, state: RoundState, apart: bool) -> None:
@@ -250,20 +248,20 @@ class Rehearsal:
         for cohort, pairs in self._hidden.secrets.blinders.items():
             present = members(self.treasury.tasks.cohort_members(self.task, round_, cohort))
             own = [to_eip2537(points[hospitals[i].node][0]) for i in present]
-            cohorts.append(OpenedCohort(cohort, [OpenedBlob(pair, own) for pair in pairs]))
-        retreat = self._hidden.retreat.points
+            cohorts.append(DisclosedCohort(cohort, [DisclosedBlob(pair, own) for pair in pairs]))
+        negated_delta = self._hidden.negated_delta.points
         if not apart:
-            (receipt,) = self.aggregator.aggregator.open_canaries(
-                self.task, round_, self._hidden.seed, retreat, cohorts, 0
+            (receipt,) = self.aggregator.aggregator.disclose_decoys(
+                self.task, round_, self._hidden.seed, negated_delta, cohorts, 0
             )
-            return self._note("openCanaries of all cohorts, and settle", receipt)
+            return self._note("discloseDecoys of all cohorts, and settle", receipt)
         too_much = 2**40  # so that it settles apart
         self.treasury.phases.settle(self.task, round_)  # starts the phase
         for one in cohorts:
-            (receipt,) = self.aggregator.aggregator.open_canaries(
-                self.task, round_, self._hidden.seed, retreat, [one], too_much
+            (receipt,) = self.aggregator.aggregator.disclose_decoys(
+                self.task, round_, self._hidden.seed, negated_delta, [one], too_much
             )
-            self._note("openCanaries alone (1 blob, 2 hospitals)", receipt)
+            self._note("discloseDecoys alone (1 blob, 2 hospitals)", receipt)
         return self._note("settle alone", self.aggregator.phases.settle(self.task, round_))
 
 

@@ -1,7 +1,7 @@
-"""A detector of canaries that has no data: what a lazy voter could run on the public record instead of looking.
+"""A detector of decoys that has no data: what a lazy voter could run on the public record instead of looking.
 
 It sees all candidates of a round as published, the base, all earlier rounds with their outcomes; it knows the family
-and its strength, and has learnt from other tasks on the same data set whose canaries were revealed. It lacks the
+and its strength, and has learnt from other tasks on the same data set whose decoys were revealed. It lacks the
 seed, the order, and rows. In place of rows it makes some up: standardised features are about normal, and a model
 that has learnt something can label them.
 """
@@ -129,29 +129,29 @@ def _cross(teacher: Vector, guess: Vector) -> float:
 
 @dataclass
 class Sample:
-    """One candidate: of which task, round and cohort, whether a canary, and its features."""
+    """One candidate: of which task, round and cohort, whether a decoy, and its features."""
 
     task: int
     round: int
     cohort: int
-    canary: bool
-    paired: bool  # a canary, or the genuine sum that it stands beside
+    decoy: bool
+    paired: bool  # a decoy, or the genuine sum that it stands beside
     features: Vector
     median: float  # the committee's score of it
 
 
-def round_samples(task: int, turn: Round, canaries: Mapping[int, Sum], twins: bool) -> list[Sample]:
+def round_samples(task: int, turn: Round, decoys: Mapping[int, Sum], twins: bool) -> list[Sample]:
     """Every candidate of a round. With `twins`, a candidate's company is its own side only: the other cohorts' sums
     as they would be, were it the genuine one; and so for its twin."""
     found, rows = list[tuple[int, bool]](), []
     for cohort, genuine in enumerate(turn.cohorts):
         rest = [other for other in range(len(turn.cohorts)) if other != cohort]
         company = [turn.cohorts[other] for other in rest]
-        twin = canaries.get(cohort)
+        twin = decoys.get(cohort)
         if twin is None:
-            company += list(canaries.values())
+            company += list(decoys.values())
         else:
-            beside = [canaries[other] for other in rest] if twins else company
+            beside = [decoys[other] for other in rest] if twins else company
             rows.append(features(turn, twin, beside, genuine))
             found.append((cohort, True))
         rows.append(features(turn, genuine, company, twin))
@@ -159,13 +159,13 @@ def round_samples(task: int, turn: Round, canaries: Mapping[int, Sum], twins: bo
     inputs = np.nan_to_num(np.array(rows))
     inputs = np.hstack([inputs, inputs - np.median(inputs, axis=0)])
     return [
-        Sample(task, turn.number, cohort, canary, cohort in canaries, row, 0.0)
-        for (cohort, canary), row in zip(found, inputs, strict=True)
+        Sample(task, turn.number, cohort, decoy, cohort in decoys, row, 0.0)
+        for (cohort, decoy), row in zip(found, inputs, strict=True)
     ]
 
 
 def suspicion(samples: Sequence[Sample], stranger: bool) -> Vector:
-    """How much each sample looks a canary, in [0, 1], by a detector that learnt from other tasks only.
+    """How much each sample looks a decoy, in [0, 1], by a detector that learnt from other tasks only.
 
     A stranger does not use what tells which way is up: that the illness is the rarer class. Mean of a forest and of a
     logistic model on ranks, three folds by task.
@@ -197,5 +197,5 @@ def _arrays(samples: Sequence[Sample], stranger: bool) -> tuple[Vector, NDArray[
     if stranger:
         count = inputs.shape[1] // 2
         inputs = np.delete(inputs, [half + i for half in (0, count) for i in UPWARD], axis=1)
-    labels = np.array([sample.canary for sample in samples])
+    labels = np.array([sample.decoy for sample in samples])
     return inputs, labels, np.array([sample.task for sample in samples])

@@ -1,4 +1,4 @@
-"""Ways to make a canary: each a function of the public record, the cohort that it stands beside, and a seed.
+"""Ways to make a decoy: each a function of the public record, the cohort that it stands beside, and a seed.
 
 All take the cohort's own mean update, so that norm, layers and company look right, and do something harmful with it.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_zk.canaries import STRENGTH_UNIT, published_lanes, retreat_lanes
+from consilium_zk.decoys import STRENGTH_UNIT, negated_delta_lanes, published_lanes
 from numpy.random import Generator
 
 from bench.decoys.rounds import Round, Sum, Vector, layer_slices
@@ -19,7 +19,7 @@ Make = Callable[[Round, int, float, Generator], Vector | Sum]
 
 @dataclass(frozen=True)
 class Family:
-    """`strengths` are tried one by one; `twins` says that every cohort of a round gets such a canary."""
+    """`strengths` are tried one by one; `twins` says that every cohort of a round gets such a decoy."""
 
     name: str
     label: str
@@ -34,7 +34,7 @@ def progress(turn: Round) -> Vector:
 
 
 def honest(turn: Round, cohort: int, strength: float, random: Generator) -> Vector:
-    """No canary: what the cohort would have sent had its hospitals shuffled their rows otherwise. Needs data; it is
+    """No decoy: what the cohort would have sent had its hospitals shuffled their rows otherwise. Needs data; it is
     here to show that the detector sees nothing where there is nothing to see."""
     return turn.mean_update(turn.again[cohort])
 
@@ -46,7 +46,7 @@ def noise(turn: Round, cohort: int, strength: float, random: Generator) -> Vecto
 
 
 def flipped_last(turn: Round, cohort: int, strength: float, random: Generator) -> Vector:
-    """The last round's update turned round, with noise; the cohort's own where there is no last round."""
+    """The last round's update flipped round, with noise; the cohort's own where there is no last round."""
     last = turn.earlier[-1].joint if turn.earlier else turn.updates[cohort]
     return -strength * last + noise(turn, cohort, 0.5, random)
 
@@ -104,7 +104,7 @@ def stiff(turn: Round, cohort: int, strength: float, random: Generator) -> Vecto
 
 
 def surprise_mirrored(turn: Round, cohort: int, strength: float, random: Generator) -> Vector:
-    """What earlier rounds foretell is kept, and the rest of the update turned round."""
+    """What earlier rounds foretell is kept, and the rest of the update flipped round."""
     own = turn.updates[cohort]
     if not turn.earlier:
         return -strength * own
@@ -117,15 +117,15 @@ def mirrored(turn: Round, cohort: int, strength: float, random: Generator) -> Ve
     return -strength * turn.updates[cohort]
 
 
-def turned(turn: Round, cohort: int, strength: float, random: Generator) -> Sum:
+def flipped(turn: Round, cohort: int, strength: float, random: Generator) -> Sum:
     """Mirrored, and `strength` times the task's progress taken back: in round 1, the mirror image itself.
 
-    A voter takes a canary that leaves the quantiser's range for no model, without a look at its rows. Here it is
+    A voter takes a decoy that leaves the quantiser's range for no model, without a look at its rows. Here it is
     brought back to the range's end instead, and scored: it is judged by no more than its harm.
     """
     genuine, bits = turn.cohorts[cohort], turn.spec.update.bits
-    retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
-    published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
+    negated_delta = negated_delta_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
+    published = published_lanes(genuine.lanes, negated_delta, genuine.weight, bits, flipped=True)
     middle = np.uint64(genuine.weight * turn.quantiser.offset)
     lanes = np.clip(published, middle, 3 * middle) - middle  # as read plainly
     return Sum(lanes, genuine.weight, genuine.divisor)
@@ -134,7 +134,7 @@ def turned(turn: Round, cohort: int, strength: float, random: Generator) -> Sum:
 FAMILIES = (
     Family("honest", "none: the cohort trained again", honest, (1.0,)),
     Family("noise", "Gaussian noise", noise, (1.0, 8.0)),
-    Family("flipped_last", "last round's update turned round", flipped_last, (4.0,)),
+    Family("flipped_last", "last round's update flipped round", flipped_last, (4.0,)),
     Family("permuted", "permuted within layers", permuted, (8.0,)),
     Family("half_flipped", "random half flipped", half_flipped, (8.0,)),
     Family("overshoot", "scaled up", overshoot, (8.0,)),
@@ -147,11 +147,11 @@ FAMILIES = (
     Family("honest_twins", "none: all cohorts trained again", honest, (1.0,), twins=True),
     Family("surprise_twins", "what was not foretold, mirrored", surprise_mirrored, (1.0,), twins=True),
     Family("mirrored_twins", "all cohorts mirrored", mirrored, (1.0,), twins=True),
-    Family("turned", "all cohorts turned", turned, (0.5, 1.0, 1.5), twins=True),
+    Family("flipped", "all cohorts flipped", flipped, (0.5, 1.0, 1.5), twins=True),
 )
 
 
-def make_canary(family: Family, strength: float, turn: Round, cohort: int, random: Generator) -> Sum:
+def make_decoy(family: Family, strength: float, turn: Round, cohort: int, random: Generator) -> Sum:
     made = family.make(turn, cohort, strength, random)
     return made if isinstance(made, Sum) else as_sum(turn, cohort, made, random)
 

@@ -1,8 +1,8 @@
-"""Canaries: how surely a voter with data sees that they are bad, and how surely a detector without data finds them.
+"""Decoys: how surely a voter with data sees that they are bad, and how surely a detector without data finds them.
 
-Rounds are played in this process with the nodes' own training, quantising and scoring. Per family of canaries and its
+Rounds are played in this process with the nodes' own training, quantising and scoring. Per family of decoys and its
 strength: what honest voters' scores of it are, and how well a detector that learnt from other tasks' revealed
-canaries tells it from the genuine sums. For the chosen family: whom the slash rule strikes.
+decoys tells it from the genuine sums. For the chosen family: whom the slash rule strikes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from consilium_client.models.metrics import auc
-from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT, published_lanes, read_lanes, retreat_lanes
+from consilium_zk.decoys import STRENGTH, STRENGTH_UNIT, negated_delta_lanes, published_lanes, read_lanes
 from consilium_zk.errors import LaneOutOfRange
 from matplotlib import pyplot
 from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from bench.decoys.detector import Sample, guessed_scores, round_samples, suspicion
-from bench.decoys.families import FAMILIES, Family, make_canary
+from bench.decoys.families import FAMILIES, Family, make_decoy
 from bench.decoys.rounds import HEART, Committee, Round, Scenario, Vector, lower_median, play
 from bench.results_store import figure, say, write_figure
 
@@ -36,11 +36,11 @@ LONG, LONG_TASKS = 15, 8
 STAGES = ("round 1", "round 2", "later")
 MARGINS = (0.02, 0.05, 0.1)
 MARGIN = 0.05  # a task's own
-CHOSEN, CHOSEN_STRENGTH = "turned", STRENGTH / STRENGTH_UNIT
-NOTHING, SINGLE = "no canary: trained again", "one canary beside one cohort"
-TWINS, TURNED = "a canary beside every cohort", "the chosen one: every cohort turned"
+CHOSEN, CHOSEN_STRENGTH = "flipped", STRENGTH / STRENGTH_UNIT
+NOTHING, SINGLE = "no decoy: trained again", "one decoy beside one cohort"
+TWINS, FLIPPED = "a decoy beside every cohort", "the chosen one: every cohort flipped"
 OUTSIDER = "the same, to one who does not know the rarer class"
-GROUPS = {NOTHING: "#8a8f98", SINGLE: "#5fa3c7", TWINS: "#d9a441", TURNED: "#b1307c"}
+GROUPS = {NOTHING: "#8a8f98", SINGLE: "#5fa3c7", TWINS: "#d9a441", FLIPPED: "#b1307c"}
 SLOW = {"learning_rate": 0.05, "epochs": 2}
 
 SCENARIOS = (
@@ -61,7 +61,7 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Played:
-    """One round with its canaries: honest scores (voters, canaries), in the order of `cohorts`."""
+    """One round with its decoys: honest scores (voters, decoys), in the order of `cohorts`."""
 
     task: int
     turn: Round
@@ -73,30 +73,30 @@ def stage(number: int) -> str:
     return STAGES[min(number, len(STAGES)) - 1]
 
 
-def lay_canaries(
+def lay_decoys(
     family: Family, strength: float, tasks: Sequence[tuple[Committee, list[Round]]]
 ) -> tuple[list[Played], list[Sample]]:
-    """One canary in every round, beside a cohort drawn at random; or one beside every cohort."""
+    """One decoy in every round, beside a cohort drawn at random; or one beside every cohort."""
     played, samples = [], []
     for task, (committee, turns) in enumerate(tasks):
         random = np.random.default_rng([task, 99])
         for turn in turns:
             drawn = int(random.integers(len(turn.cohorts)))
             cohorts = list(range(len(turn.cohorts))) if family.twins else [drawn]
-            canaries = {cohort: make_canary(family, strength, turn, cohort, random) for cohort in cohorts}
-            scores = np.array([committee.score(turn, canaries[cohort]) for cohort in cohorts]).T
+            decoys = {cohort: make_decoy(family, strength, turn, cohort, random) for cohort in cohorts}
+            scores = np.array([committee.score(turn, decoys[cohort]) for cohort in cohorts]).T
             played.append(Played(task, turn, cohorts, scores))
             medians = dict(zip(cohorts, lower_median(scores), strict=True))
-            of_round = round_samples(task, turn, canaries, family.twins)
+            of_round = round_samples(task, turn, decoys, family.twins)
             for sample in of_round:
                 own = lower_median(turn.scores)[sample.cohort]
-                sample.median = float(medians[sample.cohort] if sample.canary else own)
+                sample.median = float(medians[sample.cohort] if sample.decoy else own)
             samples += of_round
     return played, samples
 
 
 def judge(played: Sequence[Played], name: str) -> dict[str, float]:
-    """What honest voters with data make of the canaries of one stage."""
+    """What honest voters with data make of the decoys of one stage."""
     mine = [one for one in played if stage(one.turn.number) == name]
     scores = np.concatenate([one.scores.reshape(-1) for one in mine])
     floor = mine[0].turn.spec.judging.accept_floor
@@ -112,7 +112,7 @@ def judge(played: Sequence[Played], name: str) -> dict[str, float]:
 
 
 def detect(samples: Sequence[Sample], twins: bool) -> dict[str, dict[str, Any]]:
-    """By stage and kind of detector: AUC; the share of rounds in which it finds the canary (of all candidates; with
+    """By stage and kind of detector: AUC; the share of rounds in which it finds the decoy (of all candidates; with
     twins, which side is genuine) and in which it prefers the genuine one of the pair."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for kind in ("informed", "stranger") if twins else ("informed",):
@@ -129,26 +129,26 @@ def _found(samples: Sequence[Sample], marks: Vector, picked: Sequence[int], twin
         rounds[samples[i].task, samples[i].round].append(i)
     pairs, all_of = [], []
     for members in rounds.values():
-        lead = sum(marks[i] * (1 if samples[i].canary else -1) for i in members if samples[i].paired)
+        lead = sum(marks[i] * (1 if samples[i].decoy else -1) for i in members if samples[i].paired)
         pairs.append((float(np.sign(round(lead, 9))) + 1) / 2)  # a tie is a coin
-        all_of.append(samples[max(members, key=lambda i: float(marks[i]))].canary)
-    canary = [samples[i].canary for i in picked]
+        all_of.append(samples[max(members, key=lambda i: float(marks[i]))].decoy)
+    decoy = [samples[i].decoy for i in picked]
     tasks = np.array([samples[i].task for i in picked])
     return {
-        "auc": _auc_with_interval(np.array(canary), marks[list(picked)], tasks),
+        "auc": _auc_with_interval(np.array(decoy), marks[list(picked)], tasks),
         "pair": _share(sum(pairs), len(pairs)),
         **({} if twins else {"of_all": _share(sum(all_of), len(all_of))}),
     }
 
 
-def _auc_with_interval(canary: NDArray[np.bool_], marks: Vector, tasks: NDArray[np.int64]) -> list[float]:
+def _auc_with_interval(decoy: NDArray[np.bool_], marks: Vector, tasks: NDArray[np.int64]) -> list[float]:
     """AUC, and the ends of its 95 % interval by drawing tasks anew."""
     random, drawn = np.random.default_rng(0), []
     rows_of = [np.flatnonzero(tasks == task) for task in np.unique(tasks)]
     for _ in range(100):
         rows = np.concatenate([rows_of[i] for i in random.integers(len(rows_of), size=len(rows_of))])
-        drawn.append(auc(canary[rows].astype(np.int64), marks[rows]) or 0.0)
-    whole = auc(canary.astype(np.int64), marks) or 0.0
+        drawn.append(auc(decoy[rows].astype(np.int64), marks[rows]) or 0.0)
+    whole = auc(decoy.astype(np.int64), marks) or 0.0
     return [round(float(x), 3) for x in (whole, *np.quantile(drawn, [0.025, 0.975]))]
 
 
@@ -182,7 +182,7 @@ def strike(played: Sequence[Played], margin: float) -> dict[str, dict[str, float
 
 
 def no_model(tasks: Sequence[tuple[Committee, list[Round]]], strength: float) -> dict[str, list[float]]:
-    """Share of the chosen canaries, by stage, that leave the quantiser's range: voters refuse them without scoring."""
+    """Share of the chosen decoys, by stage, that leave the quantiser's range: voters refuse them without scoring."""
     left: dict[str, list[bool]] = defaultdict(list)
     for _, turns in tasks:
         for turn in turns:
@@ -191,13 +191,13 @@ def no_model(tasks: Sequence[tuple[Committee, list[Round]]], strength: float) ->
 
 
 def out_of_range(turn: Round, strength: float) -> list[bool]:
-    """By cohort: whether the chosen canary leaves the quantiser's range."""
+    """By cohort: whether the chosen decoy leaves the quantiser's range."""
     bits, found = turn.spec.update.bits, []
-    retreat = retreat_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
+    negated_delta = negated_delta_lanes(turn.progress, bits, round(strength * STRENGTH_UNIT))
     for genuine in turn.cohorts:
-        published = published_lanes(genuine.lanes, retreat, genuine.weight, bits, turned=True)
+        published = published_lanes(genuine.lanes, negated_delta, genuine.weight, bits, flipped=True)
         try:
-            read_lanes(published, retreat, genuine.weight, bits, turned=False)
+            read_lanes(published, negated_delta, genuine.weight, bits, flipped=False)
             found.append(False)
         except LaneOutOfRange:
             found.append(True)
@@ -206,8 +206,8 @@ def out_of_range(turn: Round, strength: float) -> list[bool]:
 
 def long_task(scenario: Scenario, count: int) -> dict[str, Any]:
     """The chosen family in a task that goes on: by round, the furthest that a parameter has gone, as a share of the
-    quantiser's range (mean over tasks); by strength, the share of canaries that leave it, and the least distance of
-    the medians of a sum and its canary, which is brought back to the range's end."""
+    quantiser's range (mean over tasks); by strength, the share of decoys that leave it, and the least distance of
+    the medians of a sum and its decoy, which is brought back to the range's end."""
     with threadpool_limits(1):
         tasks = [play(scenario, seed) for seed in range(count)]
     family = next(family for family in FAMILIES if family.name == CHOSEN)
@@ -218,7 +218,7 @@ def long_task(scenario: Scenario, count: int) -> dict[str, Any]:
         for committee, turns in tasks:
             for turn in turns:
                 left[turn.number] += out_of_range(turn, strength)
-                made = [make_canary(family, strength, turn, cohort, random) for cohort in range(len(turn.cohorts))]
+                made = [make_decoy(family, strength, turn, cohort, random) for cohort in range(len(turn.cohorts))]
                 scores = np.array([committee.score(turn, one) for one in made]).T
                 apart[turn.number] += (lower_median(turn.scores) - lower_median(scores)).tolist()
         shares = [_share(sum(found), len(found)) for found in left.values()]
@@ -243,14 +243,14 @@ def guess_scores(played: Sequence[Played], samples: Sequence[Sample]) -> dict[st
     guesses, judging = guessed_scores(samples), played[0].turn.spec.judging
     found: dict[str, dict[str, float]] = {}
     for name in STAGES:
-        for canary, kind in ((True, "canary"), (False, "genuine")):
-            rows = [i for i, s in enumerate(samples) if stage(s.round) == name and s.canary is canary]
+        for decoy, kind in ((True, "decoy"), (False, "genuine")):
+            rows = [i for i, s in enumerate(samples) if stage(s.round) == name and s.decoy is decoy]
             truth = np.array([samples[i].median for i in rows])
             near = np.abs(guesses[rows] - truth) <= judging.tolerance + judging.tolerance_bps / 1e4 * np.abs(truth)
             found.setdefault(name, {})[f"guess_{kind}"] = round(float(near.mean()), 3)
         votes = [(one.scores, lower_median(one.scores)) for one in played if stage(one.turn.number) == name]
         within = [np.abs(s - m) <= judging.tolerance + judging.tolerance_bps / 1e4 * np.abs(m) for s, m in votes]
-        found[name]["honest_canary"] = round(float(np.mean(np.concatenate([x.reshape(-1) for x in within]))), 3)
+        found[name]["honest_decoy"] = round(float(np.mean(np.concatenate([x.reshape(-1) for x in within]))), 3)
     return found
 
 
@@ -262,7 +262,7 @@ def study(scenario: Scenario, count: int, quick: bool) -> dict[str, Any]:
         rows, chosen = [], []
         for family in FAMILIES:
             for strength in family.strengths[-1:] if quick else family.strengths:
-                played, samples = lay_canaries(family, strength, tasks)
+                played, samples = lay_decoys(family, strength, tasks)
                 detected = detect(samples, family.twins)
                 stages = {name: {**judge(played, name), **detected[name]} for name in STAGES}
                 rows.append({"family": family.name, "strength": strength, "twins": family.twins, "stages": stages})
@@ -308,7 +308,7 @@ def measure(quick: bool) -> dict[str, Any]:
     return {
         "what": "scores are log loss saved over the base, in nats, on one voter's rows; `median` and `best_99` over all"
         " honest voters; shares and AUC with 95 % intervals; `pair` is the share of rounds in which the detector"
-        " prefers the genuine one (chance 1/2), `of_all` that in which it finds the canary (chance 1/(cohorts + 1))",
+        " prefers the genuine one (chance 1/2), `of_all` that in which it finds the decoy (chance 1/(cohorts + 1))",
         "labels": {family.name: family.label for family in FAMILIES},
         "scenarios": studies,
         "long_task": long.result(),
@@ -384,20 +384,20 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     axes[0].set_ylabel("rounds in which the detector without data\nis right about the pair (dotted: chance)")
     dot = {"linestyle": "", "markersize": 7}
     handles = [pyplot.Line2D([], [], marker="o", color=shade, label=text, **dot) for text, shade in GROUPS.items()]
-    handles.append(pyplot.Line2D([], [], marker="o", color=GROUPS[TURNED], fillstyle="none", label=OUTSIDER, **dot))
+    handles.append(pyplot.Line2D([], [], marker="o", color=GROUPS[FLIPPED], fillstyle="none", label=OUTSIDER, **dot))
     handles += [
         pyplot.Line2D([], [], marker=marks[one["name"]], color="grey", label=one["label"], **dot)
         for one in result["scenarios"]
     ]
     drawn.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    write_figure(folder, "canaries", drawn)
+    write_figure(folder, "decoys", drawn)
 
 
 def _scatter(axis: Axes, row: dict[str, Any], stage: int, mark: str) -> None:
     """Draws a family's point at the stage with that index in `STAGES`."""
     chosen = _is_chosen(row)
     if chosen:
-        group = TURNED
+        group = FLIPPED
     elif row["family"].startswith("honest"):
         group = NOTHING
     else:
@@ -419,7 +419,5 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
             if _is_chosen(row):
                 told = ", ".join(f"{pair:.2f}" for pair in row["pair"])
                 passed = max(row["not_below_floor"])
-                lines.append(
-                    (f"canaries, {scenario['label']}", f"told apart {told}; honest scores passing {passed:.4f}")
-                )
+                lines.append((f"decoys, {scenario['label']}", f"told apart {told}; honest scores passing {passed:.4f}"))
     return lines

@@ -1,4 +1,4 @@
-"""Rounds of federated averaging, played in this process with the nodes' own code, as material for studying canaries.
+"""Rounds of federated averaging, played in this process with the nodes' own code, as material for studying decoys.
 
 Everything that is public in a round is kept: the base, each cohort's lanes and weight, the committee's scores.
 """
@@ -24,7 +24,7 @@ from consilium_client.models.training import train
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_wdbc, examples_of
 from consilium_lab.demo.references import row_weight
 from consilium_lab.demo.task_file import TaskSettings, task_spec
-from consilium_zk.canaries import progress_after
+from consilium_zk.decoys import progress_after
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.random import Generator
 from numpy.typing import NDArray

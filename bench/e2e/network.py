@@ -3,8 +3,9 @@
 Real: the contracts on a local chain (anvil) and every transaction of every party, with its checks; hospitals', voters'
 and aggregators' own classes with homes, keys and approvals as their owners make them; what crosses the network between
 hospitals and aggregators, byte for byte (`HospitalNode.answer` behind the relay's own Flower app: training, quantising,
-masks, dealings, KZG commitments and openings, signatures, audit logs); the aggregators (`Aggregator.conduct`), their
-sums, checks, blobs and cell proofs; tickets, evaluations, commitments and reveals of the voters (`VoterNode.poll`).
+masks, share bundles, KZG commitments and openings, signatures, audit logs); the aggregators (`Aggregator.conduct`),
+their sums, checks, blobs and cell proofs; tickets, evaluations, commitments and reveals of the voters
+(`VoterNode.poll`).
 
 Simulated: Flower's transport, which is its simulation engine (`flwr.simulation`, ray) in place of SuperLink and
 SuperNodes, so that no node is authenticated by its transport key. Two actors, one for each core, play all hospitals:

@@ -28,15 +28,15 @@ ROUND = 1  # the training round; before it the statistics
 PHASES = {
     Phase.JOINING: "joining", Phase.FORMING: "forming", Phase.COMMITTING: "committing", Phase.UPLOADING: "uploading",
     Phase.PUBLISHING: "publishing", Phase.DRAWING: "drawing", Phase.SCORING: "scoring", Phase.REVEALING: "revealing",
-    Phase.OPENING: "opening",
+    Phase.DISCLOSING: "disclosing",
 }  # fmt: skip
 # What a transaction is for, by the calls in it, the first that fits.
 KINDS = {
     "forming": ("formCohorts",),
     "committing": ("commitUpdates", "commitUpdate"),
     "uploading": ("fixSurvivors",),
-    "opening": ("openCanaries", "settle"),
-    "publishing": ("publish", "sumCommitments", "setCanaries"),
+    "disclosing": ("discloseDecoys", "settle"),
+    "publishing": ("publish", "sumCommitments", "setDecoys"),
     "drawing": ("drawSeats",),
     "scoring": ("commitScores", "standDown"),
     "revealing": ("revealScores",),

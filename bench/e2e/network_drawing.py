@@ -16,7 +16,7 @@ SHADES = {
     **COLOURS,
     "staking": "#c3c9d4",
     "delegating": "#b9c7a0",
-    "opening": "#7a4b8c",
+    "disclosing": "#7a4b8c",
     "leaving": "#a3a3a3",
     "claiming": "#6d8f4e",
     "proposing": "#8a8f98",

@@ -330,5 +330,5 @@ def deal(size: Size) -> DemoData:
 
 
 def spec_of(size: Size, data: DemoData) -> TaskSpec:
-    """The demo's task, masked and with canaries, of one training round."""
+    """The demo's task, masked and with decoys, of one training round."""
     return task_spec(data, TaskSettings(rounds=1, cohorts=size.cohorts, seats=size.seats, windows=WINDOWS))

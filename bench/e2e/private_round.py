@@ -7,15 +7,15 @@ round, but the aggregator looks for a receipt every 30 ms. What is this module's
 steps one after another instead of letting it look around, and hands Flower's protobuf messages to hospitals over
 sockets, as bench/e2e/secaggplus.py does, one hospital after another.
 
-A round begins with the dealing of cohorts (one, of all hospitals) and ends once the sum is on chain, or its hash, and
-the contract has added up the commitments. How it is judged then, so that the next can begin, is no part of it; what
+A round begins with the assignment of cohorts (one, of all hospitals) and ends once the sum is on chain, or its hash,
+and the contract has added up the commitments. How it is judged then, so that the next can begin, is no part of it; what
 hospitals read ahead meanwhile is counted apart.
 
-    configure  server: cohorts are dealt, everybody is asked
+    configure  server: cohorts are assigned, everybody is asked
     update     hospitals: derive the base, of what they read ahead, train, quantise, pack, blind, commit, open, deal,
                sign
-               server: checks it, stores dealings, commits for all on chain
-    upload     hospitals: read dealings, weigh, mask; server: fixes the survivors on chain
+               server: checks it, stores share bundles, commits for all on chain
+    upload     hospitals: read share bundles, weigh, mask; server: fixes the survivors on chain
     unmask     hospitals: open the shares dealt to them
                server: unmasks the sum, checks it against the commitments, publishes it with its proofs
 
@@ -190,7 +190,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     parts.watch("sign", node.ledger.hospital, "sign_update")
     parts.watch("keep on disk", node.updates.pending, "write")
     parts.watch("write down replies", node.link, "write_down")
-    parts.watch("read dealings", node.updates.masking, "_dealings")
+    parts.watch("read share bundles", node.updates.masking, "_share_bundles")
     parts.watch("weigh", round_updates, "scale")
     parts.watch("expand masks", MaskingHospital, "mask")
     parts.watch("add masks", masking, "add")
@@ -402,9 +402,9 @@ def watch_server(parts: Parts, aggregator: Any) -> None:
     parts.watch("read messages", secaggplus, "read")
     parts.watch("read messages", sys.modules[__name__], "read")
     parts.watch("parse replies", collection, "parse_reply")
-    parts.watch("store dealings", round_work.RoundWork, "store_dealing")
-    parts.watch("read dealings", round_work, "read_dealings")
-    parts.watch("read dealings", unmasking, "read_dealings")
+    parts.watch("store share bundles", round_work.RoundWork, "store_share_bundle")
+    parts.watch("read share bundles", round_work, "read_share_bundles")
+    parts.watch("read share bundles", unmasking, "read_share_bundles")
     parts.watch("take answers", unmasking.CohortAnswers, "take")
     parts.watch("add uploads", uploads, "add")
     parts.watch("expand masks", Unmasking, "residue")

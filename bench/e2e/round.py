@@ -67,7 +67,7 @@ TO_KNOW = (
     "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"
     " up; neither plain Flower nor SecAgg+ shows anybody that a sum is right",
     "the private round ends with the published sum: how it is judged then is left out, as the others judge nothing;"
-    " canaries are off, with which the contract would add up later",
+    " decoys are off, with which the contract would add up later",
     "SecAgg+ as Flower ships it seeds masks with 32 bits of the shared secret, which can all be tried; private masks"
     " are ChaCha20's under keys of 256 bits",
     "private updates have `bits` bits a parameter, SecAgg+'s 22 and plain ones 32: time and bytes go by the bits",
@@ -133,7 +133,7 @@ def deal(hospitals: int, rows: int, seed: int) -> DemoData:
 
 
 def training_spec(data: DemoData, params: int, rounds: int = 1, variant: Variant = VARIANTS[0]) -> TaskSpec:
-    """One local epoch, and for the private side the rest of a task: one cohort, equal weights, no canaries.
+    """One local epoch, and for the private side the rest of a task: one cohort, equal weights, no decoys.
 
     As many of the variant's bits as fit into an update's blobs. Raises ValueError where that is none.
     """
@@ -143,7 +143,7 @@ def training_spec(data: DemoData, params: int, rounds: int = 1, variant: Variant
         "model": {"name": "mlp", "hidden": HIDDEN[params]},
         "training": {**demo["training"], "epochs": 1, "learning_rate": 0.05},
         "rounds": {**demo["rounds"], "max_weight": 1},
-        "judging": {**demo["judging"], "canaries": False},
+        "judging": {**demo["judging"], "decoys": False},
     }
     count = MlpSpec(**spec["model"]).parameters(data.schema)
     most = MOST_ON_CHAIN if variant.publication == "blobs" else MAX_BLOBS

@@ -14,7 +14,7 @@ ChainError
 ├── LocalNodeError          the local node did not start or has ended, or its port is in use
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
 ├── StatementMalformed      bytes from a hospital are not a signed statement
-├── RecordIncomplete        the public record does not give a model, statistics or canaries (yet)
+├── RecordIncomplete        the public record does not give a model, statistics or decoys (yet)
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            the hash of a task file is not the hash on the chain
 ├── TransportKeyMalformed   a node key is not a P-256 key

@@ -97,7 +97,7 @@ def show_jobs(
         return
     console.print(_table(shown, now) if shown else "no job has started yet: check that a worker runs")
     if hidden := len(rows) - len(shown):
-        console.print(f"{hidden} rounds are left out, since all their artifacts were copied (--all shows them)")
+        console.print(f"hidden, because all their artifacts are copied: {hidden} rounds (--all shows them)")
 
 
 def _table(rows: list[JobRow], now: float) -> object:

@@ -195,7 +195,7 @@ def _time(at: int) -> str:
 
 
 def verify_evaluation_command(
-    file: Annotated[Path, typer.Argument(help="file that `consilium voter open-evaluation` wrote")],
+    file: Annotated[Path, typer.Argument(help="file that `consilium voter disclose-evaluation` wrote")],
     *,
     data: Annotated[
         Path, typer.Option(help="the voter's rows, texts or images, in the form in which its node read them")
@@ -218,23 +218,23 @@ def verify_evaluation_command(
     from consilium_client.data.kinds import read_examples
     from consilium_client.replay import PublicRecord
     from consilium_client.task import load_task
-    from consilium_client.voter.disclosure import Opening, audit
+    from consilium_client.voter.disclosure import Disclosure, audit
     from consilium_client.voter.evaluating import Judge
     from consilium_verify.verification import reader
 
-    opening, ledger = Opening.read(file), reader(rpc, address_book)
+    disclosure, ledger = Disclosure.read(file), reader(rpc, address_book)
     book = ledger.deployment
-    if (opening.chain_id, opening.contract) != (book.chain_id, book.tasks):
+    if (disclosure.chain_id, disclosure.contract) != (book.chain_id, book.tasks):
         raise DeploymentInvalid(
-            f"{file} is for contract {opening.contract} on chain {opening.chain_id}, but {address_book} is for"
+            f"{file} is for contract {disclosure.contract} on chain {disclosure.chain_id}, but {address_book} is for"
             f" {book.tasks} on chain {book.chain_id}: pass the matching address book"
         )
     store = open_artifacts(artifacts)
-    task = load_task(ledger, store, opening.task)
+    task = load_task(ledger, store, disclosure.task)
     judge = Judge(task, PublicRecord(ledger, store, task), read_examples(data, task.spec.data, mapping))
-    typer.echo(f"task {opening.task}, round {opening.round}, voter {opening.voter}")
+    typer.echo(f"task {disclosure.task}, round {disclosure.round}, voter {disclosure.voter}")
     failed = False
-    for finding in audit(ledger, judge, opening, drawn_only):
+    for finding in audit(ledger, judge, disclosure, drawn_only):
         word = WORDS[finding.holds]
         styled = typer.style(f"{word:11}", fg=STYLES[word].removeprefix("bold "))
         typer.echo(f"  {styled}  {finding.name:12}  {finding.detail}")

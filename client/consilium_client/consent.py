@@ -232,7 +232,7 @@ class VoterPolicy(TaskPolicy):
     bond = "voter_bond"
     slashes: ClassVar = {
         "not_revealed_slash_bps": "a ballot that is not revealed",
-        "failed_canary_slash_bps": "a failed canary",
+        "failed_decoy_slash_bps": "a failed decoy",
     }
 
     metrics: list[Metric] | Literal["any"] = Field(description='metrics to judge by, or "any"')

@@ -64,8 +64,8 @@ class ClientError(FaultError):
         "StatisticsOutOfRange": "the statistics of task {task} contain a value out of range, so the task has no model;"
         " leave the task",
         "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the published round 0",
-        "OpeningMalformed": "{path}: {why}; pass a file that `consilium voter open-evaluation` wrote, or ask the voter"
-        " for another one",
+        "DisclosureMalformed": "{path}: {why}; pass a file that `consilium voter disclose-evaluation` wrote, or ask the"
+        " voter for another one",
     }
 
 
@@ -211,13 +211,13 @@ class NodeError(ClientError):
     """A node cannot go on with a round."""
 
     MESSAGES: ClassVar = {
-        "NotDealt": "this hospital is in no cohort of round {round}: the block that assigned cohorts was undone, or the"
-        " chain node lags behind; wait: this node tries again with the next block",
+        "NotAssigned": "this hospital is in no cohort of round {round}: the block that assigned cohorts was undone, or"
+        " the chain node lags behind; wait: this node tries again with the next block",
         "NotInTask": "{account} joined task {task}, but the task does not list it: the block was undone, or the chain"
         " node lags behind; start this node again",
         "PendingUpdateLost": "the update committed in round {round} is no longer on this disk, or was replaced; the"
         " round goes on without this hospital",
-        "SealingKeyLost": "{path} is not the encryption key that this hospital announced when it joined; restore the"
+        "EncryptionKeyLost": "{path} is not the encryption key that this hospital announced when it joined; restore the"
         " file from a backup. Without it, this hospital cannot help to unmask a sum",
         "MaskingChanged": "the chain names other hospitals in round {round} than those that this node {what} for"
         " before. Doing it for both could reveal its update, so it does nothing more in this round",
@@ -231,8 +231,8 @@ class NodeError(ClientError):
 
 class BallotError(NodeError):
     MESSAGES: ClassVar = {
-        "BallotLost": "the ballot of round {round} is not on this disk, so it cannot be revealed or opened; check the"
-        " round and the home"
+        "BallotLost": "the ballot of round {round} is not on this disk, so it cannot be revealed or disclosed; check"
+        " the round and the home"
     }
 
 
@@ -244,9 +244,9 @@ class MismatchError(NodeError):
     """The voter's node votes that the round does not match. Commitments are hexadecimal digits."""
 
     MESSAGES: ClassVar = {
-        "RetreatMismatched": "the canaries of round {round} take back {published}, but the record gives {expected};"
+        "NegatedDeltaMismatched": "the decoys of round {round} take back {published}, but the record gives {expected};"
         " vote that this round does not match",
-        "CulpritsMismatched": "the aggregator names hospitals {named} for cohorts without a sum in round {round}, but"
+        "CheatersMismatched": "the aggregator names hospitals {named} for cohorts without a sum in round {round}, but"
         " the evidence gives {found}; vote that this round does not match",
     }
 

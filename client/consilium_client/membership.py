@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from consilium_chain.errors import ChainError, Refused, TransactionRejected, name_of
+from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, TaskState
 from consilium_chain.rounds.machine import has_ended
+from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_zk.errors import ZkError
 
 from consilium_client.errors import ClientError, NodeError
 
-ROUND_ERRORS = (ClientError, ChainError, ZkError, OSError)  # a round may fail with these, and the node goes on
+ROUND_ERRORS = (ClientError, CoreError, ZkError, OSError)  # a round may fail with these, and the node goes on
 TRIES = 5  # blocks
 
 

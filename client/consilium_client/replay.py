@@ -60,23 +60,26 @@ class PublicRecord:
         return self._before(round_).model
 
     def candidates(self, round_: int, cohort: int, state: RoundState) -> list[Vector | None]:
-        """A cohort's candidates (`Outer.candidate`): as published, and in a canary round sign-flipped. None for no
+        """A cohort's candidates (`Outer.candidate`): as published, and in a decoy round sign-flipped. None for no
         valid model."""
         found, before = self.sums.readings(round_, cohort, state), self._before(round_)
         return [None if one is None else self._outer.candidate(before, self._mean_of(one)) for one in found]
 
-    def require_canaries(self, round_: int) -> None:
-        """Raises RetreatMismatched unless the aggregator published the negated delta of this canary round's record.
+    def require_decoys(self, round_: int) -> None:
+        """Raises NegatedDeltaMismatched unless the aggregator published the negated delta of this decoy round's record.
 
         The contract takes it from the aggregator. Voters check that the aggregator did not choose it freely.
         """
-        published = self._ledger.record.canaries_set(self._task.number, round_)
+        published = self._ledger.record.decoys_set(self._task.number, round_)
         if published is None:
-            raise RecordIncomplete(f"this chain node lacks the record of the canaries of round {round_}")
-        expected = self.sums.retreat(round_).digest
-        if published.retreat_digest != expected:
+            raise RecordIncomplete(f"this chain node lacks the record of the decoys of round {round_}")
+        expected = self.sums.negated_delta(round_).digest
+        if published.negated_delta_digest != expected:
             raise MismatchError(
-                "RetreatMismatched", round=round_, published=published.retreat_digest.hex(), expected=expected.hex()
+                "NegatedDeltaMismatched",
+                round=round_,
+                published=published.negated_delta_digest.hex(),
+                expected=expected.hex(),
             )
 
     def _before(self, round_: int) -> State:

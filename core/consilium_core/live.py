@@ -93,7 +93,7 @@ WORDS: Words = {
     "settled": _settled,
     "resumed": "round {round}: back in the task",
     "sits-out": "round {round}: sits out ({why})",
-    "testified": "round {round}: a sum failed in this cohort; sent evidence, {bytes} bytes",
+    "evidence-submitted": "round {round}: a sum failed in this cohort; sent evidence, {bytes} bytes",
     "nothing-to-show": "round {round}: its cohort's sum failed; this hospital has no evidence to add",
     "chain-unreachable": CHAIN_UNREACHABLE,
     "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
@@ -117,7 +117,7 @@ def worth(f: Fields) -> str:
     )
 
 
-UNPAID = ("not-committed", "not-resumed", "not-testified", "not-voted", "not-claimed")
+UNPAID = ("not-committed", "not-resumed", "evidence-not-submitted", "not-voted", "not-claimed")
 
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:

@@ -49,7 +49,7 @@ function cohort(changes: Partial<Cohort> = {}): Cohort {
     median: null,
     accepted: null,
     fate: 'open',
-    is_turned: null,
+    is_flipped: null,
     blobs: [],
   }
   return { ...found, ...changes }
@@ -82,7 +82,7 @@ describe('a hospital', () => {
     expect(due('hospital', { phase: 'committing' }, round([0, 1]))).toEqual([])
   })
 
-  test('that was dealt into no cohort has nothing to do', () => {
+  test('that was assigned to no cohort has nothing to do', () => {
     expect(due('hospital', { phase: 'committing', position: 7 }, round())).toEqual([])
     expect(due('hospital', { phase: 'committing' }, null)).toEqual([])
   })
@@ -119,13 +119,13 @@ describe('a hospital', () => {
       expect(nothing).toEqual([])
   })
 
-  test('testifies before the last third of blaming, if its cohort is accused', () => {
+  test('submits evidence before the last third of disputing, if its cohort is accused', () => {
     const accused = round([0, 1], [cohort({ survivors: [0, 1], fate: 'accused' })])
-    expect(due('hospital', { phase: 'blaming' }, accused)).toMatchObject([
-      { deed: 'testify', by: 970, slash: { bps: 2_000, amount: 200n } },
+    expect(due('hospital', { phase: 'disputing' }, accused)).toMatchObject([
+      { deed: 'submitEvidence', by: 970, slash: { bps: 2_000, amount: 200n } },
     ])
-    expect(due('hospital', { phase: 'blaming' }, accused, 971)).toEqual([])
-    expect(due('hospital', { phase: 'blaming' }, round([0, 1], [cohort({ survivors: [0, 1] })]))).toEqual([])
+    expect(due('hospital', { phase: 'disputing' }, accused, 971)).toEqual([])
+    expect(due('hospital', { phase: 'disputing' }, round([0, 1], [cohort({ survivors: [0, 1] })]))).toEqual([])
   })
 })
 
@@ -149,8 +149,8 @@ describe('a voter', () => {
 test.each([
   ['uploading', 'fixSurvivors'],
   ['publishing', 'publish'],
-  ['blaming', 'nameCulprits'],
-  ['opening', 'openCanaries'],
+  ['disputing', 'nameCheaters'],
+  ['disclosing', 'discloseDecoys'],
 ] as const)('an aggregator in %s has to %s, or is slashed', (phase, deed) => {
   expect(due('aggregator', { phase }, round())).toMatchObject([{ deed, slash: { bps: 5_000, amount: 2_000n } }])
 })

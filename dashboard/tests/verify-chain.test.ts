@@ -54,25 +54,25 @@ const LOGS: Log[] = [
     data: [POINTS[index], DIGEST],
   })),
   { block: 12n, name: 'SurvivorsFixed', indexed: OF, data: [0b101n] },
-  { block: 12n, name: 'CanariesSet', indexed: OF, data: [SEED, DIGEST] },
+  { block: 12n, name: 'DecoysSet', indexed: OF, data: [SEED, DIGEST] },
   { block: 13n, name: 'CohortPublished', indexed: OF, data: [0n, 0n, HASH] },
   { block: 700n, name: 'PhaseStarted', indexed: OF, data: [10, 99n] },
-  { block: 705n, name: 'CohortOpened', indexed: OF, data: [0n, true] },
-  { block: 706n, name: 'CohortOpened', indexed: { ...OF, round: 3n }, data: [0n, false] }, // of another round
+  { block: 705n, name: 'CohortDisclosed', indexed: OF, data: [0n, true] },
+  { block: 706n, name: 'CohortDisclosed', indexed: { ...OF, round: 3n }, data: [0n, false] }, // of another round
 ]
 
-function opening(first: bigint, task = TASK_ID): Hex {
+function disclosure(first: bigint, task = TASK_ID): Hex {
   return encodeFunctionData({
     abi: tasksAbi,
-    functionName: 'openCanaries',
+    functionName: 'discloseDecoys',
     args: [task, NUMBER, 0n, 0n, SEED, NEGATED_DELTA, [{ first, second: 9n, points: '0x' }]],
   })
 }
 
 const SENT: Record<string, { to: Hex | null; input: Hex }[]> = {
   '700': [
-    { to: TASKS, input: opening(1n) },
-    { to: HOSPITALS[0] ?? null, input: opening(2n) }, // to another contract
+    { to: TASKS, input: disclosure(1n) },
+    { to: HOSPITALS[0] ?? null, input: disclosure(2n) }, // to another contract
     { to: TASKS, input: '0xdeadbeef' },
     { to: null, input: '0x' },
   ],
@@ -82,11 +82,11 @@ const SENT: Record<string, { to: Hex | null; input: Hex }[]> = {
       input: encodeFunctionData({
         abi: tasksAbi,
         functionName: 'multicall',
-        args: [['0x01', opening(3n), opening(4n, 5n)]],
+        args: [['0x01', disclosure(3n), disclosure(4n, 5n)]],
       }),
     },
   ],
-  '706': [{ to: TASKS, input: opening(5n) }], // after the last cohort was opened
+  '706': [{ to: TASKS, input: disclosure(5n) }], // after the last cohort was disclosed
 }
 
 /** A node that answers as a chain with this one round would. */
@@ -158,7 +158,7 @@ function called(data: Hex): Hex {
     case 'taskCount':
       return encoded(4n)
     case 'params':
-      return encoded({ ...zeros('params'), canaries: true, updateBits: 8, laneBits: 16, updateBlobs: 1 })
+      return encoded({ ...zeros('params'), decoys: true, updateBits: 8, laneBits: 16, updateBlobs: 1 })
     case 'roundState':
       return encoded({
         ...zeros('roundState'),
@@ -168,7 +168,7 @@ function called(data: Hex): Hex {
         committed: 0b111n,
         viableCohorts: 0b01n,
         droppedCohorts: 0b10n,
-        turnedCohorts: 0b01n,
+        flippedCohorts: 0b01n,
         acceptedCohorts: 0b01n,
         survivors: 0b101n,
       })
@@ -219,8 +219,8 @@ describe('a record', () => {
       blobs: 1,
       committed: [0, 1, 2],
       isFixed: true,
-      hasCanaries: true,
-      canaries: { seedCommitment: SEED, negatedDeltaDigest: DIGEST },
+      hasDecoys: true,
+      decoys: { seedCommitment: SEED, negatedDeltaDigest: DIGEST },
       openingBlocks: null,
       before: [{ round: 1, cohorts: [{ cohort: 0, weight: 4, isFlipped: true, hashes: [HASH] }] }],
       events: 8,
@@ -234,7 +234,7 @@ describe('a record', () => {
         expected: [HASH],
         published: [HASH],
         isDropped: false,
-        isOpened: true,
+        isDisclosed: true,
         isFlipped: true,
       },
       {
@@ -244,7 +244,7 @@ describe('a record', () => {
         expected: [null],
         published: [null],
         isDropped: true,
-        isOpened: false,
+        isDisclosed: false,
         isFlipped: false,
       },
     ])
@@ -269,7 +269,7 @@ describe('a record', () => {
   })
 
   it('is not read of more blocks than a page should ask for', async () => {
-    const logs = LOGS.map((log) => (log.name === 'CohortOpened' ? { ...log, block: 900_000n } : log))
+    const logs = LOGS.map((log) => (log.name === 'CohortDisclosed' ? { ...log, block: 900_000n } : log))
     const far = nodeOf({ logs, blocks: 2_000_000n })
     const request = far.request
     const late = (({ method, params }: { method: string; params: unknown }) =>

@@ -1,6 +1,6 @@
 import { bytesToHex, concat, hexToBytes, numberToBytes, sha256, slice, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
-import canaries from '../../tests/vectors/canaries.json'
+import decoys from '../../tests/vectors/decoys.json'
 import blobs from '../../tests/vectors/kzg/blob_to_kzg_commitment.json'
 import vectors from '../../tests/vectors/protocol.json'
 import {
@@ -49,9 +49,9 @@ test('a setup with one bit flipped, or too short, is refused', () => {
 
 test('the last two points are those that the contract knows', () => {
   expect(ceremony.slice(-2).map(compressed)).toEqual(
-    canaries.blinder_points.map(({ point }) => compressed(parseEip2537(point as Hex))),
+    decoys.blinder_points.map(({ point }) => compressed(parseEip2537(point as Hex))),
   )
-  expect(parseEip2537(canaries.generator as Hex).equals(GENERATOR)).toBe(true)
+  expect(parseEip2537(decoys.generator as Hex).equals(GENERATOR)).toBe(true)
 })
 
 test('many blobs are checked by one combination, and one wrong one is found', () => {
@@ -112,7 +112,7 @@ describe('points', () => {
     expect(() => parsePoint(flipped(0, 0x40))).toThrow(PointMalformed) // infinity, with something behind it
     expect(() => parsePoint(slice(good, 0, 47))).toThrow(PointMalformed)
     expect(() => parsePoint('0x')).toThrow(PointMalformed)
-    const point = canaries.generator as Hex
+    const point = decoys.generator as Hex
     expect(() => parseEip2537(`0x01${point.slice(4)}`)).toThrow(PointMalformed) // padding
     expect(() => parseEip2537(`${point.slice(0, -2)}00` as Hex)).toThrow(PointMalformed)
     expect(() => parseEip2537(slice(point, 0, 96))).toThrow(PointMalformed)

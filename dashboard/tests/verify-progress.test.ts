@@ -1,7 +1,7 @@
 import { concat, keccak256, numberToBytes, slice, type Hex } from 'viem'
 import { describe, expect, it } from 'vitest'
 import vectors from '../../tests/vectors/progress.json'
-import { Progress, seedCommitment } from '../src/verify/canaries'
+import { Progress, seedCommitment } from '../src/verify/decoys'
 import type { Fetched, Step } from '../src/verify/core'
 import { BLOB_LENGTH, commit, EIP2537_LENGTH, parseEip2537, USABLE, versionedHash } from '../src/verify/kzg'
 import type { Cohort, RoundRecord } from '../src/verify/record'
@@ -45,43 +45,43 @@ function progressOf(one: Case, parameters = one.parameters): Progress {
     progress.add(
       sums.map((sum) => ({
         weight: BigInt(sum.weight),
-        isFlipped: sum.turned,
+        isFlipped: sum.flipped,
         scalars: scalarsOf(one, sum),
       })),
     )
   return progress
 }
 
-function isRetreat(one: Case, progress: Progress): boolean {
+function isNegatedDelta(one: Case, progress: Progress): boolean {
   return progress
     .negatedDelta(ceremony)
     .every((point, blob) =>
-      point.equals(parseEip2537(slice(one.retreat as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH))),
+      point.equals(parseEip2537(slice(one.negated_delta as Hex, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH))),
     )
 }
 
-describe.each(vectors.cases)('$name: what canaries take back', (one) => {
+describe.each(vectors.cases)('$name: what decoys take back', (one) => {
   it('follows from the sums before, by the vectors', () => {
     const progress = progressOf(one)
-    expect(isRetreat(one, progress)).toBe(true)
+    expect(isNegatedDelta(one, progress)).toBe(true)
     expect(progress.isBeyondModel).toBe(false)
-    expect(isRetreat(one, progressOf(one, Infinity))).toBe(true)
+    expect(isNegatedDelta(one, progressOf(one, Infinity))).toBe(true)
   })
 
   it('is another one with a sum read the other way, or left out', () => {
     const [first = [], ...rest] = one.rounds
     const [sum, ...others] = first
     if (!sum) throw new Error('the vectors have one')
-    expect(isRetreat(one, progressOf({ ...one, rounds: rest }))).toBe(false)
+    expect(isNegatedDelta(one, progressOf({ ...one, rounds: rest }))).toBe(false)
     expect(
-      isRetreat(one, progressOf({ ...one, rounds: [[{ ...sum, turned: !sum.turned }, ...others], ...rest] })),
+      isNegatedDelta(one, progressOf({ ...one, rounds: [[{ ...sum, flipped: !sum.flipped }, ...others], ...rest] })),
     ).toBe(false)
   })
 
   it('leaves out lanes beyond the model, and says that they were used', () => {
     const progress = progressOf(one, one.parameters - 20)
     expect(progress.isBeyondModel).toBe(true)
-    expect(isRetreat(one, progress)).toBe(false)
+    expect(isNegatedDelta(one, progress)).toBe(false)
   })
 })
 
@@ -91,7 +91,7 @@ it('leaves out a sum that has a lane out of range', () => {
   if (!one || !sum) throw new Error('the vectors have one')
   const alone = (changed: readonly bigint[]) => {
     const progress = new Progress(layoutOf(one), one.blobs, one.parameters)
-    progress.add([{ weight: BigInt(sum.weight), isFlipped: sum.turned, scalars: scalarsOf(one, sum, changed) }])
+    progress.add([{ weight: BigInt(sum.weight), isFlipped: sum.flipped, scalars: scalarsOf(one, sum, changed) }])
     return progress.negatedDelta(ceremony)[0]
   }
   const nothing = new Progress(layoutOf(one), one.blobs, one.parameters).negatedDelta(ceremony)[0]
@@ -100,7 +100,7 @@ it('leaves out a sum that has a lane out of range', () => {
   expect(alone([2n * BigInt(sum.empty) + 1n])?.equals(nothing)).toBe(true)
 })
 
-/** A round after those of the vectors, of which one turned sum was opened, with nothing in it. */
+/** A round after those of the vectors, of which one sign-flipped sum was disclosed, with nothing in it. */
 function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Array> } {
   const store = new Map<Hex, Uint8Array>()
   const before = one.rounds.map((sums, index) => ({
@@ -108,7 +108,7 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     cohorts: sums.map((sum, cohort) => ({
       cohort,
       weight: sum.weight,
-      isFlipped: sum.turned,
+      isFlipped: sum.flipped,
       hashes: blobsOf(one, sum).map((raw) => {
         const hash = versionedHash(commit(raw, ceremony))
         store.set(hash, raw)
@@ -123,10 +123,10 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     expected: [],
     published: [],
     isDropped: true,
-    isOpened: true,
+    isDisclosed: true,
     isFlipped: true,
   }
-  const negatedDelta = one.retreat as Hex
+  const negatedDelta = one.negated_delta as Hex
   const record: RoundRecord = {
     task: 1,
     round: one.rounds.length + 1,
@@ -136,10 +136,10 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     hospitals: [{ node: NODE, weight: 1 }],
     committed: [],
     isFixed: true,
-    cohorts: [cohort, { ...cohort, index: 1, isDropped: false, isOpened: false, isFlipped: false, survivors: [0] }],
+    cohorts: [cohort, { ...cohort, index: 1, isDropped: false, isDisclosed: false, isFlipped: false, survivors: [0] }],
     points: new Map(),
-    hasCanaries: true,
-    canaries: { seedCommitment: seedCommitment(SEED), negatedDeltaDigest: keccak256(negatedDelta) },
+    hasDecoys: true,
+    decoys: { seedCommitment: seedCommitment(SEED), negatedDeltaDigest: keccak256(negatedDelta) },
     shown: [{ cohort: 0, blob: 0, seed: SEED, negatedDelta, first: 0n, second: 0n }],
     openingBlocks: null,
     before,
@@ -154,7 +154,7 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
 
 const EMPTY: Hex = `0xc0${'00'.repeat(47)}`
 
-async function retreatStepOf(
+async function negatedDeltaStepOf(
   record: RoundRecord,
   blob: (hash: Hex) => Fetched,
   parameters: number | null = null,
@@ -180,19 +180,19 @@ describe('a later round', () => {
   }
 
   it('takes back what the rounds before taught', async () => {
-    expect(await retreatStepOf(record, from)).toMatchObject({ state: 'holds' })
-    expect(await retreatStepOf(record, from, one.parameters)).toMatchObject({ state: 'holds' })
+    expect(await negatedDeltaStepOf(record, from)).toMatchObject({ state: 'holds' })
+    expect(await negatedDeltaStepOf(record, from, one.parameters)).toMatchObject({ state: 'holds' })
   })
 
   it('fails where it takes back something else', async () => {
     const before = record.before?.slice(1) ?? []
-    expect(await retreatStepOf({ ...record, before }, from)).toMatchObject({ state: 'fails' })
+    expect(await negatedDeltaStepOf({ ...record, before }, from)).toMatchObject({ state: 'fails' })
   })
 
   it('fails with another’s blob under an earlier hash', async () => {
     const other = [...store.values()].at(-1) ?? new Uint8Array()
     const first = record.before?.[0]?.cohorts[0]?.hashes[0]
-    const step = await retreatStepOf(record, (hash) => (hash === first ? { blob: other } : from(hash)))
+    const step = await negatedDeltaStepOf(record, (hash) => (hash === first ? { blob: other } : from(hash)))
     expect(step?.state).toBe('fails')
     expect(step?.lines[0]).toMatch(/^Round 1, cohort 0: Blob 0/)
   })
@@ -202,11 +202,11 @@ describe('a later round', () => {
     ['the mirror is silent', {}, () => ({ unreachable: '503' })],
     ['the rounds before are too many', { before: null }, () => ({ missing: true })],
   ])('is not checked where %s', async (_, changed, blob) => {
-    expect(await retreatStepOf({ ...record, ...changed }, blob)).toMatchObject({ state: 'skipped' })
+    expect(await negatedDeltaStepOf({ ...record, ...changed }, blob)).toMatchObject({ state: 'skipped' })
   })
 
   it('does not hold on the server’s word for how many parameters there are', async () => {
-    const step = await retreatStepOf(record, from, one.parameters - 20)
+    const step = await negatedDeltaStepOf(record, from, one.parameters - 20)
     expect(step?.state).toBe('fails')
   })
 })

@@ -1,7 +1,7 @@
 import { concat, keccak256, numberToBytes, numberToHex, slice, type Address, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
-import vectors from '../../tests/vectors/canaries.json'
-import { firstNegatedDelta, isFlipped, Progress, seedCommitment } from '../src/verify/canaries'
+import vectors from '../../tests/vectors/decoys.json'
+import { firstNegatedDelta, isFlipped, Progress, seedCommitment } from '../src/verify/decoys'
 import { negatedDeltaStep, seedStep, sumOf, verdictOf, type Fetched, type Step } from '../src/verify/core'
 import {
   BLOB_LENGTH,
@@ -71,7 +71,7 @@ function plainRound(round = 1): Made {
       expected: hashes,
       published: hashes,
       isDropped: false,
-      isOpened: false,
+      isDisclosed: false,
       isFlipped: false,
     }
   }
@@ -92,8 +92,8 @@ function plainRound(round = 1): Made {
         concat([0, 1].map((blob) => compressed(commit(blobOf(update(hospital, blob)), ceremony)))),
       ]),
     ),
-    hasCanaries: false,
-    canaries: null,
+    hasDecoys: false,
+    decoys: null,
     shown: [],
     openingBlocks: null,
     before: [],
@@ -291,12 +291,12 @@ describe('a round that is not finished says what is not there yet', () => {
   })
 })
 
-describe('canary rounds, by the vectors', () => {
+describe('decoy rounds, by the vectors', () => {
   const rounds = vectors.cases.map((one) => {
     const layout = { updateBits: one.bits, laneBits: one.lane_bits }
-    const turned = one.turned
-    const negatedDelta = concat(one.blobs.map((blob) => blob.retreat as Hex))
-    const hashes = one.blobs.map((blob) => (turned ? blob.hash_turned : blob.hash_as_it_is) as Hex)
+    const flipped = one.flipped
+    const negatedDelta = concat(one.blobs.map((blob) => blob.negated_delta as Hex))
+    const hashes = one.blobs.map((blob) => (flipped ? blob.hash_flipped : blob.hash_as_it_is) as Hex)
     const survivors = one.weights.map((_, index) => index)
     const cohort: Cohort = {
       index: one.cohort,
@@ -305,8 +305,8 @@ describe('canary rounds, by the vectors', () => {
       expected: hashes,
       published: hashes,
       isDropped: false,
-      isOpened: true,
-      isFlipped: turned,
+      isDisclosed: true,
+      isFlipped: flipped,
     }
     const record: RoundRecord = {
       ...made.record,
@@ -327,8 +327,8 @@ describe('canary rounds, by the vectors', () => {
           ),
         ]),
       ),
-      hasCanaries: true,
-      canaries: { seedCommitment: one.seed_commitment as Hex, negatedDeltaDigest: one.retreat_digest as Hex },
+      hasDecoys: true,
+      decoys: { seedCommitment: one.seed_commitment as Hex, negatedDeltaDigest: one.negated_delta_digest as Hex },
       shown: one.blobs.map((blob, at) => ({
         cohort: one.cohort,
         blob: at,
@@ -364,10 +364,10 @@ describe('canary rounds, by the vectors', () => {
     expect(state({ points: new Map(record.points).set(0, first) })).toBe('fails')
     expect(state({ shown: [] })).toBe('skipped')
     expect(state(shown({ negatedDelta: concat([record.shown[0]?.negatedDelta ?? '0x', '0x00']) }))).toBe('skipped')
-    expect(state({}, { ...cohort, isOpened: false })).toBe('waits')
+    expect(state({}, { ...cohort, isDisclosed: false })).toBe('waits')
   })
 
-  it('with the wrong seed, or turned otherwise than it says, is not taken', () => {
+  it('with the wrong seed, or flipped otherwise than it says, is not taken', () => {
     const [one] = rounds
     if (!one) throw new Error('the vectors have some')
     const { record, cohort } = one
@@ -377,29 +377,29 @@ describe('canary rounds, by the vectors', () => {
     const other = record.shown.map((each) => ({ ...each, seed }))
     expect(seedOf({ ...record, shown: other })).toBe('skipped')
     expect(seedOf({ ...record, shown: [], openingBlocks: 5000 })).toBe('skipped')
-    expect(seedOf({ ...record, canaries: null })).toBe('waits')
-    expect(seedOf(withCohort(record, cohort.index, { isOpened: false }))).toBe('waits')
+    expect(seedOf({ ...record, decoys: null })).toBe('waits')
+    expect(seedOf(withCohort(record, cohort.index, { isDisclosed: false }))).toBe('waits')
   })
 
   test('a first round takes back nothing, or fails', () => {
     const first = rounds.find(({ one }) => one.blobs.some(({ kind }) => kind === 'first'))
     if (!first) throw new Error('the vectors have one')
     const { record, cohort, one } = first
-    const negatedDelta = one.blobs[0]?.retreat as Hex
+    const negatedDelta = one.blobs[0]?.negated_delta as Hex
     expect(firstNegatedDelta(record.layout, ceremony).equals(parseEip2537(negatedDelta))).toBe(true)
-    const turned = withCohort({ ...record, round: 1 }, cohort.index, { isFlipped: true })
-    const learnt = { progress: new Progress(turned.layout, turned.blobs, Infinity) }
-    expect(negatedDeltaStep(turned, ceremony, learnt).state).toBe('holds')
+    const flipped = withCohort({ ...record, round: 1 }, cohort.index, { isFlipped: true })
+    const learnt = { progress: new Progress(flipped.layout, flipped.blobs, Infinity) }
+    expect(negatedDeltaStep(flipped, ceremony, learnt).state).toBe('holds')
     const another = vectors.generator as Hex
     const shown = record.shown.map((each) => ({ ...each, negatedDelta: another }))
     const said = {
-      seedCommitment: record.canaries?.seedCommitment ?? '0x',
+      seedCommitment: record.decoys?.seedCommitment ?? '0x',
       negatedDeltaDigest: keccak256(another),
     }
-    expect(negatedDeltaStep({ ...turned, shown, canaries: said }, ceremony, learnt).state).toBe('fails')
+    expect(negatedDeltaStep({ ...flipped, shown, decoys: said }, ceremony, learnt).state).toBe('fails')
   })
 
-  test('a published blob of a turned sum is committed to again', async () => {
+  test('a published blob of a sign-flipped sum is committed to again', async () => {
     const { record } = made
     const layout = record.layout
     const [seed] = ['0x05', '0x06', '0x07', '0x08', '0x09']
@@ -430,16 +430,16 @@ describe('canary rounds, by the vectors', () => {
       expected: [hash],
       published: [hash],
       isDropped: false,
-      isOpened: true,
+      isDisclosed: true,
       isFlipped: true,
     }
-    const turned: RoundRecord = {
+    const flipped: RoundRecord = {
       ...record,
       blobs: 1,
       cohorts: [cohort],
       points: new Map([...record.points].map(([index, points]) => [index, slice(points, 0, 48)])),
-      hasCanaries: true,
-      canaries: { seedCommitment: seedCommitment(seed), negatedDeltaDigest: keccak256(negatedDelta) },
+      hasDecoys: true,
+      decoys: { seedCommitment: seedCommitment(seed), negatedDeltaDigest: keccak256(negatedDelta) },
       shown: [
         {
           cohort: 0,
@@ -451,11 +451,11 @@ describe('canary rounds, by the vectors', () => {
         },
       ],
     }
-    const steps = await carriedOut(turned, () => ({ blob }))
+    const steps = await carriedOut(flipped, () => ({ blob }))
     expect(states(steps)).toEqual({
       record: 'holds',
       ceremony: 'holds',
-      canaries: 'holds',
+      decoys: 'holds',
       negatedDelta: 'holds',
       'sum-0': 'holds',
       'blob-0': 'holds',

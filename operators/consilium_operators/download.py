@@ -79,7 +79,7 @@ def _proof(ledger: Ledger, task: int, report: Report, ending: Event) -> RoundPro
             cohort=one.cohort,
             hospitals=dict(one.weights),
             versioned_hashes=tuple("0x" + digest.hex() for digest in one.hashes),
-            turned=one.is_turned,
+            flipped=one.is_flipped,
             accepted=round_ == STATISTICS_ROUND or bool(state.accepted_cohorts >> one.cohort & 1),
             median=state.medians[one.cohort] if one.cohort < len(state.medians) else None,
         )

@@ -70,7 +70,7 @@ class CohortProof(_Plain):
     cohort: int
     hospitals: dict[str, int]
     versioned_hashes: tuple[str, ...]
-    turned: bool
+    flipped: bool
     accepted: bool
     median: int | None
 

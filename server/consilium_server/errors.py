@@ -11,7 +11,7 @@ ServerError           a person must correct it
 ├── SuperLinkFailed   another SuperLink is started
 ├── ReplyRefused      a hospital's reply is not used: UploadInvalid, PartFailed, SecondReply
 ├── SumMismatch       a cohort's sum is not the committed one, and no single upload explains it
-└── CanariesLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
+└── DecoysLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ class SumMismatch(ServerError):
     MESSAGES: ClassVar = {"SumMismatch": "cohort {cohort}, blob {blob}: the uploads' sum is not the commitments' sum"}
 
 
-class CanariesLost(ServerError):
+class DecoysLost(ServerError):
     MESSAGES: ClassVar = {
-        "CanariesLost": (
+        "DecoysLost": (
             "{path} does not contain the round's seed and blinders, which disclose its decoys: restore it from a backup"
             " before the deadline"
         )

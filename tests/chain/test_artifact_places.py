@@ -37,7 +37,7 @@ from consilium_core.logs import log_to
 from consilium_core.visible_text import without_secrets
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit_by_points, versioned_hash
-from consilium_zk.secret_shares import dealing_bytes
+from consilium_zk.secret_shares import share_bundle_bytes
 from eth_utils.crypto import keccak
 from file_server import FileServer
 from fsspec.asyn import AsyncFileSystem
@@ -48,7 +48,7 @@ from raised_faults import raises_fault
 
 BLOBS = [from_scalars([number + 1, *[0] * 4095]) for number in range(24)]
 COMMITMENTS = [commit_by_points(blob) for blob in BLOBS]
-FILES = [b"a task", b"", b"a dealing" * 100]
+FILES = [b"a task", b"", b"a share bundle" * 100]
 SECRET = "hush-hush"
 
 Told = list[tuple[str, dict[str, Any]]]
@@ -407,7 +407,7 @@ def test_the_largest_artifacts_that_a_task_can_name_are_within_what_is_read() ->
     uploads = [bytes([number % 256]) * 32 for number in range(MAX_BLOBS)]
     shown = Shown(dict.fromkeys(everybody, signed), dict.fromkeys(everybody, uploads), dict.fromkeys(everybody, 1))
     assert MOST_FILE_BYTES // 2 < len(shown.to_file()) <= MOST_FILE_BYTES
-    assert dealing_bytes(MAX_PARTICIPANTS - 1) < BYTES_PER_STORED_BLOB
+    assert share_bundle_bytes(MAX_PARTICIPANTS - 1) < BYTES_PER_STORED_BLOB
 
 
 # Places

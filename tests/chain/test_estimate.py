@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.outgoing import MAX_BLOBS_PER_TRANSACTION
@@ -18,6 +17,7 @@ from consilium_chain.tasks.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT
 from consilium_chain.tasks.estimate import ChainTerms, Rule, _relayed, estimate
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from decoy_driver import DecoyDriver
 from eth_utils.crypto import keccak
 
 DATA = {"label": "sick", "classes": ["no", "yes"], "features": [{"name": "age", "min": 0.0, "max": 120.0}]}
@@ -77,10 +77,10 @@ def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], int]:
 
 
 @pytest.mark.parametrize(
-    ("hospitals", "voters", "cohorts", "canaries"), [(3, 2, 1, False), (4, 3, 2, True), (12, 3, 4, True)]
+    ("hospitals", "voters", "cohorts", "decoys"), [(3, 2, 1, False), (4, 3, 2, True), (12, 3, 4, True)]
 )
 def test_a_played_task_costs_what_it_was_said_to(
-    own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, canaries: bool
+    own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, decoys: bool
 ) -> None:
     """Everybody's first task. Its hospitals commit for themselves, and its operator does what anybody may."""
     chain = own_chain
@@ -93,14 +93,14 @@ def test_a_played_task_costs_what_it_was_said_to(
             "rounds": 2, "cohorts": cohorts, "max_hospitals": hospitals, "min_hospitals": 1, "min_cohort_size": 1,
             "max_weight": 16,
         },
-        judging={"max_voters": voters, "seats": voters, "min_reveals": 1, "canaries": canaries},
+        judging={"max_voters": voters, "seats": voters, "min_reveals": 1, "decoys": decoys},
         money={"pool": 1_000},
         windows=dict.fromkeys(PHASES, 100_000),
     )  # fmt: skip
     terms = asdict(task_params(spec, bytes(32), ""))
     del terms["aggregator"]
     first = chain.treasury.connection.blocks.number() + 1
-    kind, more = (CanaryDriver, {"turned": 1}) if canaries else (TaskDriver, {})
+    kind, more = (DecoyDriver, {"flipped": 1}) if decoys else (TaskDriver, {})
     task = kind(
         chain, hospitals=hospitals, voters=voters, lanes=spec.parameters, terms=terms, layout=spec.update_layout,
         statistics=(spec.statistics_layout, spec.statistics_values), **more,
@@ -109,7 +109,7 @@ def test_a_played_task_costs_what_it_was_said_to(
     good = [60_000 - cohort for cohort in range(cohorts)]
     for _ in range(spec.rounds.rounds):
         task.form().commit_all().publish()
-        if isinstance(task, CanaryDriver):
+        if isinstance(task, DecoyDriver):
             task.draw().vote([task.ballot(good, [-80_000] * cohorts)] * voters)
             task.open()
         else:
@@ -166,7 +166,9 @@ def test_pay_of_all_who_earn_alike_is_within_the_pool() -> None:
     [("join", 1), ("commit", 6), ("upload", 6), ("publish", 6 + 18 + 5), ("score", 5), ("reveal", 5)],
 )
 def test_each_second_of_a_window_counts_as_often_as_its_phase_comes(window: str, more: int) -> None:
-    """Six rounds with the statistics, of which five are judged and opened; masked, so that each may come to blame."""
+    """Six rounds with the statistics, of which five are judged and disclosed; masked, so that each may come to a
+    dispute.
+    """
     base, longer = estimate(spec_of(), CHAIN), estimate(spec_of(windows={window: 601}), CHAIN)
     assert base.longest is not None
     assert longer.longest is not None
@@ -194,10 +196,10 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.NO_PRIVACY, {"privacy": None}),
     (Rule.HIGH_EPSILON, {"privacy": {"epsilon": 10.5}}),
     (Rule.HIGH_DELTA, {"privacy": {"delta": 0.01}}),
-    (Rule.NO_CANARIES, {"judging": {"canaries": False}}),
-    (Rule.CANARIES_FREE, {"money": {"failed_canary_slash_bps": 0}}),
-    (Rule.CANARIES_FADE, {"outer": {"name": "momentum", "momentum": 0.51}}),
-    (Rule.CANARIES_FADE, {"outer": {"name": "adam", "learning_rate": 0.031}}),
+    (Rule.NO_DECOYS, {"judging": {"decoys": False}}),
+    (Rule.DECOYS_FREE, {"money": {"failed_decoy_slash_bps": 0}}),
+    (Rule.DECOYS_FADE, {"outer": {"name": "momentum", "momentum": 0.51}}),
+    (Rule.DECOYS_FADE, {"outer": {"name": "adam", "learning_rate": 0.031}}),
     (Rule.DIGESTS, {"update": {"publication": "digests"}}),
     (Rule.ONE_COHORT, {"rounds": {"cohorts": 1}}),
     (Rule.SMALL_COMMITTEE, {"judging": {"seats": 2, "min_reveals": 2, "tolerance": 0.01}}),

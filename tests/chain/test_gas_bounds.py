@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, Update, refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
@@ -24,6 +23,7 @@ from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import Opening, commit, open_combined, versioned_hash
 from consilium_zk.packing import LaneLayout
+from decoy_driver import DecoyDriver
 from web3.contract.contract import ContractFunction
 
 MOST_BLOBS = 128
@@ -117,12 +117,12 @@ class Wide(TaskDriver):
         return self
 
 
-@pytest.mark.parametrize(("blobs", "dealing"), [(1, 0), (2, 0), (5, 1_000), (16, 20_000), (MOST_BLOBS, 0)])
-def test_commit_is_bounded(local_chain: LocalChain, blobs: int, dealing: int) -> None:
+@pytest.mark.parametrize(("blobs", "share_bundle"), [(1, 0), (2, 0), (5, 1_000), (16, 20_000), (MOST_BLOBS, 0)])
+def test_commit_is_bounded(local_chain: LocalChain, blobs: int, share_bundle: int) -> None:
     task = Wide(local_chain, 2, blobs).watch()
     task.join()
     update = task.make_update(0)
-    dealt = replace(update.committed, dealing=b"\xa5" * dealing)
+    dealt = replace(update.committed, share_bundle=b"\xa5" * share_bundle)
     for index, given in ((0, dealt), (1, task.make_update(1).committed)):  # the second ends the phase
         task.nodes[index].hospital.commit_update(task.task, 0, given)
         require_bounded(task.nodes[index])
@@ -196,16 +196,16 @@ def test_blobs_of_many_hospitals_are_sent_with_gas_enough(local_chain: LocalChai
     assert receipt.gas_used < limit <= TRANSACTION_GAS_LIMIT
 
 
-@pytest.mark.parametrize(("cohorts", "blobs", "turned"), [(1, 1, 1), (8, 1, 0b10101010), (2, 8, 0b01)])
-def test_canary_rounds_are_bounded(local_chain: LocalChain, cohorts: int, blobs: int, turned: int) -> None:
+@pytest.mark.parametrize(("cohorts", "blobs", "flipped"), [(1, 1, 1), (8, 1, 0b10101010), (2, 8, 0b01)])
+def test_decoy_rounds_are_bounded(local_chain: LocalChain, cohorts: int, blobs: int, flipped: int) -> None:
     terms = {"cohorts": cohorts, "update_blobs": blobs, "digests": True}
-    task = CanaryDriver(
-        local_chain, hospitals=max(cohorts, 2), turned=turned, terms=terms, statistics=(LAYOUT, 50)
+    task = DecoyDriver(
+        local_chain, hospitals=max(cohorts, 2), flipped=flipped, terms=terms, statistics=(LAYOUT, 50)
     ).to_committing()  # fmt: skip
     task.aggregator = watched(task.aggregator)
     task.commit_all().publish()
     require_bounded(task.aggregator)
-    assert isinstance(task, CanaryDriver)
+    assert isinstance(task, DecoyDriver)
     task.draw().vote([task.ballot([60_000] * cohorts, [-80_000] * cohorts)])
     task.open()
     require_bounded(task.aggregator)

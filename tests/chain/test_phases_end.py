@@ -219,7 +219,8 @@ def test_absent_hospital_sits_out_until_it_resumes(local_chain: LocalChain) -> N
     task.tick().publish()
     task.draw().judge([[100]])
     assert task.operator.tasks.state(task.task).active_hospitals == 0b01
-    assert task.round_state.beacon_request == 0  # the next dealing's seed is known: nobody may change who is dealt
+    # The next assignment's seed is known: nobody may change who is assigned
+    assert task.round_state.beacon_request == 0
     with refused("WrongPhase", actual=Phase.FORMING, wanted=Phase.COMMITTING):
         task.nodes[1].hospital.resume(task.task)
     task.form()

@@ -157,10 +157,11 @@ def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
     ledger = local_chain.treasury
     points = [commit(Blob(bytes(131_071) + bytes([i + 1]))) for i in range(blobs)]
     chain, contract = ledger.connection.chain_id, ledger.deployment.tasks
-    message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), keccak(b"a dealing"))
+    message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), keccak(b"a share bundle"))
     expected = keccak(b"\x19" + b"".join(encode_typed_data(full_message=message)))
     assert (
-        bytes(ledger.contracts.tasks.read("commitmentDigest", 7, 2, b"".join(points), keccak(b"a dealing"))) == expected
+        bytes(ledger.contracts.tasks.read("commitmentDigest", 7, 2, b"".join(points), keccak(b"a share bundle")))
+        == expected
     )
 
 

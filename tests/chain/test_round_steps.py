@@ -33,8 +33,8 @@ ROUND = RoundState(
     False, ()
 )  # fmt: skip
 TIMED = [
-    Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING,
-    Phase.OPENING,
+    Phase.JOINING, Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.DISPUTING, Phase.SCORING, Phase.REVEALING,
+    Phase.DISCLOSING,
 ]  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
     state = replace(STATE, phase=phase, deadline=deadline, round=draw(st.integers(0, 2)))
     return View(
         replace(state, active_hospitals=draw(MAPS), active_voters=draw(MAPS)), round_, draw(TIMES), draw(st.booleans()),
-        has_canaries=draw(st.booleans()), masked=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
+        has_decoys=draw(st.booleans()), masked=draw(st.booleans()), min_reveals=draw(st.integers(1, 4)),
         publish_window=draw(st.integers(1, 60)),
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def test_a_hospital_sends_nothing_that_the_contract_refuses(view: View, party: A
         assert not view.state.active_hospitals & bit
     if Step.DISPUTE in found:
         assert found[0] is Step.DISPUTE
-        assert phase is Phase.BLAMING
+        assert phase is Phase.DISPUTING
         assert view.masked
         assert view.round.accused & view.round.survivors & bit
         assert dispute_step(view.state, view.publish_window, view.now) < 2
@@ -171,7 +171,7 @@ def test_a_voter_takes_one_step_that_the_contract_takes(view: View, party: AsVot
 @given(views(TIMED), MAPS, MAPS, st.booleans())
 def test_aggregator_never_waits_after_a_deadline(view: View, awaited: int, arrived: int, refused: bool) -> None:
     late = replace(view, now=view.state.deadline + 1)
-    moves = [Step.TICK, Step.SETTLE] + [Step.OPEN] * (view.state.phase is Phase.REVEALING)
+    moves = [Step.TICK, Step.SETTLE] + [Step.DISCLOSE] * (view.state.phase is Phase.REVEALING)
     assert step(late, awaited, arrived, refused) in moves
 
 
@@ -221,16 +221,16 @@ def test_aggregator_publishes_once_sums_are_unmasked_or_shortly_before_the_deadl
     assert (step(in_time, unmasked=unmasked) is Step.PUBLISH) == (unmasked or hurried)
 
 
-@given(views([Phase.BLAMING]), st.booleans())
-def test_aggregator_names_culprits_in_the_last_of_three_steps_alone(view: View, refused: bool) -> None:
+@given(views([Phase.DISPUTING]), st.booleans())
+def test_aggregator_names_cheaters_in_the_last_of_three_steps_alone(view: View, refused: bool) -> None:
     over, last = view.now > view.state.deadline, view.now >= view.state.deadline - view.publish_window
     names = last and not over and not refused
     assert step(view, refused=refused) is (Step.TICK if over else Step.NAME if names else None)
 
 
 @given(st.integers(1, 60), st.integers(0, 10_000), st.integers(0, 179))
-def test_blaming_has_three_steps_as_long_as_the_publishing_window(window: int, start: int, passed: int) -> None:
-    state = replace(STATE, phase=Phase.BLAMING, deadline=start + 3 * window)
+def test_disputing_has_three_steps_as_long_as_the_publishing_window(window: int, start: int, passed: int) -> None:
+    state = replace(STATE, phase=Phase.DISPUTING, deadline=start + 3 * window)
     assert dispute_step(state, window, start + passed) == min(passed // window, 2)
 
 
@@ -243,9 +243,9 @@ def test_aggregator_does_not_wait_for_uploads_that_nobody_owes(view: View, arriv
 @given(views([Phase.REVEALING]), st.booleans())
 def test_aggregator_ends_the_reveals_once_all_seated_have_revealed_or_time_is_up(view: View, refused: bool) -> None:
     over = view.round.revealed == view.round.seated or view.now > view.state.deadline
-    closed = view.has_canaries and view.round.viable_cohorts != 0
-    opens = closed and is_judged(view.round, view.min_reveals) and not refused
-    assert step(view, refused=refused) is ((Step.OPEN if opens else Step.SETTLE) if over else None)
+    closed = view.has_decoys and view.round.viable_cohorts != 0
+    discloses = closed and is_judged(view.round, view.min_reveals) and not refused
+    assert step(view, refused=refused) is ((Step.DISCLOSE if discloses else Step.SETTLE) if over else None)
 
 
 REVEALED = replace(ROUND, seated=0b1111, revealed=0b1111, viable_cohorts=0b11)
@@ -263,18 +263,18 @@ REVEALED = replace(ROUND, seated=0b1111, revealed=0b1111, viable_cohorts=0b11)
     ],
     ids=["all", "too few", "half", "most", "most of the revealed", "nobody"],
 )
-def test_round_is_opened_only_where_there_is_something_to_judge(
+def test_round_is_disclosed_only_where_there_is_something_to_judge(
     round_: RoundState, min_reveals: int, judged: bool
 ) -> None:
-    """Of a round that is void whatever is opened, nobody needs to pay for the opening."""
+    """Of a round that is void whatever is disclosed, nobody needs to pay for the disclosure."""
     assert is_judged(round_, min_reveals) == judged
     revealing = replace(STATE, phase=Phase.REVEALING, deadline=100)
-    view = View(revealing, round_, 101, False, False, has_canaries=True, min_reveals=min_reveals)
-    assert step(view) is (Step.OPEN if judged else Step.SETTLE)
-    assert step(replace(view, has_canaries=False)) is Step.SETTLE
+    view = View(revealing, round_, 101, False, False, has_decoys=True, min_reveals=min_reveals)
+    assert step(view) is (Step.DISCLOSE if judged else Step.SETTLE)
+    assert step(replace(view, has_decoys=False)) is Step.SETTLE
 
 
-@given(views([Phase.OPENING]), st.booleans())
+@given(views([Phase.DISCLOSING]), st.booleans())
 def test_aggregator_opens_what_is_closed_until_the_deadline_and_settles_what_is_open(view: View, refused: bool) -> None:
     found = step(view, refused=refused)
     late = view.now > view.state.deadline
@@ -283,18 +283,18 @@ def test_aggregator_opens_what_is_closed_until_the_deadline_and_settles_what_is_
     elif late:
         assert found is Step.TICK
     else:
-        assert found is (None if refused else Step.OPEN)
+        assert found is (None if refused else Step.DISCLOSE)
 
 
 @given(views(), MAPS, MAPS, st.booleans())
-def test_aggregator_opens_nothing_that_was_refused_or_has_no_canaries(
+def test_aggregator_opens_nothing_that_was_refused_or_has_no_decoys(
     view: View, awaited: int, arrived: int, refused: bool
 ) -> None:
-    if step(view, awaited, arrived, refused) is Step.OPEN:
+    if step(view, awaited, arrived, refused) is Step.DISCLOSE:
         assert not refused
         assert view.round.viable_cohorts
-        assert view.has_canaries or view.state.phase is Phase.OPENING
-        assert view.state.phase in (Phase.REVEALING, Phase.OPENING)
+        assert view.has_decoys or view.state.phase is Phase.DISCLOSING
+        assert view.state.phase in (Phase.REVEALING, Phase.DISCLOSING)
 
 
 @pytest.mark.parametrize("phase", [Phase.FORMING, Phase.DRAWING])

@@ -39,23 +39,23 @@ ROUNDS = (VECTORS / "settlement_rounds.jsonl").read_text(encoding="utf-8")
 
 TERMS = Terms(
     pool=1_000, rounds=1, max_hospitals=8, hospital_bond=500, voter_bond=200, aggregator_bond=800, digests=False,
-    canaries=False, min_reveals=2, accept_floor=-20_000, harmful_below=-40_000, tolerance_abs=1_000,
-    tolerance_bps=1_000, canary_margin=5_000, hospital_share_bps=7_000, voter_share_bps=2_000,
+    decoys=False, min_reveals=2, accept_floor=-20_000, harmful_below=-40_000, tolerance_abs=1_000,
+    tolerance_bps=1_000, decoy_margin=5_000, hospital_share_bps=7_000, voter_share_bps=2_000,
     aggregator_share_bps=1_000, harmful_slash_bps=2_000, withheld_slash_bps=200, not_revealed_slash_bps=1_000,
-    failed_canary_slash_bps=5_000, not_published_slash_bps=4_000,
+    failed_decoy_slash_bps=5_000, not_published_slash_bps=4_000,
 )  # fmt: skip
 RECORD = RoundRecord(
     pool_left=1_000, weights=(1, 2, 3, 4, 5, 6, 7), hospital_bonds=(500,) * 7, voter_bonds=(200,) * 5,
     aggregator_bond=800, cohorts=(0b11, 0b100, 0b1000, 0b110000), viable=0b0111, committed=0b101111,
-    survivors=0b001111, turned=None, seated=0b01111,
+    survivors=0b001111, flipped=None, seated=0b01111,
     scores=((3_000, -30_000, -50_000, 0), (3_200, -30_100, -50_100, 0), (9_000, -30_000, -50_000, 0), None, None),
 )  # fmt: skip
-# Two cohorts of which the second was published turned: a ballot is (sum 0, canary 1, canary 0, sum 1). Voter 0 is
-# honest, voter 1 rates a canary as it rates its sum, voter 2 guessed wrongly, voter 3 is honest and off.
-TESTED = replace(TERMS, canaries=True, tolerance_abs=3_000)
-CANARIES = RoundRecord(
+# Two cohorts of which the second was published sign-flipped: a ballot is (sum 0, decoy 1, decoy 0, sum 1). Voter 0 is
+# honest, voter 1 rates a decoy as it rates its sum, voter 2 guessed wrongly, voter 3 is honest and off.
+TESTED = replace(TERMS, decoys=True, tolerance_abs=3_000)
+DECOYS = RoundRecord(
     pool_left=1_000, weights=(1, 1, 1), hospital_bonds=(500, 500, 4), voter_bonds=(200, 200, 60, 200),
-    aggregator_bond=300, cohorts=(0b001, 0b110), viable=0b11, committed=0b111, survivors=0b011, turned=0b10,
+    aggregator_bond=300, cohorts=(0b001, 0b110), viable=0b11, committed=0b111, survivors=0b011, flipped=0b10,
     seated=0b1111,
     scores=(
         (6_000, -90_000, -80_000, 4_000), (6_100, 4_000, -80_000, 4_000), (-80_000, -90_000, 6_000, 4_000),
@@ -76,7 +76,7 @@ def test_vectors_reach_every_reason() -> None:
 
 
 def test_vectors_reach_every_edge() -> None:
-    """A word of the few, a slash that its bond does not cover, of every kind, canary rounds that test nobody, cohorts
+    """A word of the few, a slash that its bond does not cover, of every kind, decoy rounds that test nobody, cohorts
     that are dropped, rounds without a sum, and words where nobody was asked but for who is named.
     """
     short: set[Reason] = set()
@@ -88,9 +88,9 @@ def test_vectors_reach_every_edge() -> None:
         untested += any(account.reason is Reason.UNTESTED for account in settled.accounts)
         tested += 0 < settled.counted < record.viable
         dropped += record.dropped != 0 and not record.named
-        asked += bool(record.named and record.mismatched) and not (terms.canaries or terms.digests)
+        asked += bool(record.named and record.mismatched) and not (terms.decoys or terms.digests)
         if not record.viable and settled.void is VoidReason.NONE:
-            without_sums.add(terms.canaries)
+            without_sums.add(terms.decoys)
         short |= {a.reason for a in settled.accounts if 0 < a.slash < full_slash(terms, a)}
     assert min(few, untested, tested, dropped) >= 3
     assert asked >= 2
@@ -104,16 +104,16 @@ def full_slash(terms: Terms, account: Account) -> int:
         Reason.WITHHELD: terms.withheld_slash,
         Reason.FALSE_UPLOAD: payouts.portion(terms.hospital_bond, terms.harmful_slash_bps),
         Reason.NOT_REVEALED: payouts.portion(terms.voter_bond, terms.not_revealed_slash_bps),
-        Reason.FAILED_CANARY: payouts.portion(terms.voter_bond, terms.failed_canary_slash_bps),
-        Reason.NOT_OPENED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
+        Reason.FAILED_DECOY: payouts.portion(terms.voter_bond, terms.failed_decoy_slash_bps),
+        Reason.NOT_DISCLOSED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
         Reason.MISMATCHED: payouts.portion(terms.aggregator_bond, terms.not_published_slash_bps),
     }
     return amounts[account.reason]
 
 
 SLASHED = {
-    Reason.HARMFUL, Reason.WITHHELD, Reason.FALSE_UPLOAD, Reason.NOT_REVEALED, Reason.FAILED_CANARY, Reason.NOT_OPENED,
-    Reason.MISMATCHED,
+    Reason.HARMFUL, Reason.WITHHELD, Reason.FALSE_UPLOAD, Reason.NOT_REVEALED, Reason.FAILED_DECOY,
+    Reason.NOT_DISCLOSED, Reason.MISMATCHED,
 }  # fmt: skip
 
 
@@ -174,7 +174,7 @@ def test_settle_with_too_few_reveals_is_void_and_still_slashes_the_silent() -> N
         ({"cohorts": (0b11, 0b10, 0b1000, 0b110000)}, "[1] are in two cohorts"),
         ({"viable": 0}, "no cohort has a sum"),
         ({"viable": 0b10000}, "viable has [4]"),
-        ({"turned": 0b1000}, "turned has [3]"),
+        ({"flipped": 0b1000}, "flipped has [3]"),
         ({"survivors": 0b11111}, "survivors has [4]"),
         ({"survivors": 0b101111}, "survivors has [5]"),
         ({"cohorts": (0b11, 0b100, 0b1000, 0b110000 | 1 << 9)}, "cohorts has [9]"),
@@ -192,10 +192,10 @@ def test_record_refuses_what_no_chain_could_hold(change: dict[str, Any], about: 
         (
             {},
             {"scores": ((1, 2), *RECORD.scores[1:])},
-            "voter 0 gave 2 scores instead of 4 for 4 cohorts without canaries",
+            "voter 0 gave 2 scores instead of 4 for 4 cohorts without decoys",
         ),
-        ({"canaries": True}, {}, "voter 0 gave 4 scores instead of 8 for 4 cohorts with canaries"),
-        ({}, {"turned": 0}, "the task has no canaries"),
+        ({"decoys": True}, {}, "voter 0 gave 4 scores instead of 8 for 4 cohorts with decoys"),
+        ({}, {"flipped": 0}, "the task has no decoys"),
         ({"max_hospitals": 6}, {}, "7 hospitals, but the task allows 6"),
     ],
 )
@@ -206,52 +206,52 @@ def test_settle_refuses_what_no_task_with_these_terms_could_hold(
         settle(replace(TERMS, **terms), replace(RECORD, **record))
 
 
-# --- canaries, publications that do not match, withheld uploads ----------------------------------------------------
+# --- decoys, publications that do not match, withheld uploads ----------------------------------------------------
 
 
 def accounts(settled: Settlement, role: Role) -> list[tuple[str, int, int]]:
     return [(a.reason.name, a.reward, a.slash) for a in settled.accounts if a.role is role]
 
 
-def test_settle_slashes_who_does_not_tell_a_sum_from_its_canary() -> None:
-    settled = settle(TESTED, CANARIES)
-    assert (settled.medians, settled.canary_medians) == ((6_000, 4_000), (-80_000, -90_000))
+def test_settle_slashes_who_does_not_tell_a_sum_from_its_decoy() -> None:
+    settled = settle(TESTED, DECOYS)
+    assert (settled.medians, settled.decoy_medians) == ((6_000, 4_000), (-80_000, -90_000))
     assert (settled.counted, settled.accepted) == (0b11, 0b11)
     assert accounts(settled, Role.VOTER) == [
-        ("PAID", 50, 0), ("FAILED_CANARY", 0, 100), ("FAILED_CANARY", 0, 60), ("FAR", 0, 0),
+        ("PAID", 50, 0), ("FAILED_DECOY", 0, 100), ("FAILED_DECOY", 0, 60), ("FAR", 0, 0),
     ]  # fmt: skip
-    assert "cohort 1: 0.004000 for the canary, 0.004000 for the sum" in explain(settled, Role.VOTER, 1)
+    assert "cohort 1: 0.004000 for the decoy, 0.004000 for the sum" in explain(settled, Role.VOTER, 1)
 
 
 @pytest.mark.parametrize(
     ("terms", "counted"),
     [
-        ({"canary_margin": 86_000}, 0b11),
-        ({"canary_margin": 86_001}, 0b10),
-        ({"canary_margin": 94_001}, 0),
+        ({"decoy_margin": 86_000}, 0b11),
+        ({"decoy_margin": 86_001}, 0b10),
+        ({"decoy_margin": 94_001}, 0),
         ({"accept_floor": 6_000}, 0b01),
         ({"accept_floor": 6_001}, 0),
     ],
 )
 def test_pair_counts_from_floor_and_margin_on(terms: dict[str, Any], counted: int) -> None:
-    settled = settle(replace(TESTED, **terms), CANARIES)
+    settled = settle(replace(TESTED, **terms), DECOYS)
     assert settled.counted == counted
     failed = {0b11: [1, 2], 0b10: [1], 0b01: [2], 0: []}[counted]
     reasons = [reason for reason, _, _ in accounts(settled, Role.VOTER)]
-    assert [i for i, reason in enumerate(reasons) if reason == "FAILED_CANARY"] == failed
+    assert [i for i, reason in enumerate(reasons) if reason == "FAILED_DECOY"] == failed
     assert counted or reasons == ["UNTESTED"] * 4
 
 
 def test_pair_of_a_cohort_without_a_sum_never_counts() -> None:
-    settled = settle(TESTED, replace(CANARIES, viable=0b01, survivors=0b001, turned=0))
-    assert (settled.counted, settled.canary_medians) == (0b01, (-80_000, 0))
+    settled = settle(TESTED, replace(DECOYS, viable=0b01, survivors=0b001, flipped=0))
+    assert (settled.counted, settled.decoy_medians) == (0b01, (-80_000, 0))
 
 
-def test_not_opened_slashes_the_aggregator_and_the_silent_and_pays_nobody() -> None:
-    record = replace(CANARIES, turned=None, scores=(*CANARIES.scores[:2], None, CANARIES.scores[3]))
+def test_not_disclosed_slashes_the_aggregator_and_the_silent_and_pays_nobody() -> None:
+    record = replace(DECOYS, flipped=None, scores=(*DECOYS.scores[:2], None, DECOYS.scores[3]))
     settled = settle(TESTED, record)
-    assert (settled.void, settled.paid, settled.pool_left) == (VoidReason.NOT_OPENED, 0, 1_000)
-    assert accounts(settled, Role.AGGREGATOR) == [("NOT_OPENED", 0, 300)]  # 320 of 800, but 300 are left
+    assert (settled.void, settled.paid, settled.pool_left) == (VoidReason.NOT_DISCLOSED, 0, 1_000)
+    assert accounts(settled, Role.AGGREGATOR) == [("NOT_DISCLOSED", 0, 300)]  # 320 of 800, but 300 are left
     assert accounts(settled, Role.VOTER) == [("VOID", 0, 0), ("VOID", 0, 0), ("NOT_REVEALED", 0, 20), ("VOID", 0, 0)]
 
 
@@ -262,10 +262,10 @@ SCORE = st.integers(INVALID_SCORE, 2**63 - 1)
 @pytest.mark.parametrize("terms", [TESTED, replace(TERMS, digests=True)])
 @pytest.mark.parametrize(("words", "void"), [(2, VoidReason.NONE), (3, VoidReason.MISMATCHED)])
 def test_more_than_half_of_the_ballots_void_what_does_not_match(terms: Terms, words: int, void: VoidReason) -> None:
-    width = 4 if terms.canaries else 2
-    honest = next(ballot[:width] for ballot in CANARIES.scores if ballot is not None)
+    width = 4 if terms.decoys else 2
+    honest = next(ballot[:width] for ballot in DECOYS.scores if ballot is not None)
     record = replace(
-        CANARIES, turned=0b10 if terms.canaries else None, voter_bonds=(200,) * 5, seated=0b11111,
+        DECOYS, flipped=0b10 if terms.decoys else None, voter_bonds=(200,) * 5, seated=0b11111,
         scores=(MISMATCH[:width],) * words + (honest,) * (4 - words) + (None,),
     )  # fmt: skip
     settled = settle(terms, record)
@@ -278,19 +278,17 @@ def test_more_than_half_of_the_ballots_void_what_does_not_match(terms: Terms, wo
 
 
 def test_a_word_of_the_few_is_unpaid_and_not_slashed() -> None:
-    settled = settle(TESTED, replace(CANARIES, scores=(*CANARIES.scores[:3], MISMATCH)))
+    settled = settle(TESTED, replace(DECOYS, scores=(*DECOYS.scores[:3], MISMATCH)))
     assert accounts(settled, Role.VOTER)[3] == ("FAR", 0, 0)
 
 
 def test_too_few_ballots_decide_nothing_even_if_none_matches() -> None:
-    settled = settle(
-        replace(TESTED, min_reveals=2), replace(CANARIES, turned=None, scores=(MISMATCH, None, None, None))
-    )
+    settled = settle(replace(TESTED, min_reveals=2), replace(DECOYS, flipped=None, scores=(MISMATCH, None, None, None)))
     assert settled.void is VoidReason.TOO_FEW_SCORES
     assert accounts(settled, Role.AGGREGATOR) == [("VOID", 0, 0)]
 
 
-@pytest.mark.parametrize("turned", [0b10, None])
+@pytest.mark.parametrize("flipped", [0b10, None])
 @pytest.mark.parametrize(
     ("bond", "terms", "slash"),
     [
@@ -301,12 +299,12 @@ def test_too_few_ballots_decide_nothing_even_if_none_matches() -> None:
     ],
 )
 def test_withheld_upload_costs_no_more_than_an_even_part_of_the_fee(
-    bond: int, terms: dict[str, Any], slash: int, turned: int | None
+    bond: int, terms: dict[str, Any], slash: int, flipped: int | None
 ) -> None:
     """However the round ends."""
-    settled = settle(replace(TESTED, **terms), replace(CANARIES, hospital_bonds=(500, 500, bond), turned=turned))
+    settled = settle(replace(TESTED, **terms), replace(DECOYS, hospital_bonds=(500, 500, bond), flipped=flipped))
     assert accounts(settled, Role.HOSPITAL)[2] == ("WITHHELD", 0, slash)
-    assert settled.account(Role.AGGREGATOR).part == (2 if turned else 0)
+    assert settled.account(Role.AGGREGATOR).part == (2 if flipped else 0)
 
 
 def swapped(ballot: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -315,46 +313,46 @@ def swapped(ballot: tuple[int, ...] | None) -> tuple[int, ...] | None:
 
 @given(st.integers(0, 2**32))
 def test_turning_all_sums_and_ballots_changes_nothing(seed: int) -> None:
-    terms, record = canary_round(seed)
-    assume(record.turned is not None)
-    flipped = record.viable & ~(record.turned or 0)
+    terms, record = decoy_round(seed)
+    assume(record.flipped is not None)
+    flipped = record.viable & ~(record.flipped or 0)
     # A cohort without a sum has no turn to take, and no score that counts.
-    other = replace(record, turned=flipped, scores=tuple(swapped(ballot) for ballot in record.scores))
+    other = replace(record, flipped=flipped, scores=tuple(swapped(ballot) for ballot in record.scores))
     assume(other.mismatched == record.mismatched)  # which a ballot's first score says
     assert settle(terms, other) == settle(terms, record)
 
 
 @given(st.integers(0, 2**32), SCORE.filter(lambda score: score != DOES_NOT_MATCH))
 def test_constant_ballot_fails_wherever_a_pair_counts(seed: int, score: int) -> None:
-    terms, record = canary_round(seed)
+    terms, record = decoy_round(seed)
     voter = next(members(record.revealed), None)
-    assume(record.turned is not None and record.viable and voter is not None)
+    assume(record.flipped is not None and record.viable and voter is not None)
     constant = (score,) * (2 * len(record.cohorts))
     scores = tuple(constant if i == voter else ballot for i, ballot in enumerate(record.scores))
     settled = settle(terms, replace(record, scores=scores))
     assume(settled.void is VoidReason.NONE)
-    expected = Reason.FAILED_CANARY if settled.counted else Reason.UNTESTED
+    expected = Reason.FAILED_DECOY if settled.counted else Reason.UNTESTED
     assert settled.account(Role.VOTER, voter or 0).reason is expected
 
 
 @given(st.integers(0, 2**32))
 def test_who_tells_every_pair_that_counts_is_never_slashed_and_others_always_are(seed: int) -> None:
-    terms, record = canary_round(seed)
+    terms, record = decoy_round(seed)
     settled = settle(terms, record)
     assume(settled.void is VoidReason.NONE)
     for voter in members(record.revealed & ~record.mismatched):
-        told = all(record.genuine_of(voter, k) > record.canary_of(voter, k) for k in members(settled.counted))
+        told = all(record.genuine_of(voter, k) > record.decoy_of(voter, k) for k in members(settled.counted))
         account = settled.account(Role.VOTER, voter)
-        assert (account.reason is Reason.FAILED_CANARY) == (not told)
+        assert (account.reason is Reason.FAILED_DECOY) == (not told)
         assert told or account.slash == payouts.penalty(
-            terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[voter]
+            terms.voter_bond, terms.failed_decoy_slash_bps, record.voter_bonds[voter]
         )
         assert not told or account.slash == 0
 
 
-def canary_round(seed: int) -> tuple[Terms, RoundRecord]:
+def decoy_round(seed: int) -> tuple[Terms, RoundRecord]:
     source = random.Random(seed)
-    terms = replace(generate_settlement.any_terms(source), canaries=True)
+    terms = replace(generate_settlement.any_terms(source), decoys=True)
     return terms, generate_settlement.any_record(source, terms)
 
 
@@ -446,11 +444,11 @@ def test_who_is_named_wrongly_is_not_slashed_but_who_named_it(words: int) -> Non
     assert set(accounts(settled, Role.HOSPITAL)) == {("VOID", 0, 0)}
 
 
-@pytest.mark.parametrize("canaries", [False, True])
-def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(canaries: bool) -> None:
-    """There is nothing to open, and no canary to test a voter by, which is paid for judging who is named."""
-    ballots = tuple(None if one is None else one * (1 + canaries) for one in NAMED.scores)
-    terms, record = replace(TERMS, canaries=canaries), replace(NAMED, viable=0, dropped=0b111, scores=ballots)
+@pytest.mark.parametrize("decoys", [False, True])
+def test_round_without_a_sum_accepts_nothing_and_slashes_who_is_named(decoys: bool) -> None:
+    """There is nothing to disclose, and no decoy to test a voter by, which is paid for judging who is named."""
+    ballots = tuple(None if one is None else one * (1 + decoys) for one in NAMED.scores)
+    terms, record = replace(TERMS, decoys=decoys), replace(NAMED, viable=0, dropped=0b111, scores=ballots)
     settled = settle(terms, record)
     assert (settled.void, settled.accepted, settled.medians) == (VoidReason.NONE, 0, (0, 0, 0))
     assert accounts(settled, Role.HOSPITAL)[:3] == [("NOT_IN_SUM", 0, 0)] * 2 + [("FALSE_UPLOAD", 0, 100)]
@@ -483,7 +481,7 @@ def record_of(task: TaskDriver, state: TaskState, round_state: RoundState, score
         viable=round_state.viable_cohorts,
         committed=round_state.committed,
         survivors=round_state.survivors,
-        turned=None,
+        flipped=None,
         seated=(1 << len(voters)) - 1,
         scores=tuple(tuple(of_voter) for of_voter in scores),
     )

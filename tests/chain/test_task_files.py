@@ -164,10 +164,10 @@ CASES = {
     "unknown section": ("[windows]", "[code]\nrun = 'x'\n[windows]", "code: Extra inputs"),
     "window zero": ("commit = 60", "commit = 0", "windows.commit"),
     "bits": ("bits = 24", "bits = 41", "update.bits"),
-    "no bit left for canaries": ("bits = 24", "bits = 40", "canaries need one bit more than the 40 of the update"),
+    "no bit left for decoys": ("bits = 24", "bits = 40", "decoys need one bit more than the 40 of the update"),
     "unknown publication": ("bits = 24", 'bits = 24\npublication = "ipfs"', "update.publication"),
-    "margin below nothing": ("max_voters = 5", "max_voters = 5\ncanary_margin = -0.1", "judging.canary_margin"),
-    "no margin": ("max_voters = 5", "max_voters = 5\ncanary_margin = 4e-7", "a canary_margin of at least a millionth"),
+    "margin below nothing": ("max_voters = 5", "max_voters = 5\ndecoy_margin = -0.1", "judging.decoy_margin"),
+    "no margin": ("max_voters = 5", "max_voters = 5\ndecoy_margin = 4e-7", "a decoy_margin of at least a millionth"),
     "one bit": ("bits = 24", "bits = 1", "update.bits"),
     "range": ("bits = 24", "bits = 24\nvalue_range = 0.0", "update.value_range"),
     "unknown model": ('name = "logistic"', 'name = "pickle"', "model: Input tag 'pickle'"),
@@ -259,16 +259,16 @@ def test_task_params_are_exact_integers() -> None:
     assert all(isinstance(value, int | str | bytes) for value in params.to_chain())
 
 
-def test_task_params_of_canaries_and_digests() -> None:
+def test_task_params_of_decoys_and_digests() -> None:
     def params(old: str = "bits = 24", new: str = "bits = 24") -> TaskParams:
         raw = edited(old, new)
         return proposal.task_params(parse_task_spec(raw), spec_hash(raw), "0x" + "11" * 20)
 
-    usual, plain = params(), params("max_voters = 5", "max_voters = 5\ncanaries = false")
-    assert (usual.canaries, usual.digests, usual.canary_margin) == (True, False, 50_000)
+    usual, plain = params(), params("max_voters = 5", "max_voters = 5\ndecoys = false")
+    assert (usual.decoys, usual.digests, usual.decoy_margin) == (True, False, 50_000)
     assert (usual.update_bits, usual.lane_bits) == (24, 24 + 1 + 8)  # four hospitals of weight 64
-    assert (plain.canaries, plain.update_bits, plain.lane_bits) == (False, 24, 24 + 8)
-    assert (usual.withheld_slash_bps, usual.failed_canary_slash_bps) == (200, 5_000)
+    assert (plain.decoys, plain.update_bits, plain.lane_bits) == (False, 24, 24 + 8)
+    assert (usual.withheld_slash_bps, usual.failed_decoy_slash_bps) == (200, 5_000)
     assert params(new='bits = 24\npublication = "digests"').digests
 
 
@@ -284,21 +284,23 @@ def test_aggregator_with_the_least_bond_loses_by_cheating_in_every_other_round(r
     assert honest_rounds * money.aggregator_fee(rounds) < missed * slash
 
 
-@given(bits=st.integers(2, 40), hospitals=st.integers(2, 256), weight=st.integers(1, 2**32 - 1), canaries=st.booleans())
+@given(bits=st.integers(2, 40), hospitals=st.integers(2, 256), weight=st.integers(1, 2**32 - 1), decoys=st.booleans())
 def test_lanes_hold_the_sum_of_all_hospitals_however_it_is_published(
-    bits: int, hospitals: int, weight: int, canaries: bool
+    bits: int, hospitals: int, weight: int, decoys: bool
 ) -> None:
-    """A sum's lane is at most 2·W·h, a turned one's 4·W·h, with W the weight of all and h the quantiser's offset."""
+    """A sum's lane is at most 2·W·h, a sign-flipped one's 4·W·h, with W the weight of all and h the quantiser's
+    offset.
+    """
     spec = parse_task_spec(TASK.encode())
     update = spec.update.model_copy(update={"bits": bits})
     rounds = spec.rounds.model_copy(update={"max_hospitals": hospitals, "max_weight": weight})
-    judging = spec.judging.model_copy(update={"canaries": canaries})
+    judging = spec.judging.model_copy(update={"decoys": decoys})
     spec = spec.model_copy(update={"update": update, "rounds": rounds, "judging": judging})
     try:
         layout = spec.update_layout
     except ZkError:  # LanesTooWide, or 41 bits
         return
-    most = (4 if canaries else 2) * hospitals * weight * (2 ** (bits - 1) - 1)
+    most = (4 if decoys else 2) * hospitals * weight * (2 ** (bits - 1) - 1)
     assert most < 2**layout.lane_bits
     assert most <= layout.max_sum(hospitals * weight)
     assert spec.lanes == spec.update_blobs * layout.lanes_per_blob >= spec.parameters

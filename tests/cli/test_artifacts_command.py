@@ -33,7 +33,7 @@ def published(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def broken(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
-    """A masked round whose sum does not hold: with dealings, evidence and uploads."""
+    """A masked round whose sum does not hold: with share bundles, evidence and uploads."""
     return accused(local_chain, tmp_path_factory.mktemp("broken"), FalseUpload)
 
 
@@ -82,7 +82,7 @@ def test_blobs_and_task_file_are_fetched_once_and_from_whoever_has_them(publishe
     assert (code, "3 of 4" in said, f"blob-{named.blobs[0].hex()}" in said) == (1, True, True)
 
 
-def test_dealings_evidence_and_uploads_are_fetched(broken: Accused, tmp_path: Path) -> None:
+def test_share_bundles_evidence_and_uploads_are_fetched(broken: Accused, tmp_path: Path) -> None:
     round_ = broken.round
     folder = round_.settings[0].artifacts[0]
     assert isinstance(folder, Path)

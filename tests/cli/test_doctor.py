@@ -497,13 +497,13 @@ def test_a_keys_mode_counts_for_certificates_too(stand: Stand) -> None:
     assert stand.doctor("sponsor").code == 1
 
 
-def test_what_opens_canaries_is_for_the_aggregator_alone(stand: Stand) -> None:
+def test_what_opens_decoys_is_for_the_aggregator_alone(stand: Stand) -> None:
     stand.write("aggregator")
     for name in ("1", "2"):
-        write_private_file(stand.home / "canaries" / "0x" / name, "seed")
+        write_private_file(stand.home / "decoys" / "0x" / name, "seed")
     assert "fault" not in stand.doctor("aggregator").levels("files")
-    (stand.home / "canaries" / "0x" / "2").chmod(0o604)
-    assert "canaries/0x/2 is open to others (0604)" in stand.doctor("aggregator").says("files")
+    (stand.home / "decoys" / "0x" / "2").chmod(0o604)
+    assert "decoys/0x/2 is open to others (0604)" in stand.doctor("aggregator").says("files")
 
 
 def test_a_worker_looks_after_its_tasks(stand: Stand) -> None:
@@ -658,7 +658,7 @@ def test_what_does_not_parse_is_a_finding_beside_others(stand: Stand) -> None:
         (["worker", "--home", "x"], "pass the worker's configuration file with --config"),
         (["hospital", "--config", "x"], "a hospital's configuration is in its home"),
         (["worker", "--config", "x", "--public", "a:1"], "the configuration has the address of a worker"),
-        (["aggregator", "--config", "x", "--public", "nowhere"], "say host:port"),
+        (["aggregator", "--config", "x", "--public", "nowhere"], "write host:port"),
         (["aggregator", "--config", "x", "--authority", "/none"], "the file /none does not exist"),
         (["queen"], "'queen' is not one of"),
     ],

@@ -76,8 +76,8 @@ def test_the_page_of_faults_says_what_the_results_say() -> None:
     assert rest.partition(faults.END)[0].strip() == "\n".join(faults.page_lines(faults.read()))
 
 
-def test_cells_of_blaming_are_played_where_somebody_lies() -> None:
-    lie, honest, joining = (Cell("api", phase, "kill") for phase in ("blaming", "uploading", "joining"))
+def test_cells_of_disputing_are_played_where_somebody_lies() -> None:
+    lie, honest, joining = (Cell("api", phase, "kill") for phase in ("disputing", "uploading", "joining"))
     assert plan([lie]) == [TaskPlan([], [[lie]], "hospital-4")]
     assert plan([lie, honest, joining]) == [TaskPlan([joining], [[honest]]), TaskPlan([], [[lie]], "hospital-4")]
     assert [len(one.rounds) for one in plan_rounds([[lie]] * 6)] == [4, 2]

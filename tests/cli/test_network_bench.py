@@ -84,7 +84,7 @@ def test_a_small_network_goes_through_its_round_and_everything_is_counted(tmp_pa
     by_role = told["gas_by_role_and_phase"]
     assert sum(sum(phases.values()) for phases in by_role.values()) == told["gas_all"]
     assert by_role["delegator"].keys() >= {"staking", "delegating"}
-    assert by_role["aggregator"].keys() >= {"committing", "publishing", "opening"}
+    assert by_role["aggregator"].keys() >= {"committing", "publishing", "disclosing"}
     assert told["gas_by_call"]["joinAsHospital"]["count"] == 6
     assert told["gas_by_call"]["joinAsVoter"]["count"] == 2
     assert told["largest_transaction"]["gas"] < told["transaction_gas_limit"]

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.publishing import Decoys
 from consilium_chain.ledger.structs import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.proposal import task_params
@@ -23,8 +23,8 @@ from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, p
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_zk.blobs import Blob, scale, with_blinders
-from consilium_zk.canaries import is_turned, published_blob, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.decoys import is_flipped, published_blob, seed_commitment
 from consilium_zk.kzg import commit, setup
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
@@ -44,7 +44,7 @@ class PaperRecord:
     """Rounds are played by `statistics`, `publish` and `settle`; readers ask the rest of a ledger."""
 
     def __init__(self, task_file: bytes, folder: Path, weights: Sequence[int], seed: bytes = bytes(32)) -> None:
-        """`seed` decides which cohorts of all rounds are turned."""
+        """`seed` decides which cohorts of all rounds are sign-flipped."""
         self.spec, self.folder, self.store = parse_task_spec(task_file), folder, ArtifactStore(folder)
         self.weights, self.seed = weights, seed
         self.tasks = self.record = self
@@ -52,7 +52,7 @@ class PaperRecord:
         self._aggregators = PublishedSums(cast(Ledger, self), self.store, NUMBER, self.spec)
         self.rounds: dict[int, RoundState] = {}
         self.hashes: dict[tuple[int, int], list[bytes]] = {}
-        self.canaries: dict[int, Canaries] = {}
+        self.decoys: dict[int, Decoys] = {}
         self.held_out: bytes | None = None
         self.ballots: dict[tuple[int, str], tuple[bytes, tuple[int, ...]]] = {}  # commitments and scores
         self.ending = bytes(32)  # the hash of the block in which any round ended
@@ -101,19 +101,19 @@ class PaperRecord:
         self.rounds[0] = replace(NEW_ROUND, outcome=Outcome.SETTLED, cohorts=1, viable_cohorts=1, survivors=1)
 
     def publish(self, round_: int, updates: Sequence[Sequence[Blob]]) -> RoundState:
-        """A training round's sums: each hospital's packed update, blinded and weighted, as it is or turned."""
+        """A training round's sums: each hospital's packed update, blinded and weighted, as it is or sign-flipped."""
         sums = [
             [scale(_blinded(blob), weight) for blob in update]
             for update, weight in zip(updates, self.weights, strict=True)
         ]
-        if self.spec.judging.canaries:
-            retreat = self._aggregators.retreat(round_)
-            self.canaries[round_] = Canaries(seed_commitment(self.seed), retreat.digest)
+        if self.spec.judging.decoys:
+            negated_delta = self._aggregators.negated_delta(round_)
+            self.decoys[round_] = Decoys(seed_commitment(self.seed), negated_delta.digest)
             for cohort, weight in enumerate(self.weights):
-                turned = is_turned(self.seed, NUMBER, round_, cohort)
+                flipped = is_flipped(self.seed, NUMBER, round_, cohort)
                 sums[cohort] = [
-                    published_blob(blob, back, weight, self.spec.update_layout, turned)
-                    for blob, back in zip(sums[cohort], retreat.blobs, strict=True)
+                    published_blob(blob, back, weight, self.spec.update_layout, flipped)
+                    for blob, back in zip(sums[cohort], negated_delta.blobs, strict=True)
                 ]
         self._put(round_, sums)
         everybody = (1 << len(sums)) - 1
@@ -121,13 +121,13 @@ class PaperRecord:
         return self.rounds[round_]
 
     def settle(self, round_: int, accepted: int) -> None:
-        """`accepted`: bit map of cohorts. Says which sums are turned."""
-        turned = sum(is_turned(self.seed, NUMBER, round_, k) << k for k in range(len(self.weights)))
+        """`accepted`: bit map of cohorts. Says which sums are sign-flipped."""
+        flipped = sum(is_flipped(self.seed, NUMBER, round_, k) << k for k in range(len(self.weights)))
         self.rounds[round_] = replace(
             self.rounds[round_],
             outcome=Outcome.SETTLED,
             accepted_cohorts=accepted,
-            turned_cohorts=turned if self.spec.judging.canaries else 0,
+            flipped_cohorts=flipped if self.spec.judging.decoys else 0,
         )
 
     def scoring(self, round_: int) -> TaskState:
@@ -186,8 +186,8 @@ class PaperRecord:
     def ending_hash(self, task: int, round_: int) -> bytes:
         return self.ending
 
-    def canaries_set(self, task: int, round_: int) -> Canaries | None:
-        return self.canaries.get(round_)
+    def decoys_set(self, task: int, round_: int) -> Decoys | None:
+        return self.decoys.get(round_)
 
 
 def _blinded(blob: Blob) -> Blob:

@@ -66,7 +66,7 @@ def test_an_export_holds_what_the_log_held_and_who_signed(raw: bytes) -> None:
 
 
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_no_bit_of_an_export_can_be_turned(raw: bytes, place: int, bit: int) -> None:
+def test_no_bit_of_an_export_can_be_flipped(raw: bytes, place: int, bit: int) -> None:
     changed = bytearray(signed(raw))
     changed[place % len(changed)] ^= 1 << bit
     with pytest.raises(AuditError):

@@ -131,7 +131,7 @@ def test_a_voters_policy_objects_to_what_its_bond_could_lose_and_how_long_it_is_
     policy = VoterPolicy.model_validate(names | {"max_slash_percent": 9, "max_days": 1})
     slow = task("[windows]\njoin = 86400\n")
     told = policy.objections(slow, OPERATOR)
-    words = ("1.0 days", "not revealed costs 10 %", "canary costs 50 %")
+    words = ("1.0 days", "not revealed costs 10 %", "decoy costs 50 %")
     assert all(word in one for word, one in zip(words, told, strict=True))
     assert VoterPolicy.model_validate({**names, **NEW_VOTER}).objections(task(), OPERATOR) == []
 

@@ -84,9 +84,9 @@ class Consortium:
         for node in nodes:
             update = node.updates.of(0)
             assert update is not None
-            dealing = node.updates.secret_shares(0, update.seed)
+            share_bundle = node.updates.secret_shares(0, update.seed)
             node.ledger.hospital.commit_update(
-                task, 0, CommittedUpdate(update.signed.points, update.signed.opening, dealing)
+                task, 0, CommittedUpdate(update.signed.points, update.signed.opening, share_bundle)
             )
             updates.append(update)
         total = [add(blobs) for blobs in zip(*(one.blobs for one in updates), strict=True)]

@@ -17,9 +17,9 @@ from chain_driver import LocalChain, refused
 from consilium_chain.artifacts.store import CHECK_BITS
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase, members
 from consilium_chain.messages import Part, ReplyCode
-from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.disputes import find_cheaters
 from consilium_chain.rounds.machine import Step
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_client.data.standardise import sums_of
 from consilium_client.errors import NodeError
@@ -38,7 +38,7 @@ from consilium_zk.key_exchange import public_key
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
-from consilium_zk.secret_shares import BYTES_PER_ENTRY, Dealing, dealing_bytes
+from consilium_zk.secret_shares import BYTES_PER_ENTRY, ShareBundle, share_bundle_bytes
 from hospital_driver import WINDOW, Committing, start
 from raised_faults import raises_fault
 
@@ -139,11 +139,11 @@ def test_a_hospital_reads_what_was_dealt_once_a_round(make: Make, monkeypatch: p
     """Each look reads the commitments of all of the task from the chain: 60 ms of CPU where there are 88."""
     round_, read = make(3), []
 
-    def counted(*given: Any) -> dict[int, Dealing]:
+    def counted(*given: Any) -> dict[int, ShareBundle]:
         read.append(given[3])
-        return read_dealings(*given)
+        return read_share_bundles(*given)
 
-    monkeypatch.setattr("consilium_client.hospital.masking.read_dealings", counted)
+    monkeypatch.setattr("consilium_client.hospital.masking.read_share_bundles", counted)
     nodes = [round_.node(index) for index in range(3)]
     uploads(round_, nodes)
     fix(round_, [0, 1, 2])
@@ -197,12 +197,12 @@ def test_a_hospital_that_masked_with_some_masks_with_no_others(make: Make) -> No
         round_.ask(round_.node(0), Part.UPLOAD)
 
 
-def test_nobody_uploads_without_every_dealing(make: Make) -> None:
+def test_nobody_uploads_without_every_share_bundle(make: Make) -> None:
     """An aggregator that keeps one to itself could unmask by it, or let nobody unmask."""
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[1].dealing.hex()}").unlink()
+    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[1].share_bundle.hex()}").unlink()
     round_.relay(*signed)
     for node in nodes:
         with pytest.raises(ArtifactMissing):
@@ -213,7 +213,7 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     signed = [round_.signed(node) for node in nodes]
-    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[0].dealing.hex()}").unlink()
+    (of_kind(Path, round_.settings[0].artifacts[0]) / f"file-{signed[0].share_bundle.hex()}").unlink()
     round_.set_ether(nodes[0], 10**18)
     round_.chain.pass_time(WINDOW // 2)
     round_.look(nodes[0])
@@ -228,13 +228,13 @@ def test_a_hospital_that_commits_on_its_own_deals_on_chain(make: Make) -> None:
 def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
-    monkeypatch.setattr(nodes[3].updates, "secret_shares", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[3].updates, "secret_shares", lambda *_: b"no share bundle")
     signed = [round_.signed(node) for node in nodes]
     round_.relay(*signed)
     cohort = masked_cohort(round_.aggregator, round_.task, 0, 0b1111)
-    assert sorted(read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
+    assert sorted(read_share_bundles(round_.aggregator, round_.store, round_.task, 0, cohort)) == [0, 1, 2]
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
-    with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
+    with raises_fault(SharesInvalid, "ShareBundleInvalid", match="hospital 3 sent no sound secret shares"):
         round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})
@@ -244,7 +244,7 @@ def test_who_deals_nothing_sound_is_in_nobodys_masking(make: Make, monkeypatch: 
 def test_nobody_masks_with_fewer_than_two_others(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
-    monkeypatch.setattr(nodes[2].updates, "secret_shares", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[2].updates, "secret_shares", lambda *_: b"no share bundle")
     round_.relay(*(round_.signed(node) for node in nodes))
     for node in nodes:
         with pytest.raises(MaskingTooSmall):
@@ -257,11 +257,11 @@ def isolated(make: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[Committing, l
     nodes = [round_.node(index) for index in range(5)]
     round_.relay(*(round_.signed(node) for node in nodes))
 
-    def shown(*asked: Any) -> dict[int, Dealing]:
-        return {index: dealing for index, dealing in read_dealings(*asked).items() if index < 3}
+    def shown(*asked: Any) -> dict[int, ShareBundle]:
+        return {index: share_bundle for index, share_bundle in read_share_bundles(*asked).items() if index < 3}
 
-    monkeypatch.setattr("consilium_client.hospital.masking.read_dealings", shown)
-    monkeypatch.setattr("consilium_server.aggregator.round_work.read_dealings", shown)
+    monkeypatch.setattr("consilium_client.hospital.masking.read_share_bundles", shown)
+    monkeypatch.setattr("consilium_server.aggregator.round_work.read_share_bundles", shown)
     return round_, nodes
 
 
@@ -325,42 +325,42 @@ def test_an_aggregator_asks_for_uploads_of_those_who_mask(
 ) -> None:
     round_ = make(5)
     nodes = [round_.node(index) for index in range(5)]
-    monkeypatch.setattr(nodes[4].updates, "secret_shares", lambda *_: b"no dealing")
+    monkeypatch.setattr(nodes[4].updates, "secret_shares", lambda *_: b"no share bundle")
     round_.relay(*(round_.signed(node) for node in nodes))
     aggregator = aggregator_of(round_, tmp_path)
     assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0b01111
 
 
-# Sealing keys at their worst
+# Encryption keys at their worst
 
 
 # The contract itself takes no key of zeros.
 @pytest.mark.parametrize("key", [b"\xff" * 32, (1).to_bytes(32, "little")], ids=["ones", "identity"])
-def test_a_sealing_key_that_is_none_leaves_out_its_hospital_alone(
+def test_an_encryption_key_that_is_none_leaves_out_its_hospital_alone(
     local_chain: LocalChain, tmp_path: Path, key: bytes
 ) -> None:
-    round_ = start(local_chain, tmp_path, 4, masked=True, exact=True, sealing_keys={3: key})
+    round_ = start(local_chain, tmp_path, 4, masked=True, exact=True, encryption_keys={3: key})
     nodes = [round_.node(index) for index in range(4)]
     signed = [round_.signed(node) for node in nodes]
     aggregator = aggregator_of(round_, tmp_path / "aggregator")
-    with raises_fault(SharesInvalid, "DealingInvalid", match="not a point of the prime-order group"):
-        aggregator.rounds.of(0).store_dealing(3, round_.store.get_file(signed[3].dealing), [0b1111])
+    with raises_fault(SharesInvalid, "ShareBundleInvalid", match="not a point of the prime-order group"):
+        aggregator.rounds.of(0).store_share_bundle(3, round_.store.get_file(signed[3].share_bundle), [0b1111])
     round_.relay(*signed)
     assert aggregator.rounds.of(0).uploaders(round_.round_state) == 0b0111
     parts = {index: upload(round_, nodes[index]) for index in range(3)}
-    with raises_fault(SharesInvalid, "DealingInvalid", match="hospital 3 dealt nothing sound"):
+    with raises_fault(SharesInvalid, "ShareBundleInvalid", match="hospital 3 sent no sound secret shares"):
         round_.ask(nodes[3], Part.UPLOAD)
     answers = fix(round_, [0, 1, 2])
     answers.take({index: answer(round_, nodes[index]) for index in range(3)})
     assert_is_sum_of(summed(round_, parts, answers), nodes[:3])
-    assert find_culprits(round_.aggregator, round_.store, round_.task, 0, round_.round_state) == {}
+    assert find_cheaters(round_.aggregator, round_.store, round_.task, 0, round_.round_state) == {}
 
 
-def test_a_sealing_key_that_is_anothers_costs_its_hospital_alone(local_chain: LocalChain, tmp_path: Path) -> None:
+def test_an_encryption_key_that_is_anothers_costs_its_hospital_alone(local_chain: LocalChain, tmp_path: Path) -> None:
     key = secrets.token_bytes(32)
     both = dict.fromkeys((0, 3), public_key(key))
-    round_ = start(local_chain, tmp_path, 4, masked=True, exact=True, sealing_keys=both)
-    (file,) = round_.settings[0].home.rglob("sealing.key")  # only hospital 0 has the private key
+    round_ = start(local_chain, tmp_path, 4, masked=True, exact=True, encryption_keys=both)
+    (file,) = round_.settings[0].home.rglob("encryption.key")  # only hospital 0 has the private key
     file.write_bytes(key)
     nodes = [round_.node(index) for index in range(4)]
     parts = uploads(round_, nodes)
@@ -380,7 +380,7 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
 ) -> None:
     round_ = make(4)
     nodes = [round_.node(index) for index in range(4)]
-    dealt, size = nodes[3].updates.secret_shares, dealing_bytes(0)
+    dealt, size = nodes[3].updates.secret_shares, share_bundle_bytes(0)
 
     def nothing_sound(*place: Any) -> bytes:
         raw = dealt(*place)
@@ -397,12 +397,12 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     aggregator.rounds.of(0).collection = collected  # type: ignore[assignment]
     assert aggregator.rounds.of(0).is_unmasked(ledger.tasks.state(task), round_.round_state)
     aggregator._attempt(Step.PUBLISH, ledger.tasks.state(task), round_.round_state)
-    assert ledger.tasks.state(task).phase is Phase.BLAMING
+    assert ledger.tasks.state(task).phase is Phase.DISPUTING
     assert round_.round_state.accused == 0b1111
 
     for _ in range(2):
         round_.chain.pass_time(WINDOW)
-    assert find_culprits(ledger, round_.store, task, 0, round_.round_state) == {3: Reason.FALSE_DEALING}
+    assert find_cheaters(ledger, round_.store, task, 0, round_.round_state) == {3: Reason.FALSE_SHARE_BUNDLE}
     with round_.chain.undone():
         ledger.aggregator.name_cheaters(task, 0, 0b0001)
         assert round_.voter_node()._judged(ledger.tasks.state(task), round_.round_state) == (DOES_NOT_MATCH,)
@@ -428,10 +428,10 @@ def test_an_answer_that_another_signed_or_for_other_survivors_is_none(make: Make
 
 def test_a_hospital_without_the_key_that_it_announced_says_so(make: Make) -> None:
     round_ = make(3)
-    (key,) = round_.settings[0].home.rglob("sealing.key")
+    (key,) = round_.settings[0].home.rglob("encryption.key")
     assert key.stat().st_mode & 0o777 == 0o600
     key.unlink()
-    with raises_fault(NodeError, "SealingKeyLost", match="restore the file"):
+    with raises_fault(NodeError, "EncryptionKeyLost", match="restore the file"):
         round_.node(0).join()
 
 
@@ -444,8 +444,8 @@ def test_a_hospital_names_who_sealed_it_no_sound_shares(make: Make, capsys: pyte
     nodes[0].updates.masking._private = secrets.token_bytes(32)  # to it, all seals are broken now
     wrong = answer(round_, nodes[0])
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    named = [(line["hospital"], line["error"]) for line in told if line["event"] == "dealing-invalid"]
-    assert named == [(index, "SealInvalid") for index in (1, 2, 3)]
+    named = [(line["hospital"], line["error"]) for line in told if line["event"] == "share-bundle-invalid"]
+    assert named == [(index, "CiphertextInvalid") for index in (1, 2, 3)]
     answers.take({0: wrong})
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["dealer"] for line in told if line["event"] == "share-missing"] == [1, 2, 3]

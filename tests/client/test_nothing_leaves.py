@@ -286,7 +286,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
     clipped = clip_norm(node.trained, node.task.spec.update.clip_norm)
     transport = serialization.load_ssh_private_key(settings.flower.transport_key.read_bytes(), None)
     assert isinstance(transport, ec.EllipticCurvePrivateKey)
-    (sealing,) = settings.home.rglob("sealing.key")
+    (sealing,) = settings.home.rglob("encryption.key")
     return {
         "row as text": rows,
         "cell as text": [cell for row in rows for cell in row.split(b",") if len(cell) >= 8],
@@ -300,7 +300,7 @@ def needles_of(bed: Bed) -> dict[str, list[bytes]]:
         "private key": [bytes(account.key)],
         "password": [settings.password_file.read_bytes().strip()],
         "transport key": [transport.private_numbers().private_value.to_bytes(48, "big")],
-        "sealing key": [sealing.read_bytes()],
+        "encryption key": [sealing.read_bytes()],
         "seed of masks": bed.seeds,
     }
 
@@ -351,7 +351,7 @@ class Play:
     def propose(self) -> int:
         windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
         text = task_toml(self.data, TaskSettings(rounds=1, cohorts=1, windows=windows))
-        raw = text.replace("canaries = true", "canaries = false").encode()
+        raw = text.replace("decoys = true", "decoys = false").encode()
         self.spec = parse_task_spec(raw)
         (self.aggregator,) = self.chain.staked(Role.AGGREGATOR, 1, self.spec.money.aggregator_bond * TOKEN)
         params = task_params(self.spec, self.store.put_file(raw), self.aggregator.address)
@@ -419,7 +419,7 @@ class Play:
             signed[bed.index] = Signed(update, body[size:])
         for bed in self.beds:
             bed.keep(number)
-            self.store.put_file(signed[bed.index].dealing)
+            self.store.put_file(signed[bed.index].share_bundle)
         if number == 1:
             take(self.beds[1].node, Step.COMMIT)
             del signed[1]
@@ -493,7 +493,7 @@ def test_each_kind_of_leak_is_found(scene: Scene) -> None:
                 bed.node.leak = None
             else:
                 with pytest.raises(Refused, match="WrongPhase"):
-                    bed.node.ledger.hospital.testify(scene.task, 1, 0, leak)
+                    bed.node.ledger.hospital.submit_evidence(scene.task, 1, 0, leak)
         assert search(scene.traffic(), leaks) == set(leaks)
 
 
@@ -543,10 +543,10 @@ def test_what_cannot_be_written_down_does_not_leave(scene: Scene) -> None:
         with raises_fault(FrameError, "FrameMalformed", match="closed after 0"):
             bed.ask(1, Part.ANSWER)
         with raises_fault(AuditError, "AuditUnwritable"):
-            bed.node.ledger.hospital.testify(scene.task, 1, 0, b"testimony")
+            bed.node.ledger.hospital.submit_evidence(scene.task, 1, 0, b"evidence")
         log.with_suffix(".away").rename(log)
         assert scene.left(bed) == left
-        assert search(scene.traffic(), {"testimony": [b"testimony"]}) == set()
+        assert search(scene.traffic(), {"evidence": [b"evidence"]}) == set()
         assert bed.ask(1, Part.ANSWER).code is ReplyCode.ANSWERED
 
 
@@ -576,7 +576,7 @@ def test_exports_hold_against_the_chain(scene: Scene, tmp_path: Path) -> None:
         lines = (settings.home / AUDIT_FILE).read_bytes().splitlines(keepends=True)
         left_out = 0
         for number, entry in enumerate(bed.entries()):
-            if entry.kind not in ("transaction", "batch") or entry.call == "testify":
+            if entry.kind not in ("transaction", "batch") or entry.call == "submitEvidence":
                 continue
             others = chained(lines[:number] + lines[number + 1 :])
             file.write_bytes(export(others, account, scene.chain.deployment.chain_id, scene.chain.deployment.tasks))

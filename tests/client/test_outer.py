@@ -93,7 +93,7 @@ def test_every_machine_gets_these_bits(case: dict[str, object]) -> None:
 def test_a_candidate_is_the_base_and_its_own_mean_whatever_the_outer_step(
     played_of: tuple[NDArray[np.float32], list[Reals]],
 ) -> None:
-    """Else voters would score earlier rounds, and canaries could not be told from their sums."""
+    """Else voters would score earlier rounds, and decoys could not be told from their sums."""
     initial, means = played_of
     for spec in (MeanSpec(), MomentumSpec(name="momentum"), AdamSpec(name="adam")):
         outer = outer_of(spec)

@@ -84,7 +84,7 @@ def test_a_voter_gives_up_what_fails_while_the_chain_stands(
     def failing(round_: int, _: RoundState) -> tuple[int, ...]:
         if taken_back:
             take_back(chain, taken_back)
-        raise NodeError("NotDealt", round=round_)
+        raise NodeError("NotAssigned", round=round_)
 
     with monkeypatch.context() as patch:
         patch.setattr(node, "scores", failing)
@@ -177,7 +177,7 @@ def test_a_hospital_that_sees_no_cohorts_looks_again(
     with monkeypatch.context() as patch:
         patch.setattr(nodes[0].ledger.tasks, "state", lambda _: seen)
         assert nodes[0].updates.of(0) is None
-        with raises_fault(NodeError, "NotDealt"):
+        with raises_fault(NodeError, "NotAssigned"):
             nodes[0].context.cohort(0)
     committing.set_ether(nodes[1], 10**18)
     take(nodes[1], Step.JOIN)

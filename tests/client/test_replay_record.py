@@ -49,7 +49,7 @@ max_weight = 128
 [judging]
 max_voters = 1
 seats = 1
-canaries = false
+decoys = false
 [money]
 pool = 1000
 [windows]

@@ -119,14 +119,14 @@ def test_of_two_updates_the_one_that_is_not_committed_to_never_leaves(committing
     assert committing.ask(committing.node(1), Part.UPLOAD).code is ReplyCode.OK
 
 
-def test_a_masked_hospital_without_its_sealing_key_is_told_to_restore_it(
+def test_a_masked_hospital_without_its_encryption_key_is_told_to_restore_it(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     committing = start(local_chain, tmp_path, 3, masked=True)
-    (key,) = (committing.settings[0].home / "masking").rglob("sealing.key")
+    (key,) = (committing.settings[0].home / "masking").rglob("encryption.key")
     kept = key.read_bytes()
     key.unlink()
-    with raises_fault(NodeError, "SealingKeyLost", match="backup"):
+    with raises_fault(NodeError, "EncryptionKeyLost", match="backup"):
         committing.node(0).join()
     key.write_bytes(kept)
     committing.node(0).join()

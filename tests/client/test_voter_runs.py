@@ -209,11 +209,11 @@ def names(told: Told, task: FiledTask) -> list[str]:
 
 
 def turn_until(voter: Voter, what: Callable[[], object]) -> None:
-    def turned() -> object:
+    def polled() -> object:
         voter._poll()
         return what()
 
-    wait_until(turned)
+    wait_until(polled)
 
 
 def test_what_does_not_fit_is_told_once_and_keeps_nothing_else_waiting(

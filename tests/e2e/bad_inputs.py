@@ -735,10 +735,10 @@ AREAS: dict[str, list[Case]] = {
             "use-table", w.stage.tasks["text"], "--data", w.folder / "rows.csv"
         )),
         Case("rows of one class alone", one_class),
-        Case("an evaluation is opened of a round without a ballot", lambda w: w.voter(
-            "open-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
+        Case("an evaluation is disclosed of a round without a ballot", lambda w: w.voter(
+            "disclose-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
         )),
-        Case("a file that is no opened evaluation", lambda w: [
+        Case("a file that is no disclosure of an evaluation", lambda w: [
             "verify-evaluation", str(w.write("opened", "{}")), "--data", str(w.folder / "rows.csv"),
             "--artifacts", str(w.folder / "artifacts"),
         ]),

@@ -273,19 +273,19 @@ def slashed(run: Run, index: int) -> list[tuple[str, str]]:
 
 
 def assert_cheat_in_second_round_is_refused_and_slashed(run: Run) -> None:
-    """What it published in the second round cannot be opened: the round is void, and paid for by the aggregator."""
+    """What it published in the second round cannot be disclosed: the round is void, and paid for by the aggregator."""
     first, cheated = run.report["rounds"][1:3]
     assert first["outcome"] == "settled"
     (refused,) = cheated["refusals"]
-    assert refused == {"who": "aggregator", "what": "openCanaries", "error": "BlobMismatch"}
-    assert (cheated["outcome"], cheated["void_reason"]) == ("void", "not_opened")
+    assert refused == {"who": "aggregator", "what": "discloseDecoys", "error": "BlobMismatch"}
+    assert (cheated["outcome"], cheated["void_reason"]) == ("void", "not_disclosed")
     assert not any(c["accepted"] or c["sum_verified_on_chain"] for c in cheated["cohorts"])
-    assert slashed(run, 2) == [("aggregator", "not_opened")]
+    assert slashed(run, 2) == [("aggregator", "not_disclosed")]
     assert cheated["payouts"] == []
 
 
 def test_lazy_voter_and_aggregator_that_changes_a_sum_pay_for_it_and_nobody_else(demo: Demo) -> None:
-    """Without blobs: the voter is found out by the first round's canaries, the aggregator by the second's opening."""
+    """Without blobs: the voter is found out by the first round's decoys, the aggregator by the second's disclosure."""
     watch = Watch()
     options = ("--no-masks", "--hospitals", "3", *FEW_VOTERS, "--rounds", "2", "--digests")
     run = demo(*options, "--attack", "lazy", "--cheat", "change-blob", beside=watch)
@@ -293,7 +293,7 @@ def test_lazy_voter_and_aggregator_that_changes_a_sum_pay_for_it_and_nobody_else
     assert watch.types[BLOBS] == 0
     assert watch.types.total() > 30
     (lazy,), (aggregator,) = run.parties(role="voter", honest=False), run.parties(role="aggregator")
-    assert slashed(run, 1) == [(lazy["name"], "failed_canary")]  # a first round improves enough to tell
+    assert slashed(run, 1) == [(lazy["name"], "failed_decoy")]  # a first round improves enough to tell
     assert gain(lazy) < 0 < min(gain(b) for b in run.parties(role="voter", honest=True))
     assert_cheat_in_second_round_is_refused_and_slashed(run)
     assert run.report["final_metric"] == pytest.approx(run.report["rounds"][2]["base_metric"])
@@ -314,8 +314,8 @@ def test_lazy_voter_and_aggregator_that_changes_a_sum_pay_for_it_and_nobody_else
 
 def assert_lazy_is_slashed(run: Run) -> None:
     (lazy,) = run.parties(role="voter", honest=False)
-    assert (lazy["name"], "failed_canary") in slashed(run, 1)
-    assert {who for r in run.report["rounds"] for who in slashed(run, r["index"])} == {(lazy["name"], "failed_canary")}
+    assert (lazy["name"], "failed_decoy") in slashed(run, 1)
+    assert {who for r in run.report["rounds"] for who in slashed(run, r["index"])} == {(lazy["name"], "failed_decoy")}
     assert gain(lazy) < 0 < min(gain(b) for b in run.parties(role="voter", honest=True))
 
 
@@ -359,7 +359,8 @@ def test_strangers_that_try_the_worst_of_every_call_stop_nothing_and_gain_nothin
     calls = {call["call"]: call for call in run.report["strangers"]}
     errors = {name: call["errors"].keys() for name, call in calls.items()}
     assert errors["joinAsHospital"] >= {
-        "TaskUnknown", "RowsAreZero", "TransportKeyInvalid", "SealingKeyMissing", "StakeInsufficient", "AlreadyJoined",
+        "TaskUnknown", "RowsAreZero", "TransportKeyInvalid", "EncryptionKeyMissing", "StakeInsufficient",
+        "AlreadyJoined",
     }  # fmt: skip
     assert errors["joinAsVoter"] >= {"VoterKeyMissing", "TaskUnknown", "AlreadyJoined"}
     assert errors["registerVoterKey"] == {"VoterKeyMalformed", "ProofOfPossessionInvalid"}
@@ -371,7 +372,7 @@ def test_strangers_that_try_the_worst_of_every_call_stop_nothing_and_gain_nothin
     assert errors["commitUpdates"] >= {"SignatureInvalid", "NotAggregator", "NotAMember"}
     assert errors["revealScores"] >= {"WrongRound", "ScoreCountWrong", "RevealMismatch", "NotAMember", "WrongPhase"}
     joined = [one["field"] for one in calls["joinAsHospital"]["taken"]]
-    assert joined == ["rows beyond all bounds, and the group's identity as its sealing key"]
+    assert joined == ["the most rows, and the group's identity as its encryption key"]
     assert [one["who"] for one in calls["joinAsVoter"]["taken"]] == ["stranger-2"]
     assert [one["field"] for one in calls["revealScores"]["taken"]] == ["the least and the largest score"]
 
@@ -399,7 +400,7 @@ def test_who_breaks_a_masked_sum_is_named_and_slashed_and_the_others_settle(demo
     broken = [cohort for cohort in run.report["rounds"][1]["cohorts"] if attacker["name"] in cohort["members"]]
     assert [(cohort["dropped"], cohort["accepted"]) for cohort in broken] == [(True, False)]
     assert gain(attacker) < 0 <= min(gain(b) for b in run.parties(role="hospital", honest=True))
-    keys = list((run.folder / "nodes").glob("hospital-*/masking/*/sealing.key"))
+    keys = list((run.folder / "nodes").glob("hospital-*/masking/*/encryption.key"))
     assert keys == []
 
 
@@ -469,7 +470,7 @@ def test_poisoning_hospital_alone_in_its_cohort_loses(demo: Demo, attack: str) -
 
 @pytest.mark.deep
 @pytest.mark.parametrize("options", [["--rounds", "3"], ["--rounds", "1", "--hospitals", "3", "--digests"]])
-def test_lazy_voter_fails_the_canaries_and_ends_poorer(demo: Demo, options: list[str]) -> None:
+def test_lazy_voter_fails_the_decoys_and_ends_poorer(demo: Demo, options: list[str]) -> None:
     run = demo("--attack", "lazy", "--seats", "5", *options)
     assert_sound(run)
     assert_lazy_is_slashed(run)

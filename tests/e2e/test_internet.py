@@ -259,13 +259,13 @@ def test_a_cell_of_the_matrix_names_what_there_is() -> None:
 def test_cells_of_a_round_have_nothing_to_do_with_each_other() -> None:
     tasks = plan(matrix())
     rounds = [one for task in tasks for one in (*task.rounds, task.joining) if one]
-    assert all(bool(task.liar) == (cell.phase == "blaming") for task in tasks for one in task.rounds for cell in one)
+    assert all(bool(task.liar) == (cell.phase == "disputing") for task in tasks for one in task.rounds for cell in one)
     assert sorted(map(str, (cell for one in rounds for cell in one))) == sorted(map(str, matrix()))
     for one in rounds:
         assert packed(one) == [one]
         assert len({cell.process for cell in one}) == len(one)
         phases = [cell.phase for cell in one]
-        assert len(set(phases)) == len(phases) or set(phases) in ({"joining"}, {"blaming"})
+        assert len(set(phases)) == len(phases) or set(phases) in ({"joining"}, {"disputing"})
         assert sum(cell.fault == "bad line" for cell in one) <= 1
     assert len(rounds) < len(matrix()) / 4
 

@@ -117,7 +117,7 @@ def test_a_dry_run_says_what_it_would_be_and_sends_nothing(desk: Desk) -> None:
         "2 rounds after the statistics, 1 to 1 hospitals", "0.4 MB in the artifact store", "pool 1,000 tokens",
         "a round pays hospitals 350.00, voters 100.00, aggregator 50.00 at most", "ether/token", "gwei", "time: about",
         "warning (no masks)", "warning (published alone)", "warning (no privacy)", "warning (sums off chain)",
-        "warning (no canaries)", "warning (small committee)", "dry run: nothing was sent",
+        "warning (no decoys)", "warning (small committee)", "dry run: nothing was sent",
     )  # fmt: skip
     assert (desk.operator.tasks.count(), desk.operator.token.balance(desk.operator.address)) == before
     assert not list((desk.folder / "artifacts").iterdir())

@@ -68,7 +68,7 @@ from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
-from consilium_client.voter.disclosure import OpenedBatch, Opening
+from consilium_client.voter.disclosure import DisclosedBatch, Disclosure
 from consilium_client.voter.fingerprints import deviation, fingerprint
 from consilium_core.artifacts.backends import parse_place
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
@@ -84,13 +84,13 @@ from consilium_server.api.paging import PageRequest
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
 from consilium_server.config import ApiSettings, WorkerSettings
-from consilium_server.errors import CanariesLost, ReplyRefused, RequestRefused
+from consilium_server.errors import DecoysLost, ReplyRefused, RequestRefused
 from consilium_zk.authenticated_encryption import seal, unseal
 from consilium_zk.blobs import from_scalars, parse_blob
 from consilium_zk.bls import decompress_public_key, parse_public_key
-from consilium_zk.canaries import read_lanes, retreat_lanes
 from consilium_zk.constants import FIELD_ELEMENTS_PER_BLOB
 from consilium_zk.curve import GENERATOR, from_eip2537, negate, parse_commitment, to_eip2537
+from consilium_zk.decoys import negated_delta_lanes, read_lanes
 from consilium_zk.disputes import (
     parse_agreements,
     parse_points,
@@ -109,7 +109,7 @@ from consilium_zk.errors import (
     SharesInvalid,
     ZkError,
 )
-from consilium_zk.key_exchange import public_key as sealing_key
+from consilium_zk.key_exchange import public_key as encryption_key
 from consilium_zk.key_exchange import show_agreed, shown_point
 from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
 from consilium_zk.merkle import root_above
@@ -200,7 +200,7 @@ DEEP_TOML = (
 
 SECRETS = {index: bytes([index + 1]) * 32 for index in range(4)}
 COHORT = MaskedCohort(
-    {index: sealing_key(secret) for index, secret in SECRETS.items()}, round_words(1, bytes(20), 1, 1)
+    {index: encryption_key(secret) for index, secret in SECRETS.items()}, round_words(1, bytes(20), 1, 1)
 )
 LAYOUT = LaneLayout(bits=9, total_weight=4)
 
@@ -211,8 +211,8 @@ def masking() -> dict[int, MaskingHospital]:
 
 
 @cache
-def dealings() -> dict[int, bytes]:
-    return {index: one.dealing().to_wire() for index, one in masking().items()}
+def share_bundles() -> dict[int, bytes]:
+    return {index: one.share_bundle().to_wire() for index, one in masking().items()}
 
 
 @cache
@@ -227,17 +227,21 @@ def signed_update() -> bytes:
     return sign_update(HOSPITAL, 1, CONTRACT, 1, 1, points, open_at(whole, 12_345)).to_wire()
 
 
-def read_dealing(raw: bytes, _: Path) -> object:
-    parsed = {index: COHORT.parse(index, one) for index, one in dealings().items() if index != 1}
+def read_share_bundle(raw: bytes, _: Path) -> object:
+    parsed = {index: COHORT.parse(index, one) for index, one in share_bundles().items() if index != 1}
     parsed[1] = COHORT.parse(1, raw)
     assert len(parsed[1].entries) == 3
-    answer, faults = masking()[0].answer(parsed, [0, 2, 3])  # what another's dealing holds must stop nobody's answer
+    answer, faults = masking()[0].answer(
+        parsed, [0, 2, 3]
+    )  # what another's share bundle holds must stop nobody's answer
     assert set(faults) <= {1}
     return answer
 
 
 def read_answer(raw: bytes, _: Path) -> object:
-    unmasking = Unmasking(COHORT, {index: COHORT.parse(index, one) for index, one in dealings().items()}, [0, 2, 3])
+    unmasking = Unmasking(
+        COHORT, {index: COHORT.parse(index, one) for index, one in share_bundles().items()}, [0, 2, 3]
+    )
     return unmasking.take(2, raw)
 
 
@@ -248,8 +252,8 @@ def read_path(raw: bytes, _: Path) -> object:
 
 def read_sum(raw: bytes, _: Path) -> object:
     lanes = unpack([parse_blob(raw)], 40_000, LAYOUT, 4)
-    retreat = retreat_lanes(np.zeros(40_000, np.int64), 8)
-    return [read_lanes(lanes, retreat, 2, 8, turned) for turned in (False, True)]
+    negated_delta = negated_delta_lanes(np.zeros(40_000, np.int64), 8)
+    return [read_lanes(lanes, negated_delta, 2, 8, flipped) for flipped in (False, True)]
 
 
 def drand_signatures() -> list[bytes]:
@@ -294,22 +298,24 @@ ZK = {
         only(("PointMalformed", "RoundUnsigned"), lambda raw, _: QUICKNET.parse_signature(42, raw)),
         (Malformed,),
     ),
-    "dealing": Parser(lambda: [dealings()[1]], only("DealingInvalid", read_dealing), (SharesInvalid,)),
+    "share_bundle": Parser(
+        lambda: [share_bundles()[1]], only("ShareBundleInvalid", read_share_bundle), (SharesInvalid,)
+    ),
     "answer of a survivor": Parser(
-        lambda: [masking()[2].answer({i: COHORT.parse(i, raw) for i, raw in dealings().items()}, [0, 2, 3])[0]],
+        lambda: [masking()[2].answer({i: COHORT.parse(i, raw) for i, raw in share_bundles().items()}, [0, 2, 3])[0]],
         read_answer,
         (AnswerMalformed,),
     ),
     "upload's statement": Parser(lambda: [bytes(64)], lambda raw, _: parse_statement(raw), (ShapeWrong,)),
-    "points of a testimony": Parser(
+    "points of evidence": Parser(
         lambda: [GENERATOR * 3],
         only("PointMalformed", lambda raw, _: parse_points(raw, [0, 2, 3])),
         (ShapeWrong, Malformed),
     ),
-    "agreements of a testimony": Parser(lambda: [bytes(196)], lambda raw, _: parse_agreements(raw), (ShapeWrong,)),
+    "agreements of evidence": Parser(lambda: [bytes(196)], lambda raw, _: parse_agreements(raw), (ShapeWrong,)),
     "agreement that is shown": Parser(
-        lambda: [show_agreed(SECRETS[0], sealing_key(SECRETS[1]), b"pair")],
-        lambda raw, _: shown_point(sealing_key(SECRETS[0]), sealing_key(SECRETS[1]), raw, b"pair"),
+        lambda: [show_agreed(SECRETS[0], encryption_key(SECRETS[1]), b"pair")],
+        lambda raw, _: shown_point(encryption_key(SECRETS[0]), encryption_key(SECRETS[1]), raw, b"pair"),
         (AgreementUnproven,),
     ),
     "path of a Merkle tree": Parser(
@@ -318,10 +324,10 @@ ZK = {
         (ArgumentInvalid, Malformed),
     ),
     "sealed share": Parser(
-        lambda: [seal(bytes(64), (SECRETS[0], sealing_key(SECRETS[0])), sealing_key(SECRETS[1]), b"here")],
+        lambda: [seal(bytes(64), (SECRETS[0], encryption_key(SECRETS[0])), encryption_key(SECRETS[1]), b"here")],
         only(
-            "SealInvalid",
-            lambda raw, _: unseal(raw, (SECRETS[1], sealing_key(SECRETS[1])), sealing_key(SECRETS[0]), b"here"),
+            "CiphertextInvalid",
+            lambda raw, _: unseal(raw, (SECRETS[1], encryption_key(SECRETS[1])), encryption_key(SECRETS[0]), b"here"),
         ),
         (SharesInvalid,),
     ),
@@ -674,10 +680,10 @@ def _scratch() -> str:
     return _FOLDERS[-1].name
 
 
-def opening() -> bytes:
+def disclosure() -> bytes:
     word = bytes(32)
-    batch = OpenedBatch(index=1, salt=word, fingerprints=bytes(64), path=(word, word))
-    one = Opening(
+    batch = DisclosedBatch(index=1, salt=word, fingerprints=bytes(64), path=(word, word))
+    one = Disclosure(
         format="consilium-evaluation-1",
         chain_id=1,
         contract=CONTRACT,
@@ -909,8 +915,8 @@ CLIENT = {
         fuzzed_in="tests/client/test_audit_log.py",
     ),
     "opened evaluation": Parser(
-        lambda: [opening()],
-        only("OpeningMalformed", json_file("opening.json", Opening.read)),
+        lambda: [disclosure()],
+        only("DisclosureMalformed", json_file("disclosure.json", Disclosure.read)),
         (ClientError,),
         "json",
         lambda: DEEP_JSON,
@@ -964,13 +970,13 @@ def kept_upload() -> bytes:
     return len(statement()).to_bytes(4, "big") + statement() + blob()
 
 
-def canary_secrets() -> bytes:
+def decoy_secrets() -> bytes:
     folder = Path(_scratch())
     decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 
-def read_canaries(raw: bytes, folder: Path) -> object:
+def read_decoys(raw: bytes, folder: Path) -> object:
     put(folder, "round-1.json", raw)
     return decoys.read_secrets(folder, 1)
 
@@ -1032,9 +1038,7 @@ SERVER = {
         only(("UploadInvalid", *Malformed.MESSAGES), lambda raw, _: reply_store._parse_upload(raw, 1)),
         (ReplyRefused, ZkError),
     ),
-    "kept secrets of canaries": Parser(
-        lambda: [canary_secrets()], read_canaries, (CanariesLost,), "json", lambda: DEEP_JSON
-    ),
+    "kept secrets of decoys": Parser(lambda: [decoy_secrets()], read_decoys, (DecoysLost,), "json", lambda: DEEP_JSON),
     "message to sign in": Parser(
         sign_ins,
         only("SignInMalformed", lambda raw, _: parse_message(raw.decode("utf-8", "surrogateescape"))),

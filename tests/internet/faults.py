@@ -24,14 +24,14 @@ from consilium_client.config import PRIVACY_FILE
 from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_lab.demo.chronicle import Chronicle
 
-from internet.network import BLAMING_STEP, WINDOWS, Network, until
+from internet.network import DISPUTE_STEP, WINDOWS, Network, until
 
 OUTAGE = 10.0  # seconds that what is stopped, cut off, out of disk space or of time is so: less than any phase's time
 CLOCKS = {"clock": 3600, "clock behind": -3600}  # seconds
 STARTED_FOR_A_TASK = ("aggregator", "superlink", "sponsor", "hospital-1")
 ROUNDS_TO_RETURN = 4
 ROUNDS_OF_A_TASK = 8
-TOGETHER = {"joining": 3, "blaming": 4}  # cells that a round has of one phase
+TOGETHER = {"joining": 3, "disputing": 4}  # cells that a round has of one phase
 LIAR = "hospital-4"
 LIES_OF_A_TASK = 4  # rounds: each costs the liar a part of its bond
 MOST_BEHIND = 20  # blocks
@@ -46,11 +46,11 @@ PHASES = {
     "joining": Phase.JOINING,
     "committing": Phase.COMMITTING,
     "uploading": Phase.UPLOADING,
-    "blaming": Phase.BLAMING,
+    "disputing": Phase.DISPUTING,
     "publishing": Phase.PUBLISHING,
     "scoring": Phase.SCORING,
     "revealing": Phase.REVEALING,
-    "settling": Phase.OPENING,  # from the last ballot on
+    "settling": Phase.DISCLOSING,  # from the last ballot on
 }
 FAULTS = ("kill", "stop", "cut off", "bad line", "full disk", *CLOCKS, "restart")
 IN_WORDS = {
@@ -160,7 +160,7 @@ def plan_rounds(rounds: Iterable[list[Cell]]) -> list[TaskPlan]:
 
 def _kind(cells: Sequence[Cell]) -> int:
     """0: while others join, 1: of a round, 2: of a round with a lie."""
-    return {"joining": 0, "blaming": 2}.get(cells[0].phase, 1)
+    return {"joining": 0, "disputing": 2}.get(cells[0].phase, 1)
 
 
 def _with_a_liar(rounds: Sequence[list[Cell]]) -> list[TaskPlan]:
@@ -264,7 +264,7 @@ class Play:
         self._threads = ThreadPoolExecutor(thread_name_prefix="faults")
         self._began = time.monotonic()
         self.spec: TaskSpec
-        self._windows = WINDOWS | ({"publish": BLAMING_STEP} if liar else {})
+        self._windows = WINDOWS | ({"publish": DISPUTE_STEP} if liar else {})
         self.task, self.spec = network.put(rounds, self._windows)
         self._chronicle = Chronicle(network.operator, self.task, self._began)
         making = [self._make(cell) for cell in joining if cell.process not in STARTED_FOR_A_TASK]
@@ -294,11 +294,11 @@ class Play:
         return self._threads.submit(make)
 
     def _turn_of(self, cell: Cell) -> float:
-        """Seconds until a process has something to do in a phase that has just begun: in `Blaming` the aggregator's
+        """Seconds until a process has something to do in a phase that has just begun: in `Disputing` the aggregator's
         turn is the last step.
         """
-        late = cell.phase == "blaming" and FAMILIES.get(cell.process) == "conducting"
-        return 2.0 * BLAMING_STEP if late else 0.0
+        late = cell.phase == "disputing" and FAMILIES.get(cell.process) == "conducting"
+        return 2.0 * DISPUTE_STEP if late else 0.0
 
     def finish(self) -> list[str]:
         """After the last round: the task ends, hospitals leave, and what is left of the pool is the operator's."""
@@ -317,7 +317,7 @@ class Play:
     def patience(self, number: int) -> float:
         """Seconds after which a round must have ended, whoever is away."""
         steps = sum(self._windows.values()) - (self._windows["join"] if number else 0)
-        steps += self._windows["publish"] * (4 if self._liar else 1)  # of `Blaming` three, of `Opening` one
+        steps += self._windows["publish"] * (4 if self._liar else 1)  # of `Disputing` three, of `Opening` one
         return steps + GRACE
 
     @property
@@ -328,7 +328,7 @@ class Play:
         """Waits until the phase has begun; False where the round ended without."""
 
         def begun() -> bool:
-            if phase is Phase.OPENING:  # which is over with the transaction that begins it
+            if phase is Phase.DISCLOSING:  # which is over with the transaction that begins it
                 state = self.network.operator.tasks.round_state(self.task, number)
                 return bool(state.seated) and state.revealed == state.seated
             self._chronicle.update([])

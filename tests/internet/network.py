@@ -63,7 +63,7 @@ CHAIN_PORT, NODE_PORT = 8546, 8545
 BLOCK_SECONDS = 1
 # Longer than any pause of a supervisor with what follows it, so that a restart costs nobody a deadline.
 WINDOWS = {"join": 240, "commit": 150, "upload": 120, "publish": 75, "score": 90, "reveal": 60}
-BLAMING_STEP = 45  # seconds, three of which `Blaming` lasts: of tasks in which somebody lies
+DISPUTE_STEP = 45  # seconds, three of which `Disputing` lasts: of tasks in which somebody lies
 ETHER = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN
 TASKS_OF_A_VOTER = 20
@@ -91,12 +91,12 @@ def until(look: Callable[[], Any], what: str, patience: float = START) -> Any:
 
 
 def private_task(data: DemoData, rounds: int, windows: Mapping[str, int]) -> bytes:
-    """A task file: masked, private, with canaries, one cohort. What noise alone does to a score costs nobody anything:
+    """A task file: masked, private, with decoys, one cohort. What noise alone does to a score costs nobody anything:
     these networks are there to show what faults cost.
     """
     settings = TaskSettings(rounds, 1, VOTERS, windows, epsilon=100.0)
     values = task_spec(data, settings).model_dump(mode="json", exclude_none=True)
-    values["judging"] |= {"accept_floor": -10.0, "harmful_below": -20.0, "tolerance": 10.0, "canary_margin": 0.2}
+    values["judging"] |= {"accept_floor": -10.0, "harmful_below": -20.0, "tolerance": 10.0, "decoy_margin": 0.2}
     return tomli_w.dumps(values).encode()
 
 

@@ -54,7 +54,13 @@ def test_windows_are_ten_minutes_and_grow_with_more_parties_than_a_machine_start
 @pytest.mark.parametrize("phase", list(Phase))
 def test_leap_never_comes_while_an_honest_party_has_something_to_do(params: TaskParams, phase: Phase) -> None:
     """The third hospital is idle, and the second one, honest, is as late as it is."""
-    known = {"idle_hospitals": 0b100, "uploaded": 0b001, "answered": 0b001, "testified": 0b001, "idle_voters": 0b10}
+    known = {
+        "idle_hospitals": 0b100,
+        "uploaded": 0b001,
+        "answered": 0b001,
+        "submitted_evidence": 0b001,
+        "idle_voters": 0b10,
+    }
     unfinished = {"committed": 0b001, "accused": 0b111, "seated": 0b11}
     assert leap(scene(params, phase, unfinished, **known)) is None
     assert leap(scene(params, phase, unfinished)) is None
@@ -85,7 +91,7 @@ def test_leap_goes_to_half_of_the_time_where_hospitals_then_commit_themselves(pa
     assert found.until == (NOW + DEADLINE) // 2
 
 
-@pytest.mark.parametrize("phase", [Phase.PUBLISHING, Phase.OPENING])
+@pytest.mark.parametrize("phase", [Phase.PUBLISHING, Phase.DISCLOSING])
 def test_leap_goes_past_the_deadline_of_an_aggregator_that_was_refused(params: TaskParams, phase: Phase) -> None:
     assert leap(scene(params, phase)) is None
     found = leap(scene(params, phase, aggregator_refused=True))
@@ -93,8 +99,8 @@ def test_leap_goes_past_the_deadline_of_an_aggregator_that_was_refused(params: T
     assert found.until == DEADLINE + 1
 
 
-def test_leap_goes_from_step_to_step_of_blaming_and_leaves_the_last_to_the_aggregator(params: TaskParams) -> None:
-    accused = scene(params, Phase.BLAMING, {"accused": 0b111}, testified=0b111)
+def test_leap_goes_from_step_to_step_of_disputing_and_leaves_the_last_to_the_aggregator(params: TaskParams) -> None:
+    accused = scene(params, Phase.DISPUTING, {"accused": 0b111}, submitted_evidence=0b111)
     steps = [DEADLINE - 2 * WINDOW, DEADLINE - WINDOW]
     for before, until in zip([DEADLINE - 3 * WINDOW, *steps], steps, strict=False):
         found = leap(replace(accused, now=before))

@@ -1,4 +1,4 @@
-"""Dealing: nobody's row twice, everybody both classes, and clear words for files that are not there or not right."""
+"""Splits: nobody's row twice, everybody both classes, and clear words for files that are not there or not right."""
 
 from __future__ import annotations
 

@@ -76,16 +76,16 @@ def cast(world: World, vote: Vote, conduct: Conduct = Conduct.HONEST, share: flo
     return Cast(vote, first(world.voters, share), conduct, hospitals, hospitals)
 
 
-def record_of(world: World, ballots: Ballots, turned: Any, revealed: Any, r: int) -> RoundRecord:
-    """Sums and canaries in the places that `turned` (K,) gives them; None for a round without canaries."""
+def record_of(world: World, ballots: Ballots, flipped: Any, revealed: Any, r: int) -> RoundRecord:
+    """Sums and decoys in the places that `flipped` (K,) gives them; None for a round without decoys."""
     rules = world.rules
     everybody = (1 << rules.hospitals) - 1
 
     def ballot(v: int) -> tuple[int, ...]:
-        sums, canaries = ballots.sums[r, :, v], ballots.canaries[r, :, v]
-        if turned is None:
+        sums, decoys = ballots.sums[r, :, v], ballots.decoys[r, :, v]
+        if flipped is None:
             return tuple(map(int, sums))
-        return tuple(map(int, [*np.where(turned, canaries, sums), *np.where(turned, sums, canaries)]))
+        return tuple(map(int, [*np.where(flipped, decoys, sums), *np.where(flipped, sums, decoys)]))
 
     return RoundRecord(
         pool_left=rules.budget,
@@ -97,13 +97,13 @@ def record_of(world: World, ballots: Ballots, turned: Any, revealed: Any, r: int
         viable=(1 << rules.cohorts) - 1,
         committed=everybody,
         survivors=everybody,
-        turned=None if turned is None else sum(1 << int(k) for k in np.flatnonzero(turned)),
+        flipped=None if flipped is None else sum(1 << int(k) for k in np.flatnonzero(flipped)),
         seated=sum(1 << int(v) for v in np.flatnonzero(world.seated[r])),
         scores=tuple(ballot(v) if revealed[r, v] else None for v in range(world.voters)),
     )
 
 
-@pytest.mark.parametrize("rules", [DEMO, PLAIN, RECOMMENDED, replace(DEMO, seats=3, min_reveals=3, canary_rate=0.5)])
+@pytest.mark.parametrize("rules", [DEMO, PLAIN, RECOMMENDED, replace(DEMO, seats=3, min_reveals=3, decoy_rate=0.5)])
 @pytest.mark.parametrize("conduct", [Conduct.HONEST, Conduct.SIGN_FLIP])
 @pytest.mark.parametrize("vote", [Vote.COIN, Vote.OPPORTUNIST])
 def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, conduct: Conduct, vote: Vote) -> None:
@@ -114,13 +114,13 @@ def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, condu
     found = world.evaluations(conduct, players.hospitals)
     theirs = ballots_of(world, players, found, revealed)
     ballots = Ballots(*(np.where(players.voters, *pair) for pair in zip(both(theirs), both(found), strict=True)))
-    turned = np.random.default_rng(0).random((world.rounds, rules.cohorts)) < 0.5
+    flipped = np.random.default_rng(0).random((world.rounds, rules.cohorts)) < 0.5
     fast = settle_rounds(rules, ballots, world.tested, world.seated, revealed, world.cohort_of)
     assert fast.void.any() or rules.min_reveals != rules.seats
     assert fast.failed.any() or vote is not Vote.COIN or rules is PLAIN
     for r in range(world.rounds):
         tested = bool(world.tested[r])
-        record = record_of(world, ballots, turned[r] if tested else None, revealed, r)
+        record = record_of(world, ballots, flipped[r] if tested else None, revealed, r)
         plain = settle(rules.terms(tested), record)
         accounts = plain.accounts
         assert fast.void[r] == (plain.void is VoidReason.TOO_FEW_SCORES)
@@ -135,7 +135,7 @@ def test_settle_rounds_agrees_with_the_reference(bank: Bank, rules: Rules, condu
 
 
 def both(ballots: Ballots) -> tuple[Any, Any]:
-    return ballots.sums, ballots.canaries
+    return ballots.sums, ballots.decoys
 
 
 @pytest.mark.parametrize("vote", Vote)
@@ -208,20 +208,20 @@ def test_honesty_beats_every_vote_that_does_not_look(
         assert row.deviant_mean < 0, share
 
 
-def test_laziness_pays_without_canaries(setting: Setting) -> None:
-    """What canaries are for: in a converged task nothing else finds out who did not look."""
-    row = deviant_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without canaries", setting)
+def test_laziness_pays_without_decoys(setting: Setting) -> None:
+    """What decoys are for: in a converged task nothing else finds out who did not look."""
+    row = deviant_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without decoys", setting)
     assert row.gain - 3 * row.gain_se > 0
 
 
-def test_comparing_candidates_without_data_pays_and_no_canary_finds_it_out(setting: Setting) -> None:
-    """docs/economics.md and docs/canaries.md say so openly."""
+def test_comparing_candidates_without_data_pays_and_no_decoy_finds_it_out(setting: Setting) -> None:
+    """docs/economics.md and docs/decoys.md say so openly."""
     for share in SHARES:
         row = deviant_row(Scenario.COMPARING, share, replace(DEMO, late=True), "demo", setting)
         assert row.gain - 3 * row.gain_se > 0, share
 
 
-def test_honest_voters_are_never_slashed_over_canaries_of_honest_sums(setting: Setting) -> None:
+def test_honest_voters_are_never_slashed_over_decoys_of_honest_sums(setting: Setting) -> None:
     for rules in (DEMO, replace(DEMO, late=True), RECOMMENDED):
         settled = play(world := setting.world(rules), everybody_honest(world)).settled
         assert not settled.failed.any()
@@ -241,15 +241,15 @@ def test_lazy_majority_goes_unpaid_and_tests_nobody(setting: Setting) -> None:
 def test_closed_crossing_is_where_the_simulation_crosses(bank: Bank, scenario: Scenario, late: bool) -> None:
     setting = Setting(bank, rounds=20_000, seed=2)
     by_hand = closed_crossing(scenario, late, setting)
-    row = deviant_row(scenario, 0.1, replace(DEMO, late=late, canary_rate=by_hand), "demo", setting)
+    row = deviant_row(scenario, 0.1, replace(DEMO, late=late, decoy_rate=by_hand), "demo", setting)
     assert 0.03 < by_hand < 0.1
     assert abs(row.gain) < 4 * row.gain_se < 0.5
 
 
 @pytest.mark.parametrize("scenario", [Scenario.FORECAST, Scenario.DODGING])
-def test_more_canaries_never_help_the_lazy(setting: Setting, scenario: Scenario) -> None:
+def test_more_decoys_never_help_the_lazy(setting: Setting, scenario: Scenario) -> None:
     rates = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
-    rows = [deviant_row(scenario, 0.2, replace(DEMO, canary_rate=q), "demo", setting) for q in rates]
+    rows = [deviant_row(scenario, 0.2, replace(DEMO, decoy_rate=q), "demo", setting) for q in rates]
     payoffs = [row.deviant_mean for row in rows]
     assert payoffs == sorted(payoffs, reverse=True)
 
@@ -306,7 +306,7 @@ def test_rejections_pay_where_unpaid_money_is_not_burnt(setting: Setting, terms:
     rows = best_rejections(0.45, terms, "voters, aggregator", setting, unpaid=unpaid)
     paying = {row.trick for row in rows if row.gain > 3 * row.gain_se}
     assert {Trick.REJECT_ALL, Trick.REJECT_BUT_ONE} <= paying
-    assert (Trick.NOT_OPENED in paying) == (unpaid is Unpaid.REFUNDED)
+    assert (Trick.NOT_DISCLOSED in paying) == (unpaid is Unpaid.REFUNDED)
 
 
 @pytest.mark.parametrize("terms", TERMS)
@@ -377,7 +377,7 @@ def test_split_pay_falls_with_every_split_and_agrees_with_the_simulation(setting
     by_hand = [split_pay(36, 9, SYBIL_STAKE, parts) for parts in SPLITS]
     assert by_hand == sorted(by_hand, reverse=True)
     rules = replace(
-        RECOMMENDED, seats=9, min_reveals=1, canary_rate=0.0, tolerance_abs=10**9, evaluation_cost=0
+        RECOMMENDED, seats=9, min_reveals=1, decoy_rate=0.0, tolerance_abs=10**9, evaluation_cost=0
     )  # everybody is near
     for parts, expected in zip(SPLITS, by_hand, strict=True):
         simulated = sybil_payoffs(rules, parts, replace(setting, rounds=20_000))[0]
@@ -435,12 +435,12 @@ def test_aggregator_never_gains_by_lateness_and_loses_more_by_absence(one: float
 
 
 def test_honest_from_rate_knows_its_limits() -> None:
-    given = {"cost": 5.0, "seat_pay": 25.0, "slash": 100.0, "told": 0.0, "failed": 0.0}
+    given = {"cost": 5.0, "seat_pay": 25.0, "slash": 100.0, "lazy_passes": 0.0, "honest_fails": 0.0}
     assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given) == pytest.approx(0.04)
-    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"told": 0.5}) == pytest.approx(0.08)
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"lazy_passes": 0.5}) == pytest.approx(0.08)
     assert honest_from_rate(near_lazy=0.1, near_honest=1.0, **given) == 0
-    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"told": 1.0}) == float("inf")
-    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"failed": 1.0}) == float("inf")
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"lazy_passes": 1.0}) == float("inf")
+    assert honest_from_rate(near_lazy=1.0, near_honest=1.0, **given | {"honest_fails": 1.0}) == float("inf")
 
 
 def test_seats_of_is_binomial() -> None:
@@ -462,14 +462,14 @@ def test_measure_is_deterministic_and_plausible(bank: Bank) -> None:
     again = measure(seed=0, tasks=1)
     for key, scores in again.scores.items():
         assert np.array_equal(scores[0], bank.scores[key][0]), key
-        assert np.array_equal(again.canaries[key][0], bank.canaries[key][0]), key
+        assert np.array_equal(again.decoys[key][0], bank.decoys[key][0]), key
     forecast = bank.forecast(4)
     assert list(forecast) == sorted(forecast, reverse=True)  # a task's first round improves most
     assert forecast[0] > 300_000 > 30_000 > forecast[-1] > 0
     assert (bank.scores[Conduct.ZERO, 4, 4] == 0).all()
     assert bank.scores[Conduct.SIGN_FLIP, 4, 4].mean() < bank.scores[Conduct.SIGN_FLIP, 4, 1].mean() < 0
-    sums, canaries = bank.of(Conduct.HONEST, 4, 0)
-    assert (sums > canaries).all()
+    sums, decoys = bank.of(Conduct.HONEST, 4, 0)
+    assert (sums > decoys).all()
 
 
 def test_report_is_a_function_of_its_options(bank: Bank) -> None:
@@ -496,15 +496,15 @@ def test_simulate_economics_writes_rows_and_pictures(simulate: Callable[..., Any
     result = simulate("--rounds", "50", "--output", str(output), "--plots", str(plots))
     assert result.exit_code == 0, result.output
     raw = json.loads((output.parent / "raw" / output.name).read_text(encoding="utf-8"))["rows"]
-    assert {"scenario", "share", "honest_mean", "deviant_mean", "canary_rate"} <= set(raw[0])
+    assert {"scenario", "share", "honest_mean", "deviant_mean", "decoy_rate"} <= set(raw[0])
     rows = rows_again(json.loads(output.read_text(encoding="utf-8"))["rows"])
-    shown = {(row["scenario"], row["terms"], row["share"]): row for row in rows if "canary_rate" not in row}
+    shown = {(row["scenario"], row["terms"], row["share"]): row for row in rows if "decoy_rate" not in row}
     for row in raw:
         if (row["scenario"], row["terms"], row["late"], row["share"]) == ("lazy", "demo", False, 0.2):
             assert shown["lazy", "demo", 0.2]["deviant_mean"] == pytest.approx(row["deviant_mean"], abs=0.006)
     assert {row["scenario"] for row in rows} == {row["scenario"] for row in raw}
     assert sorted(path.name for path in plots.iterdir()) == [
-        "economics-canaries.svg", "economics-collusion.svg", "economics-payoffs.svg", "economics-rejections.svg",
+        "economics-collusion.svg", "economics-decoys.svg", "economics-payoffs.svg", "economics-rejections.svg",
     ]  # fmt: skip
 
 
@@ -542,7 +542,7 @@ def test_simulate_economics_refuses_bad_options(simulate: Callable[..., Any], ar
         ({"cohort_size": 3}, "cohort_size"),
         ({"seats": 41}, "seats"),
         ({"min_reveals": 10}, "min_reveals"),
-        ({"canary_rate": 1.5}, "canary_rate"),
+        ({"decoy_rate": 1.5}, "decoy_rate"),
     ],
 )
 def test_rules_refuse_what_does_not_fit(change: dict[str, Any], field: str) -> None:

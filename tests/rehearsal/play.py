@@ -76,8 +76,8 @@ STEPS = {
     "form cohorts": ("formCohorts",),
     "commit": ("commitUpdates", "commitUpdate"),
     "fix survivors": ("fixSurvivors",),
-    "open and settle": ("openCanaries", "settle"),
-    "publish": ("publish", "sumCommitments", "setCanaries"),
+    "open and settle": ("discloseDecoys", "settle"),
+    "publish": ("publish", "sumCommitments", "setDecoys"),
     "draw seats": ("drawSeats",),
     "score": ("commitScores",),
     "stand down": ("standDown",),
@@ -225,14 +225,14 @@ class Rehearsal:
         deploy = ["chain", "deploy", "--network", NETWORK, "--networks", str(networks), *self.keys("deployer")]
         self.run(*deploy, "--dry-run")
         deploy += ["--address-book", str(self.book), "--verification-dir", str(self.folder / "sources"), "--yes"]
-        turned = threading.Thread(target=self._turn_back_deployment) if upheaval else None
-        if turned is not None:
-            turned.start()
+        flipped = threading.Thread(target=self._turn_back_deployment) if upheaval else None
+        if flipped is not None:
+            flipped.start()
         while True:
             self.deploy_runs += 1
             done = self.run(*deploy, code=None)
-            if turned is not None:
-                turned.join()
+            if flipped is not None:
+                flipped.join()
             if done.returncode == 0:
                 break
             assert self.deploy_runs < 4, done.stdout + done.stderr
@@ -288,12 +288,12 @@ class Rehearsal:
             write_keystore(home / "key.json", self.accounts[name], "secret", LIGHT_SCRYPT_N)
 
     def task_file(self) -> bytes:
-        """Masked, private, with canaries, one cohort. What noise alone does to a score costs nobody anything."""
+        """Masked, private, with decoys, one cohort. What noise alone does to a score costs nobody anything."""
         spec = task_spec(
             deal_wdbc(HOSPITALS, VOTERS, 0), TaskSettings(self.rounds, 1, VOTERS, self.windows, epsilon=8.0)
         )
         values = spec.model_dump(mode="json", exclude_none=True)
-        values["judging"] |= {"accept_floor": -10.0, "harmful_below": -20.0, "tolerance": 10.0, "canary_margin": 0.2}
+        values["judging"] |= {"accept_floor": -10.0, "harmful_below": -20.0, "tolerance": 10.0, "decoy_margin": 0.2}
         values["money"]["aggregator_bond"] *= 2  # so that the pool can be added to
         return tomli_w.dumps(values).encode()
 

@@ -240,7 +240,7 @@ class IndexedNetwork:
             self.phase(task, 0, Phase.COMMITTING, START + 90_000)
             for hospital in HOSPITALS:
                 points = plain(hash_of("point", hospital, 0) + bytes(16))
-                self.task_told("UpdateCommitted", task, 0, hospital, points=points, dealing=plain(bytes(32)))
+                self.task_told("UpdateCommitted", task, 0, hospital, points=points, shareBundle=plain(bytes(32)))
         with self.mined():
             self.task_told("SurvivorsFixed", task, 0, survivors=str(0b111111))
             for name in ("CohortSummed", "CohortPublished"):
@@ -252,7 +252,7 @@ class IndexedNetwork:
             )  # fmt: skip
 
     def play_round(self, task: int, round_: int, blob: bytes, void: bool = False) -> None:
-        """A whole round of two cohorts. The second sum is turned, and one voter fails to recognise it."""
+        """A whole round of two cohorts. The second sum is flipped, and one voter fails to recognise it."""
         with self.mined():
             self.phase(task, round_, Phase.FORMING)
             place = self.task_told(
@@ -264,11 +264,11 @@ class IndexedNetwork:
         with self.mined():
             for hospital in HOSPITALS[:-1]:
                 points = plain(hash_of("point", hospital, round_) + bytes(16))
-                self.task_told("UpdateCommitted", task, round_, hospital, points=points, dealing=plain(bytes(32)))
+                self.task_told("UpdateCommitted", task, round_, hospital, points=points, shareBundle=plain(bytes(32)))
             self.phase(task, round_, Phase.UPLOADING, START + 91_000)
         with self.mined():
             self.task_told("SurvivorsFixed", task, round_, survivors=str(0b011111))
-            self.task_told("CanariesSet", task, round_, seedCommitment=plain(hash_of(1)), retreat=plain(hash_of(2)))
+            self.task_told("DecoysSet", task, round_, seedCommitment=plain(hash_of(1)), negatedDelta=plain(hash_of(2)))
             for cohort in (0, 1):
                 hash_ = plain(blob) if cohort == 0 else plain(hash_of("blob", task, round_))
                 self.task_told("CohortPublished", task, round_, cohort=str(cohort), blob="0", versionedHash=hash_)
@@ -288,8 +288,8 @@ class IndexedNetwork:
             for rank, voter in enumerate(VOTERS[:2]):
                 scores = [12_000 + rank, -3, 4, 9_000] if rank == 0 else [DOES_NOT_MATCH] * 4
                 self.task_told("ScoresRevealed", task, round_, voter, scores=[str(score) for score in scores])
-            for cohort, turned in enumerate((False, True)):
-                self.task_told("CohortOpened", task, round_, cohort=str(cohort), isTurned=turned)
+            for cohort, flipped in enumerate((False, True)):
+                self.task_told("CohortDisclosed", task, round_, cohort=str(cohort), isFlipped=flipped)
         with self.mined():
             for cohort in (0, 1):
                 hash_ = plain(blob) if cohort == 0 else plain(hash_of("blob", task, round_))

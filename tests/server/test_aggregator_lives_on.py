@@ -17,7 +17,6 @@ from typing import Any
 
 import psutil
 import pytest
-from canary_driver import CanaryDriver
 from chain_driver import GAS_MONEY, LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import EtherMissing, LocalNodeError, TransactionRejected
@@ -31,8 +30,9 @@ from consilium_server.aggregator.node import home_lock
 from consilium_server.errors import ServerError, SuperLinkFailed
 from consilium_server.flower import internals
 from consilium_server.flower.internals import SuperLink, unfinished_runs
+from decoy_driver import DecoyDriver
 from raised_faults import raises_fault
-from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
+from test_decoys_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 from voter_driver import TASK, Door, FiledTask
 
 __all__ = ["played", "uploaded"]  # fixtures
@@ -162,7 +162,7 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
 # Chain and ether
 
 
-def judged(task: CanaryDriver, folder: Path, url: str | None = None) -> Any:
+def judged(task: DecoyDriver, folder: Path, url: str | None = None) -> Any:
     """An aggregator in the last round of its task, without scores: it must tick at the deadline."""
     whose = party(task, folder)
     aggregator = aggregator_of(url or whose[0], *whose[1:])
@@ -188,7 +188,7 @@ def lines(capsys: pytest.CaptureFixture[str], kept: list[dict[str, Any]], event:
 
 
 def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes(
-    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aggregator = judged(uploaded, tmp_path)
     account, told = aggregator.ledger.address, list[dict[str, Any]]()
@@ -205,7 +205,7 @@ def test_aggregator_without_ether_says_what_is_missing_and_goes_on_when_it_comes
 
 
 def test_aggregator_outlasts_a_chain_node_that_does_not_answer(
-    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = list[dict[str, Any]]()
     with Door(uploaded.chain.node.url) as door:

@@ -16,7 +16,7 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.transport_keys import TransportKey, pem_of
 from consilium_server.aggregator.node import Aggregator
 from index_driver import changeable_chain
-from test_canaries_kept import aggregator_of, attempt, give_uploads, party
+from test_decoys_kept import aggregator_of, attempt, give_uploads, party
 from voter_driver import TASK, FiledTask
 
 KEYS = [TransportKey.generate() for _ in range(2)]

@@ -384,11 +384,11 @@ def test_a_round_says_who_did_what(client: TestClient) -> None:
     found = read(client, "/v1/tasks/1/rounds/1")
     first, second = found["cohorts"]
     assert (first["members"], first["survivors"], first["accepted"]) == ([0, 1, 2], [0, 1, 2], True)
-    assert (second["members"], second["survivors"], second["is_turned"]) == ([3, 4, 5], [3, 4], True)
+    assert (second["members"], second["survivors"], second["is_flipped"]) == ([3, 4, 5], [3, 4], True)
     assert len(found["commitments"]) == 5
     verdicts = [(one["position"], one["verdict"]) for one in found["committee"]["ballots"]]
     assert verdicts == [(0, "scored"), (1, "does_not_match"), (2, "not_revealed")]
-    # Of a turned cohort the score further on is the sum's.
+    # Of a sign-flipped cohort the score further on is the sum's.
     assert [(one["cohort"], one["median"]) for one in found["committee"]["spread"]] == [(0, 12_000), (1, 9_000)]
     assert {one["kind"] for one in found["payments"]} == {"reward", "slash", "bounty"}
     assert [one["reason"] for one in found["payments"] if one["kind"] == "slash"] == ["harmful_cohort"]

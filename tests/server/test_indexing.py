@@ -145,15 +145,15 @@ def test_a_task_is_kept_as_the_contract_tells_it(traffic: Traffic, database: Eng
     assert proposed.params["pool"] == 10_000_001
     assert [row.pool for row in rows(database, Funding, Funding.task == task)] == [10_000_501]
     assert proposed.params["hospital_bond"] == str(driver.params.hospital_bond)  # above 2^53
-    assert (proposed.params["rounds"], proposed.params["canaries"]) == (2, False)
+    assert (proposed.params["rounds"], proposed.params["decoys"]) == (2, False)
     phases = rows(database, PhaseStart, PhaseStart.task == task)
     assert (phases[0].phase, phases[-1].phase) == (Phase.JOINING, Phase.ENDED)
     joined = rows(database, Participant, Participant.task == task)
     hospitals = [(row.account, row.weight) for row in joined if row.role == Role.HOSPITAL]
     assert hospitals == [(one.node, one.weight) for one in ledger.tasks.hospitals(task)]
     assert [row.account for row in joined if row.role == Role.VOTER] == [one.node for one in ledger.tasks.voters(task)]
-    dealt = {(row.round, row.item): row.members for row in rows(database, Cohort, Cohort.task == task)}
-    assert dealt == {(round_, 0): ledger.tasks.cohort_members(task, round_, 0) for round_ in (1, 2)}
+    assigned = {(row.round, row.item): row.members for row in rows(database, Cohort, Cohort.task == task)}
+    assert assigned == {(round_, 0): ledger.tasks.cohort_members(task, round_, 0) for round_ in (1, 2)}
     for outcome in rows(database, OutcomeRow, OutcomeRow.task == task):
         said = ledger.tasks.round_state(task, outcome.round)
         assert (outcome.outcome, outcome.reason) == (said.outcome, said.void_reason)

@@ -552,5 +552,5 @@ def test_the_command_shows_a_table_to_who_looks_and_lines_else(database_url: str
     shown = said(**on_screen)
     assert "failed" in shown
     assert "ChainUnreachable: no [chain] node" in shown
-    assert "all artifacts of 1 rounds were copied" in shown
+    assert "all their artifacts are copied: 1 rounds" in shown
     assert "done" in said("--all", **on_screen)

@@ -9,29 +9,29 @@ import time
 from pathlib import Path
 
 import pytest
-from canary_driver import CanaryDriver
 from consilium_chain.ledger.structs import Outcome, Phase, SlashReason
 from consilium_chain.rounds.machine import Step
 from consilium_server.aggregator.decoys import read_secrets
 from consilium_server.aggregator.node import Aggregator
-from consilium_zk.canaries import is_turned
-from test_canaries_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
+from consilium_zk.decoys import is_flipped
+from decoy_driver import DecoyDriver
+from test_decoys_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
 
 __all__ = ["played", "uploaded"]  # fixtures
 
 
-def published(task: CanaryDriver, folder: Path) -> Path:
+def published(task: DecoyDriver, folder: Path) -> Path:
     """The folder of a lost aggregator that has published the round; its store is elsewhere."""
     first = aggregator_of(*party(task, folder))
     give_uploads(first, weighted(task))
     attempt(first, Step.PUBLISH)
     assert task.phase is Phase.DRAWING
     secret = read_secrets(first.task.secrets_folder, 1)
-    task.turned = int(is_turned(secret.seed, task.task, 1, 0))
+    task.flipped = int(is_flipped(secret.seed, task.task, 1, 0))
     return folder / "home"
 
 
-def on_another_machine(task: CanaryDriver, folder: Path, copy: Path | None) -> Aggregator:
+def on_another_machine(task: DecoyDriver, folder: Path, copy: Path | None) -> Aggregator:
     other = folder / "another machine"
     shutil.copytree(folder / "store", other / "store")
     if copy is not None:
@@ -39,19 +39,19 @@ def on_another_machine(task: CanaryDriver, folder: Path, copy: Path | None) -> A
     return aggregator_of(*party(task, other))
 
 
-def test_what_was_published_is_opened_from_a_copy(uploaded: CanaryDriver, tmp_path: Path) -> None:
+def test_what_was_published_is_disclosed_from_a_copy(uploaded: DecoyDriver, tmp_path: Path) -> None:
     home = published(uploaded, tmp_path)
     copy = home.rename(tmp_path / "copy")
     again = on_another_machine(uploaded, tmp_path, copy)
     uploaded.draw().vote([uploaded.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
     state = uploaded.operator.tasks.round_state(uploaded.task, 1)
-    assert (state.outcome, state.turned_cohorts) == (Outcome.SETTLED, uploaded.turned)
+    assert (state.outcome, state.flipped_cohorts) == (Outcome.SETTLED, uploaded.flipped)
     assert uploaded.events("Slashed") == []
 
 
 def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
-    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It logs the missing secrets, and would use them if they came back before the deadline. Here they do not."""
     published(uploaded, tmp_path)
@@ -60,13 +60,13 @@ def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
     conducting = threading.Thread(target=again.conduct, args=(None, {}), daemon=True)
     conducting.start()
     said, end = "", time.monotonic() + 120
-    while "canaries-lost" not in said:
+    while "decoys-lost" not in said:
         assert time.monotonic() < end, said
         time.sleep(0.2)
         said += capsys.readouterr().out
-    (line,) = [line for line in map(json.loads, said.splitlines()) if line["event"] == "canaries-lost"]
+    (line,) = [line for line in map(json.loads, said.splitlines()) if line["event"] == "decoys-lost"]
     assert "restore it from a backup" in line["error"]
-    for phase in (Phase.REVEALING, Phase.OPENING):  # it moves both on by itself
+    for phase in (Phase.REVEALING, Phase.DISCLOSING):  # it moves both on by itself
         end = time.monotonic() + 120
         while uploaded.phase is not phase:
             assert time.monotonic() < end
@@ -76,4 +76,4 @@ def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(
     assert not conducting.is_alive()
     assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID
     slashed = [(one["account"], one["reason"]) for one in uploaded.events("Slashed")]
-    assert slashed == [(uploaded.aggregator.address, SlashReason.NOT_OPENED)]
+    assert slashed == [(uploaded.aggregator.address, SlashReason.NOT_DISCLOSED)]

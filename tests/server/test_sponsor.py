@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chain_driver import BOND, GAS_MONEY, SEALING_KEY, TOKENS, LocalChain, TaskDriver, refused
+from chain_driver import BOND, ENCRYPTION_KEY, GAS_MONEY, TOKENS, LocalChain, TaskDriver, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING
 from consilium_chain.errors import SponsorFailed
 from consilium_chain.ledger.ledger import Ledger
@@ -70,8 +70,8 @@ class Sponsored:
         return ledger
 
     def join(self, hospital: Ledger, stake: int = BOND) -> Ledger:
-        sealing_key = SEALING_KEY if self.task.params.masked else NO_KEY
-        hospital.hospital.join(self.task.task, 10, TransportKey.generate(), sealing_key, stake=stake)
+        encryption_key = ENCRYPTION_KEY if self.task.params.masked else NO_KEY
+        hospital.hospital.join(self.task.task, 10, TransportKey.generate(), encryption_key, stake=stake)
         return hospital
 
     def everybody_joins(self) -> TaskDriver:
@@ -164,7 +164,7 @@ def test_hospital_without_ether_stakes_works_earns_and_leaves(scene: Sponsored) 
     assert scene.chain.unaccounted() == 0
 
 
-def to_blaming(scene: Sponsored) -> TaskDriver:
+def to_disputing(scene: Sponsored) -> TaskDriver:
     """The statistics of hospitals without ether have no sum."""
     task = scene.everybody_joins()
     task.commit_all().publish(accused=[0])
@@ -172,28 +172,28 @@ def to_blaming(scene: Sponsored) -> TaskDriver:
 
 
 @pytest.mark.parametrize("masked", [True])
-def test_hospital_without_ether_testifies(scene: Sponsored) -> None:
-    """The longest testimony: a point for each of 255 others, then a seed."""
-    task = to_blaming(scene)
+def test_hospital_without_ether_submits_evidence(scene: Sponsored) -> None:
+    """The longest evidence: a point for each of 255 others, then a seed."""
+    task = to_disputing(scene)
     points, seeds = secrets.token_bytes(255 * 48), secrets.token_bytes(255 * 32)
-    task.nodes[0].hospital.testify(task.task, 0, 0, points)
-    task.pass_to_step(1).nodes[0].hospital.testify(task.task, 0, 1, seeds)
-    assert task.operator.record.testimonies(task.task, 0) == ({0: points}, {0: seeds})
+    task.nodes[0].hospital.submit_evidence(task.task, 0, 0, points)
+    task.pass_to_step(1).nodes[0].hospital.submit_evidence(task.task, 0, 1, seeds)
+    assert task.operator.record.submitted_evidence(task.task, 0) == ({0: points}, {0: seeds})
     assert [node.connection.ether() for node in task.nodes] == [0, 0, 0]
-    other = call_of(task.nodes[1], "tasks", "testify", task.task + 1, 0, 1, points)
-    with pytest.raises(SponsorFailed, match="taskId of testify must be"):
+    other = call_of(task.nodes[1], "tasks", "submitEvidence", task.task + 1, 0, 1, points)
+    with pytest.raises(SponsorFailed, match="taskId of submitEvidence must be"):
         scene.sponsor.carry_out(scene.batch(task.nodes[1], other))
 
 
 @pytest.mark.parametrize("masked", [True])
-def test_testimony_that_a_sponsor_keeps_back_counts_for_no_other_step(scene: Sponsored) -> None:
-    task = to_blaming(scene)
+def test_evidence_that_a_sponsor_keeps_back_counts_for_no_other_step(scene: Sponsored) -> None:
+    task = to_disputing(scene)
     hospital = task.nodes[0]
-    kept = scene.batch(hospital, call_of(hospital, "tasks", "testify", task.task, 0, 0, b"points"))
+    kept = scene.batch(hospital, call_of(hospital, "tasks", "submitEvidence", task.task, 0, 0, b"points"))
     task.pass_to_step(1)
     assert refusal(scene, kept) == "WrongStep"
-    hospital.hospital.testify(task.task, 0, 1, b"seeds")
-    assert task.operator.record.testimonies(task.task, 0) == ({}, {0: b"seeds"})
+    hospital.hospital.submit_evidence(task.task, 0, 1, b"seeds")
+    assert task.operator.record.submitted_evidence(task.task, 0) == ({}, {0: b"seeds"})
     assert refusal(scene, kept) == "BatchNonceWrong"
 
 

@@ -112,7 +112,7 @@ def test_superlink_refuses_a_port_in_use(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(LocalNodeError, match="wanted for the SuperLink, is in use"):
+        with pytest.raises(LocalNodeError, match="for the SuperLink is in use"):
             SuperLink(tmp_path, taken.getsockname()[1])
 
 

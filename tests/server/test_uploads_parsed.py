@@ -270,11 +270,11 @@ def test_parse_reply_refuses_another_blob_count() -> None:
         parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 2)
 
 
-def test_parse_reply_takes_the_dealing_that_the_signed_update_names_and_no_other() -> None:
+def test_parse_reply_takes_the_share_bundle_that_the_signed_update_names_and_no_other() -> None:
     points = to_eip2537(commit(GOOD))
-    made = sign_update(HOSPITAL, 31_337, HOSPITAL.address, 1, 0, points, open_at(GOOD, 99), keccak(b"a dealing"))
-    parsed = parse_reply(signed_reply(made.to_wire() + b"a dealing"), HOSPITAL.address, 1)
-    assert parsed == Signed(made, b"a dealing")
+    made = sign_update(HOSPITAL, 31_337, HOSPITAL.address, 1, 0, points, open_at(GOOD, 99), keccak(b"a share bundle"))
+    parsed = parse_reply(signed_reply(made.to_wire() + b"a share bundle"), HOSPITAL.address, 1)
+    assert parsed == Signed(made, b"a share bundle")
     for other in (b"", b"another one"):
         with pytest.raises(SignedUpdateMalformed, match="its secret shares do not match"):
             parse_reply(signed_reply(made.to_wire() + other), HOSPITAL.address, 1)

@@ -1,4 +1,4 @@
-"""Writes progress.json: what canaries of later rounds take back, by ckzg and plain integers alone.
+"""Writes progress.json: what decoys of later rounds take back, by ckzg and plain integers alone.
 
 Run with py_ecc, ckzg, eth_abi and eth_utils installed: `python tests/vectors/generate_progress.py TRUSTED_SETUP`. The
 output does not change from run to run. Of each sum only the first lanes are drawn; all others are what updates of
@@ -17,7 +17,7 @@ from typing import Any
 
 import ckzg
 from generate import hexed
-from generate_canaries import STRENGTH, USABLE, packed, point
+from generate_decoys import STRENGTH, USABLE, packed, point
 
 
 def one_task(
@@ -28,15 +28,17 @@ def one_task(
     drawn = (blobs - 1) * per_blob + 40
     progress, told = [0] * drawn, []
     for weights in rounds:
-        retreat = [max(-offset, min(offset, p * STRENGTH // 16)) for p in progress]
+        negated_delta = [max(-offset, min(offset, p * STRENGTH // 16)) for p in progress]
         sums, totals = [], [0] * drawn
         for weight in weights:
             values = [source.randrange(-weight * offset // 2, weight * offset + 1) for _ in range(drawn)]
-            turned = source.random() < 0.5
+            flipped = source.random() < 0.5
             middle = 2 * weight * offset
-            lanes = [middle - v - weight * b if turned else middle + v for v, b in zip(values, retreat, strict=True)]
+            lanes = [
+                middle - v - weight * b if flipped else middle + v for v, b in zip(values, negated_delta, strict=True)
+            ]
             sums.append(
-                {"weight": weight, "turned": turned, "empty": str(middle), "lanes": [str(lane) for lane in lanes]}
+                {"weight": weight, "flipped": flipped, "empty": str(middle), "lanes": [str(lane) for lane in lanes]}
             )
             totals = [t + v for t, v in zip(totals, values, strict=True)]
         if weights:  # rounded to the nearest, halves upwards
@@ -49,7 +51,7 @@ def one_task(
     points = [point(setup, packed(backs[at : at + per_blob], lane_bits)) for at in range(0, len(backs), per_blob)]
     return {
         "name": name, "bits": bits, "lane_bits": lane_bits, "blobs": blobs, "parameters": drawn, "rounds": told,
-        "retreat": hexed(b"".join(points)),
+        "negated_delta": hexed(b"".join(points)),
     }  # fmt: skip
 
 

@@ -71,11 +71,11 @@ def functions(source: random.Random) -> dict[str, Any]:
         span = near["tolerance_abs"][i] + portion(abs(near["median"][i]), near["tolerance_bps"][i])
         edge = near["median"][i] + source.choice((-1, 1)) * (span + source.choice((0, 1)))
         near["score"][i] = min(max(edge, INT64_MIN), INT64_MAX)
-    medians_of = {"genuine": scores(), "canary": scores(), "accept_floor": scores(), "margin": uints(UINT64)}
+    medians_of = {"genuine": scores(), "decoy": scores(), "accept_floor": scores(), "margin": uints(UINT64)}
     for i in range(0, QUESTIONS, 2):  # likewise
         medians_of["accept_floor"][i] = medians_of["genuine"][i] + source.choice((-1, 0, 0, 1))
         edge = medians_of["genuine"][i] - medians_of["margin"][i] + source.choice((-1, 0, 0, 1))
-        medians_of["canary"][i] = max(edge, INT64_MIN)
+        medians_of["decoy"][i] = max(edge, INT64_MIN)
         medians_of["accept_floor"][i] = min(max(medians_of["accept_floor"][i], INT64_MIN), INT64_MAX)
     return {
         "portion": table(portion, {"amount": amounts, "basis_points": basis_points}),
@@ -112,20 +112,20 @@ def any_terms(source: random.Random) -> Terms:
         voter_bond=max(1, any_uint(source, 10**21)),
         aggregator_bond=max(1, any_uint(source, 10**21)),
         digests=source.random() < 0.3,
-        canaries=source.random() < 0.7,
+        decoys=source.random() < 0.7,
         min_reveals=source.randint(1, 3),
         accept_floor=accept_floor,
         harmful_below=accept_floor - source.randint(0, 4_000),
         tolerance_abs=source.choice((0, 2_000, 20_000, 20_000, UINT64)),
         tolerance_bps=source.choice((0, 3_000, BASIS_POINTS)),
-        canary_margin=source.choice((0, 2_000, 2_000, 5_000, 5_000, UINT64)),
+        decoy_margin=source.choice((0, 2_000, 2_000, 5_000, 5_000, UINT64)),
         hospital_share_bps=hospital_share,
         voter_share_bps=voter_share,
         aggregator_share_bps=BASIS_POINTS - hospital_share - voter_share,
         harmful_slash_bps=source.randint(0, BASIS_POINTS),
         withheld_slash_bps=source.randint(0, BASIS_POINTS),
         not_revealed_slash_bps=source.randint(0, BASIS_POINTS),
-        failed_canary_slash_bps=source.randint(0, BASIS_POINTS),
+        failed_decoy_slash_bps=source.randint(0, BASIS_POINTS),
         not_published_slash_bps=source.randint(0, BASIS_POINTS),
     )
 
@@ -134,26 +134,27 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     """A round such as the contract's earlier phases can leave behind."""
     hospitals, voters = source.randint(1, 9), source.randint(terms.min_reveals, 8)
     count = source.randint(1, min(5, hospitals))
-    dealt = source.sample(range(hospitals), source.randint(count, hospitals))
-    cohorts = [sum(1 << hospital for hospital in dealt[k::count]) for k in range(count)]
-    present = 1 << dealt[0]
+    assigned = source.sample(range(hospitals), source.randint(count, hospitals))
+    cohorts = [sum(1 << hospital for hospital in assigned[k::count]) for k in range(count)]
+    present = 1 << assigned[0]
     committed = subset(source, sum(cohorts), 0.85) | present
     survivors = subset(source, committed, 0.9) | present
     able = sum(1 << k for k in range(count) if cohorts[k] & survivors)
     viable = subset(source, able, source.choice((0.9, 0.9, 0.3)))
     dropped = subset(source, able & ~viable, 0.5)
     named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
-    apart = random.Random(str(terms))  # so that the other questions stay as they are
+    # So that the other questions stay as they are. The seed spells some fields otherwise, for the same reason.
+    apart = random.Random(str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_"))
     if named:  # and of who dealt and kept its upload
         named |= subset(apart, committed & ~survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     if not named:  # then a round without a sum is over before it is judged
         viable, dropped = viable | 1, dropped & ~1
-    turned = subset(source, viable, 0.5) if terms.canaries else 0
+    flipped = subset(source, viable, 0.5) if terms.decoys else 0
     # Nobody reveals before there are as many seated as must reveal.
     seated = subset(source, (1 << voters) - 1, 0.85) | (1 << terms.min_reveals) - 1
     revealed = [source.random() < 0.9 and seated >> i & 1 for i in range(voters)]
-    asked = terms.canaries or terms.digests or named != 0
-    scores = ballots(source, terms, turned, count, asked, revealed)
+    asked = terms.decoys or terms.digests or named != 0
+    scores = ballots(source, terms, flipped, count, asked, revealed)
     pool_left = min(terms.pool, any_uint(source, 10**24))
     record = RoundRecord(
         pool_left=pool_left,
@@ -167,15 +168,15 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
         viable=viable,
         committed=committed,
         survivors=survivors & sum(cohorts[k] for k in members(viable | dropped)),
-        turned=turned if terms.canaries else None,
+        flipped=flipped if terms.decoys else None,
         seated=seated,
         scores=scores,
         dropped=dropped,
         named=named,
     )
-    # A round that is void by its ballots is over before anybody opens what was turned.
+    # A round that is void by its ballots is over before anybody discloses what was sign-flipped.
     over = settle(terms, record).void is not VoidReason.NONE
-    return replace(record, turned=None) if over or source.random() < 0.1 else record
+    return replace(record, flipped=None) if over or source.random() < 0.1 else record
 
 
 def part_of(source: random.Random, bond: int) -> int:
@@ -184,27 +185,27 @@ def part_of(source: random.Random, bond: int) -> int:
 
 
 def ballots(
-    source: random.Random, terms: Terms, turned: int, cohorts: int, asked: bool, revealed: Sequence[object]
+    source: random.Random, terms: Terms, flipped: int, cohorts: int, asked: bool, revealed: Sequence[object]
 ) -> tuple[Ballot | None, ...]:
     """Per voter: honest, lazy, wild or one that says that nothing matches; None where it did not reveal."""
     truth = [source.choice((-5_000, -1_000, 0, 3_000, 9_000, 9_000)) for _ in range(cohorts)]
-    canary = [value - source.choice((0, 2_000, 9_000, 9_000, 40_000)) for value in truth]
+    decoy = [value - source.choice((0, 2_000, 9_000, 9_000, 40_000)) for value in truth]
     mixes = MIXES if asked else MIXES[:-2]
     kinds = source.choices(("honest", "lazy", "wild", "mismatch"), source.choice(mixes), k=len(revealed))
 
     def ballot(kind: str) -> Ballot:
         if kind == "mismatch":
-            return (DOES_NOT_MATCH,) * (2 * cohorts if terms.canaries else cohorts)
+            return (DOES_NOT_MATCH,) * (2 * cohorts if terms.decoys else cohorts)
         pairs = []
         for k in range(cohorts):
-            genuine, other = (value + source.randint(-1_500, 1_500) for value in (truth[k], canary[k]))
+            genuine, other = (value + source.randint(-1_500, 1_500) for value in (truth[k], decoy[k]))
             if kind == "lazy" or source.random() < 0.05:
                 other = genuine
             if kind == "wild":
                 genuine, other = any_score(source), any_score(source)
-            pairs.append((other, genuine) if turned >> k & 1 else (genuine, other))
+            pairs.append((other, genuine) if flipped >> k & 1 else (genuine, other))
         first, second = zip(*pairs, strict=True)
-        said = first + second if terms.canaries else first
+        said = first + second if terms.decoys else first
         return said if said[0] != DOES_NOT_MATCH else (0, *said[1:])  # in this place it is a word, not a score
 
     return tuple(ballot(kind) if shown else None for kind, shown in zip(kinds, revealed, strict=True))
@@ -222,7 +223,7 @@ def answer(settlement: Settlement) -> dict[str, Any]:
     return {
         "void": int(settlement.void),
         "medians": plain(settlement.medians),
-        "canary_medians": plain(settlement.canary_medians),
+        "decoy_medians": plain(settlement.decoy_medians),
         "counted": str(settlement.counted),
         "accepted": str(settlement.accepted),
         "harmful": str(settlement.harmful),
@@ -249,10 +250,10 @@ def questions() -> Iterator[tuple[Terms, RoundRecord]]:
 
 
 def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:
-    opened = {"turned": str(record.turned or 0), "opened": plain(record.turned is not None)}
+    disclosed = {"flipped": str(record.flipped or 0), "disclosed": plain(record.flipped is not None)}
     return {
         "terms": {field.name: plain(getattr(terms, field.name)) for field in fields(Terms)},
-        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)} | opened,
+        "record": {field.name: plain(getattr(record, field.name)) for field in fields(RoundRecord)} | disclosed,
         "answer": answer(settle(terms, record)),
     }
 

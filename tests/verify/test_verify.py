@@ -15,16 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 from accused_driver import LIAR, Accused, Bribed, FalseUpload, accused
-from canary_driver import CanaryDriver
 from chain_driver import LocalChain, TaskDriver, refused
 from chain_driver import task_params as driver_params
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete, Refused
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import Canaries, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.publishing import Decoys, DisclosedCohort, PublishedCohort
 from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
-from consilium_chain.rounds.sums import PublishedSums, Retreat
+from consilium_chain.rounds.sums import NegatedDelta, PublishedSums
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.proposal import task_params
@@ -37,21 +36,22 @@ from consilium_core.kinds import of_kind
 from consilium_server.aggregator.decoys import HiddenSums
 from consilium_verify.checks import (
     Published,
-    canaries_follow,
-    canary_sums,
+    decoy_sums,
+    decoys_follow,
     lanes_in_range,
     plain_sums,
     terms_match,
 )
-from consilium_verify.money_checks import Books, culprits_follow, settlement_follows
+from consilium_verify.money_checks import Books, cheaters_follow, settlement_follows
 from consilium_verify.report import Check, Name, Report, Result, derived
 from consilium_verify.verification import verify_round, verify_task
-from consilium_zk.canaries import is_turned, published_commitment, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR, weighted_sum
+from consilium_zk.decoys import is_flipped, negated_delta_lanes, published_commitment, seed_commitment
 from consilium_zk.disputes import Reason
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import LaneLayout
+from decoy_driver import DecoyDriver
 from hospital_driver import WINDOW
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +63,7 @@ GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
 WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 
 
-def task_file(canaries: bool, masked: bool = False) -> bytes:
+def task_file(decoys: bool, masked: bool = False) -> bytes:
     """Of two cohorts of any size; masked, of one of all three hospitals."""
     return f"""
 name = "audited"
@@ -85,7 +85,7 @@ max_weight = 16
 [judging]
 max_voters = 2
 seats = 2
-canaries = {"true" if canaries else "false"}
+decoys = {"true" if decoys else "false"}
 [money]
 pool = 1000
 [windows]
@@ -111,8 +111,8 @@ class PlainTask(TaskDriver, Kept):
 
 
 @dataclass
-class CanaryTask(CanaryDriver, Kept):
-    """What its canaries take back is what the record gives, unless it lies."""
+class DecoyTask(DecoyDriver, Kept):
+    """What its decoys take back is what the record gives, unless it lies."""
 
     lies: bool = False
 
@@ -122,7 +122,7 @@ class CanaryTask(CanaryDriver, Kept):
     def hiding(self) -> HiddenSums:
         found, spec = super().hiding(), parse_task_spec(self.store.get_file(self.params.spec_hash))
         if not self.lies:
-            found.retreat = PublishedSums(self.operator, self.store, self.task, spec).retreat(self.round)
+            found.negated_delta = PublishedSums(self.operator, self.store, self.task, spec).negated_delta(self.round)
         return found
 
 
@@ -130,7 +130,7 @@ class CanaryTask(CanaryDriver, Kept):
 class Settled:
     """A task whose rounds are all settled, and where its artifacts are."""
 
-    task: PlainTask | CanaryTask
+    task: PlainTask | DecoyTask
     spec: TaskSpec
     folder: Path
 
@@ -152,13 +152,13 @@ class Settled:
 
 def propose(
     chain: LocalChain,
-    kind: type[PlainTask | CanaryTask],
+    kind: type[PlainTask | DecoyTask],
     folder: Path,
-    canaries: bool,
+    decoys: bool,
     masked: bool = False,
     **more: Any,
 ) -> Settled:
-    raw, store = task_file(canaries, masked), ArtifactStore(folder)
+    raw, store = task_file(decoys, masked), ArtifactStore(folder)
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1)
     params = task_params(spec, store.put_file(raw), aggregator.address)
@@ -182,7 +182,7 @@ def play(settled: Settled) -> Settled:
     task.join(rows=[25, 160, 90]).first_round()
     for genuine in (GOOD, [50_000, -60_000]):
         task.form().commit_all().publish()
-        if isinstance(task, CanaryDriver):
+        if isinstance(task, DecoyDriver):
             task.draw().vote([task.ballot(genuine, BAD), task.ballot(genuine, [BAD[0], BAD[1] - 100])])
             task.open()
         else:
@@ -192,12 +192,12 @@ def play(settled: Settled) -> Settled:
 
 @pytest.fixture(scope="module")
 def plain(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Settled:
-    return play(propose(local_chain, PlainTask, tmp_path_factory.mktemp("plain"), canaries=False))
+    return play(propose(local_chain, PlainTask, tmp_path_factory.mktemp("plain"), decoys=False))
 
 
 @pytest.fixture(scope="module")
-def canary(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Settled:
-    return play(propose(local_chain, CanaryTask, tmp_path_factory.mktemp("canary"), canaries=True, turned=0b01))
+def decoy(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Settled:
+    return play(propose(local_chain, DecoyTask, tmp_path_factory.mktemp("decoy"), decoys=True, flipped=0b01))
 
 
 def results(report: Report) -> dict[Name, Result]:
@@ -211,16 +211,16 @@ def failing(report: Report) -> dict[Name, str]:
 # What holds
 
 
-@pytest.mark.parametrize("kind", ["plain", "canary"])
+@pytest.mark.parametrize("kind", ["plain", "decoy"])
 @pytest.mark.parametrize("round_", [0, 1, 2])
 def test_every_round_of_an_honest_task_holds(request: pytest.FixtureRequest, kind: str, round_: int) -> None:
     settled: Settled = request.getfixturevalue(kind)
     report = settled.report(round_)
-    wanted: dict[Name, Result] = dict.fromkeys(set(Name) - {Name.CANARIES, Name.CULPRITS}, Result.HOLDS)
+    wanted: dict[Name, Result] = dict.fromkeys(set(Name) - {Name.DECOYS, Name.CHEATERS}, Result.HOLDS)
     if round_ == 0:
         wanted[Name.SETTLEMENT] = Result.UNCHECKED
-    elif kind == "canary":
-        wanted[Name.CANARIES] = Result.HOLDS
+    elif kind == "decoy":
+        wanted[Name.DECOYS] = Result.HOLDS
     assert results(report) == wanted, report.checks
     assert report.holds
     # A hospital derives the same bits.
@@ -236,14 +236,14 @@ def test_every_round_of_an_honest_task_holds(request: pytest.FixtureRequest, kin
     ]
 
 
-def test_verify_says_what_it_found_in_a_hundred_columns_and_as_json(canary: Settled, tmp_path: Path) -> None:
-    code, said = consilium(canary, tmp_path, canary.folder)  # without ROUND: the last
+def test_verify_says_what_it_found_in_a_hundred_columns_and_as_json(decoy: Settled, tmp_path: Path) -> None:
+    code, said = consilium(decoy, tmp_path, decoy.folder)  # without ROUND: the last
     assert (code, max(map(len, said.splitlines()))) == (0, 100)
-    report = canary.report(2)
+    report = decoy.report(2)
     for words in ["round 2 of 2: settled", "final model", report.derived[0].sha256, "Not proven", "trained honestly"]:
         assert words in said
     assert "FAILS" not in said
-    code, said = consilium(canary, tmp_path, canary.folder, "2", "--json")
+    code, said = consilium(decoy, tmp_path, decoy.folder, "2", "--json")
     assert code == 0
     assert Report.model_validate_json(said) == report
     raw = json.loads(said)
@@ -283,18 +283,18 @@ def run_verify(chain: LocalChain, scratch: Path, folder: Path, *arguments: str) 
     return ran.exit_code, ran.output
 
 
-def test_a_canary_tasks_model_is_written_with_which_sums_were_turned(canary: Settled, tmp_path: Path) -> None:
-    canary.task.chain.deployment.write(tmp_path / "book.json")
-    given = ["--rpc", canary.task.chain.node.url, "--address-book", str(tmp_path / "book.json")]
-    given += ["--artifacts", str(canary.folder), "--output", str(tmp_path / "model")]
-    ran = CliRunner().invoke(app, ["operator", "download-model", str(canary.task.task), *given])
+def test_a_decoy_tasks_model_is_written_with_which_sums_were_flipped(decoy: Settled, tmp_path: Path) -> None:
+    decoy.task.chain.deployment.write(tmp_path / "book.json")
+    given = ["--rpc", decoy.task.chain.node.url, "--address-book", str(tmp_path / "book.json")]
+    given += ["--artifacts", str(decoy.folder), "--output", str(tmp_path / "model")]
+    ran = CliRunner().invoke(app, ["operator", "download-model", str(decoy.task.task), *given])
     assert ran.exit_code == 0, ran.exception
     proof = json.loads((tmp_path / "model" / "proof.json").read_text())
-    assert [[cohort["turned"] for cohort in one["cohorts"]] for one in proof["rounds"][1:]] == [[True, False]] * 2
+    assert [[cohort["flipped"] for cohort in one["cohorts"]] for one in proof["rounds"][1:]] == [[True, False]] * 2
     assert [[cohort["accepted"] for cohort in one["cohorts"]] for one in proof["rounds"]] == [
         [True], [True, True], [True, False],
     ]  # fmt: skip
-    assert proof["model_sha256"] == canary.report(2).derived[-1].sha256
+    assert proof["model_sha256"] == decoy.report(2).derived[-1].sha256
     assert all(len(one["report"]["checks"]) >= 6 and one["report"]["holds"] for one in proof["rounds"])
 
 
@@ -306,7 +306,7 @@ def flip_a_byte(file: Path) -> None:
     file.write_bytes(kept[:31] + bytes([kept[31] ^ 1]) + kept[32:])
 
 
-@pytest.mark.parametrize("kind", ["plain", "canary"])
+@pytest.mark.parametrize("kind", ["plain", "decoy"])
 @pytest.mark.parametrize("attack", ["a byte changed", "missing", "another under its name"])
 def test_changed_blob_fails_by_name(request: pytest.FixtureRequest, tmp_path: Path, kind: str, attack: str) -> None:
     settled: Settled = request.getfixturevalue(kind)
@@ -329,7 +329,7 @@ def test_changed_blob_fails_by_name(request: pytest.FixtureRequest, tmp_path: Pa
     assert code == 1
     assert said.index("FAILS") < said.index("holds")
     # The next round has lost its base, and says so.
-    assert Name.MODEL in failing(settled.report(2, folder)) or Name.CANARIES in failing(settled.report(2, folder))
+    assert Name.MODEL in failing(settled.report(2, folder)) or Name.DECOYS in failing(settled.report(2, folder))
 
 
 def test_changed_task_file_fails_by_name_and_leaves_the_sums(plain: Settled, tmp_path: Path) -> None:
@@ -352,40 +352,42 @@ def test_task_whose_terms_are_not_its_files_fails_with_both_values(
     assert check.detail.endswith("its terms are those on chain, and its operator added 3.00 tokens to the pool")
     check = terms_match(terms, replace(terms, pool=terms.pool - 1))
     assert check.detail == f"pool is {terms.pool} in the file and {terms.pool - 1} on chain"
-    check = terms_match(terms, replace(terms, hospital_bond=terms.hospital_bond + 1, canaries=True))
+    check = terms_match(terms, replace(terms, hospital_bond=terms.hospital_bond + 1, decoys=True))
     assert (check.name, check.result) == (Name.TASK_FILE, Result.FAILS)
     assert check.detail.splitlines() == [
-        "canaries is False in the file and True on chain",
+        "decoys is False in the file and True on chain",
         f"hospital_bond is {terms.hospital_bond} in the file and {terms.hospital_bond + 1} on chain",
     ]
 
 
-def test_canaries_of_an_aggregators_own_choosing_fail_though_the_chain_settled_them(
+def test_decoys_of_an_aggregators_own_choosing_fail_though_the_chain_settled_them(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     """The contract takes its word for what they take back; a committee that says nothing lets it pass."""
-    settled = play(propose(local_chain, CanaryTask, tmp_path / "store", canaries=True, turned=0b01, lies=True))
+    settled = play(propose(local_chain, DecoyTask, tmp_path / "store", decoys=True, flipped=0b01, lies=True))
     faults = failing(settled.report(1))
-    assert "by the record" in faults[Name.CANARIES]
+    assert "by the record" in faults[Name.DECOYS]
     assert "cohort 0, blob 0" in faults[Name.SUMS]
     assert "cohort 1" not in faults[Name.SUMS]  # as it is: nothing was taken back
 
 
 def test_opening_in_several_transactions_among_refused_ones_is_found(local_chain: LocalChain, tmp_path: Path) -> None:
-    settled = propose(local_chain, CanaryTask, tmp_path / "store", canaries=True, turned=0b10)
+    settled = propose(local_chain, DecoyTask, tmp_path / "store", decoys=True, flipped=0b10)
     task = settled.task
-    assert isinstance(task, CanaryTask)
+    assert isinstance(task, DecoyTask)
     task.join().first_round().form().commit_all().publish()
     task.draw().vote([task.ballot(GOOD, BAD)] * 2)
 
-    def wrong(opened: list[OpenedCohort]) -> list[OpenedCohort]:
-        return [replace(one, blobs=[replace(blob, blinders=(1, 2)) for blob in one.blobs]) for one in opened]
+    def wrong(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
+        return [replace(one, blobs=[replace(blob, blinders=(1, 2)) for blob in one.blobs]) for one in disclosed]
 
     hidden, stranger = task.hiding(), local_chain.funded()
-    task.open(lambda opened: opened[1:], settle_gas=10**8)
+    task.open(lambda disclosed: disclosed[1:], settle_gas=10**8)
     with refused("BlobMismatch"):
-        points = hidden.retreat.points
-        stranger.aggregator.open_canaries(task.task, 1, hidden.seed, points, wrong(task.opened()), 10**8, force=True)
+        points = hidden.negated_delta.points
+        stranger.aggregator.disclose_decoys(
+            task.task, 1, hidden.seed, points, wrong(task.disclosed()), 10**8, force=True
+        )
     task.open(by=stranger)
     shown = [(one.cohort, one.blinders == (1, 2)) for one in settled.ledger.record.shown_blinders(task.task, 1)]
     assert shown == [(1, False), (0, True), (1, True), (0, False), (1, False)]
@@ -393,15 +395,15 @@ def test_opening_in_several_transactions_among_refused_ones_is_found(local_chain
 
 
 def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain, tmp_path: Path) -> None:
-    settled = propose(local_chain, CanaryTask, tmp_path / "store", canaries=True)
+    settled = propose(local_chain, DecoyTask, tmp_path / "store", decoys=True)
     task = settled.task.join().first_round().form().commit_all()
     task.publish()
     task.draw().vote([[0] * 4] * 2)
     task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
-    task.tick()  # not opened: the aggregator is slashed
+    task.tick()  # not disclosed: the aggregator is slashed
     report = settled.report(1)
-    assert report.subject.outcome == "void (not opened)"
+    assert report.subject.outcome == "void (not disclosed)"
     assert [name for name, result in results(report).items() if result is Result.HOLDS] == [
         Name.TASK_FILE, Name.MODEL, Name.SETTLEMENT,
     ]  # fmt: skip
@@ -411,19 +413,19 @@ def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain,
     assert "slashes (1)" in next(check.detail for check in report.checks if check.name is Name.SETTLEMENT)
 
 
-@pytest.mark.parametrize("kind", [PlainTask, CanaryTask])
+@pytest.mark.parametrize("kind", [PlainTask, DecoyTask])
 def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     local_chain: LocalChain, tmp_path: Path, kind: type[Any]
 ) -> None:
-    """Of its canaries, too, nothing is on chain."""
-    settled = propose(local_chain, kind, tmp_path / "store", kind is CanaryTask, masked=True)
+    """Of its decoys, too, nothing is on chain."""
+    settled = propose(local_chain, kind, tmp_path / "store", kind is DecoyTask, masked=True)
     task = settled.task.join(rows=[25, 160, 90]).first_round()
     for charged in ([], [0]):
         task.form().commit_all().publish(accused=charged)
         if charged:
-            task.name([1]).draw().vote([[0] * (1 + (kind is CanaryTask))] * 2)
+            task.name([1]).draw().vote([[0] * (1 + (kind is DecoyTask))] * 2)
             task.operator.phases.settle(task.task, 2)
-        elif isinstance(task, CanaryTask):
+        elif isinstance(task, DecoyTask):
             task.draw().vote([task.ballot(GOOD[:1], BAD[:1])] * 2)
             task.open()
         else:
@@ -432,8 +434,8 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     assert report.subject.outcome == "settled"
     # This driver's hospitals deal nothing, so that its accusation is of nobody's masking.
     fault = "hospital 1 was named, and the committee agreed; the evidence proves nothing: survivors [0, 1, 2]"
-    assert list(failing(report)) == [Name.CULPRITS]
-    assert failing(report)[Name.CULPRITS].startswith(fault)
+    assert list(failing(report)) == [Name.CHEATERS]
+    assert failing(report)[Name.CHEATERS].startswith(fault)
     assert [name for name, result in results(report).items() if result is Result.HOLDS] == [
         Name.TASK_FILE, Name.MODEL, Name.SETTLEMENT,
     ]  # fmt: skip
@@ -449,17 +451,17 @@ def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
 
 
 @pytest.fixture(scope="module")
-def testified(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
-    """A statistics round whose sum hospital LIAR broke; everybody else has testified, and nobody is named yet."""
-    case = accused(local_chain, tmp_path_factory.mktemp("testified"), FalseUpload)
-    case.testify()
+def disputed(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Accused:
+    """A statistics round whose sum hospital LIAR broke; everybody else has disputed, and nobody is named yet."""
+    case = accused(local_chain, tmp_path_factory.mktemp("disputed"), FalseUpload)
+    case.submit_evidence()
     return case
 
 
 def verdict(case: Accused, store: ArtifactStore | None = None) -> Check:
     ledger = Ledger(Connection(case.round.chain.node.url), case.round.chain.deployment)
     report = verify_round(ledger, store or case.round.store, case.round.task, 0)
-    return next(check for check in report.checks if check.name is Name.CULPRITS)
+    return next(check for check in report.checks if check.name is Name.CHEATERS)
 
 
 def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> None:
@@ -467,13 +469,13 @@ def name(case: Accused, hospitals: Sequence[int], voter: type[VoterNode]) -> Non
     case.judge(voter(case.round.voter, case.round.voter.connect()))
 
 
-def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp_path: Path) -> None:
-    chain, task = testified.round.chain, str(testified.round.task)
-    folder = of_kind(Path, testified.round.settings[0].artifacts[0])
-    liar = testified.nodes[LIAR].ledger.address
+def test_who_broke_a_sum_is_recomputed_and_told_in_words(disputed: Accused, tmp_path: Path) -> None:
+    chain, task = disputed.round.chain, str(disputed.round.task)
+    folder = of_kind(Path, disputed.round.settings[0].artifacts[0])
+    liar = disputed.nodes[LIAR].ledger.address
     with chain.undone():
-        name(testified, [LIAR], VoterNode)
-        check = verdict(testified)
+        name(disputed, [LIAR], VoterNode)
+        check = verdict(disputed)
         assert (check.result, check.detail.splitlines()) == (
             Result.HOLDS,
             [
@@ -483,13 +485,13 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
         )
         code, said = run_verify(chain, tmp_path, folder, task, "0")
         words = " ".join(said.split())
-        assert (code, liar in words, "No honest hospital that testified in time is among them" in words) == (
+        assert (code, liar in words, "No honest hospital that submitted evidence in time is among them" in words) == (
             0,
             True,
             True,
         )
 
-        evidence = testified.round.aggregator.record.accusations(testified.round.task, 0)[0].evidence.hex()
+        evidence = disputed.round.aggregator.record.accusations(disputed.round.task, 0)[0].evidence.hex()
         upload = json.loads((folder / f"file-{evidence}").read_bytes())["uploads"]["1"][0]
         changes: list[tuple[str, Callable[[Path], None]]] = [
             (evidence, Path.unlink), (upload, Path.unlink), (upload, flip_a_byte),
@@ -497,7 +499,7 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
         for number, (digest, change) in enumerate(changes):
             other = Path(shutil.copytree(folder, tmp_path / str(number)))
             change(other / f"file-{digest}")
-            check = verdict(testified, ArtifactStore(other))
+            check = verdict(disputed, ArtifactStore(other))
             assert (check.result, digest in check.detail) == (Result.FAILS, True)
             assert check.detail.endswith(f"unproven: hospital {LIAR} was named, and the committee agreed")
         assert run_verify(chain, tmp_path, other, task, "0")[0] == 1
@@ -513,32 +515,32 @@ def test_who_broke_a_sum_is_recomputed_and_told_in_words(testified: Accused, tmp
     ],
 )
 def test_committee_that_judged_wrongly_fails_and_one_that_saw_through_holds(
-    testified: Accused, named: list[int], voter: type[VoterNode], result: Result, words: str
+    disputed: Accused, named: list[int], voter: type[VoterNode], result: Result, words: str
 ) -> None:
-    with testified.round.chain.undone():
-        name(testified, named, voter)
-        check = verdict(testified)
+    with disputed.round.chain.undone():
+        name(disputed, named, voter)
+        check = verdict(disputed)
         assert check.result is result
         assert check.detail.startswith(words)
         upheld = "agreed" in words
         for index in {*named, LIAR}:
             done = f"{'' if index in named else 'not '}named, {'' if upheld and index in named else 'not '}slashed"
             why = Reason.CONTRADICTION if index == LIAR else "no evidence against it"
-            assert f"hospital {index} ({testified.nodes[index].ledger.address}): {done}; {why}" in check.detail
+            assert f"hospital {index} ({disputed.nodes[index].ledger.address}): {done}; {why}" in check.detail
 
 
-def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(testified: Accused, tmp_path: Path) -> None:
-    with testified.round.chain.undone():
-        testified.round.chain.pass_time(2 * WINDOW)
-        testified.round.aggregator.phases.tick(testified.round.task)
-        check = verdict(testified)
+def test_aggregator_that_named_nobody_is_told_whom_the_evidence_gives(disputed: Accused, tmp_path: Path) -> None:
+    with disputed.round.chain.undone():
+        disputed.round.chain.pass_time(2 * WINDOW)
+        disputed.round.aggregator.phases.tick(disputed.round.task)
+        check = verdict(disputed)
         assert check.result is Result.HOLDS
         assert check.detail.startswith(f"the aggregator named no hospital in time; the evidence gives hospital {LIAR}")
-        check = verdict(testified, ArtifactStore(tmp_path))
+        check = verdict(disputed, ArtifactStore(tmp_path))
         assert (check.result, check.detail.splitlines()[-1]) == (Result.FAILS, "unproven: if a hospital broke a sum")
 
 
-def test_accused_that_had_no_time_to_testify_are_not_said_to_have_been_silent(
+def test_accused_that_had_no_time_to_submit_evidence_are_not_said_to_have_been_silent(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     """The aggregator accuses one cohort, and lets the other one's publication pass."""
@@ -549,7 +551,7 @@ def test_accused_that_had_no_time_to_testify_are_not_said_to_have_been_silent(
     task.pass_deadline()
     task.tick()
     report = verify_round(task.operator, ArtifactStore(tmp_path), task.task, 1)
-    assert (report.subject.outcome, results(report)[Name.CULPRITS]) == ("void (not published)", Result.UNCHECKED)
+    assert (report.subject.outcome, results(report)[Name.CHEATERS]) == ("void (not published)", Result.UNCHECKED)
 
 
 def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain: Settled, tmp_path: Path) -> None:
@@ -565,10 +567,10 @@ def test_verify_refuses_rounds_without_an_outcome(local_chain: LocalChain, plain
     assert "wait until one is" in str(ran.exception)
 
 
-def test_key_in_the_nodes_url_is_never_shown(canary: Settled, tmp_path: Path) -> None:
-    canary.task.chain.deployment.write(tmp_path / "book.json")
-    given = [str(canary.task.task), "--address-book", str(tmp_path / "book.json"), "--artifacts", str(canary.folder)]
-    for node in (canary.task.chain.node.url, "http://127.0.0.1:9"):
+def test_key_in_the_nodes_url_is_never_shown(decoy: Settled, tmp_path: Path) -> None:
+    decoy.task.chain.deployment.write(tmp_path / "book.json")
+    given = [str(decoy.task.task), "--address-book", str(tmp_path / "book.json"), "--artifacts", str(decoy.folder)]
+    for node in (decoy.task.chain.node.url, "http://127.0.0.1:9"):
         ran = CliRunner(env={"CONSILIUM_RPC_URL": f"{node}/?key=hush"}).invoke(app, ["verify", *given])
         assert node in ran.output + str(ran.exception)
         assert "hush" not in ran.output + str(ran.exception)
@@ -610,35 +612,35 @@ def test_sums_hold_for_the_committed_points_and_for_no_others(drawn: list[Any], 
 
 
 LAYOUT = LaneLayout(bits=17, total_weight=256)
-RETREAT = Retreat(retreat_lanes(np.arange(-2000, 2000, dtype=np.int64), 16), LAYOUT)
+NEGATED_DELTA = NegatedDelta(negated_delta_lanes(np.arange(-2000, 2000, dtype=np.int64), 16), LAYOUT)
 SEED = bytes(range(32))
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_canary_sums_hold_by_blinders_that_anybody_shows_and_not_without(turned: bool) -> None:
+@pytest.mark.parametrize("flipped", [False, True])
+def test_decoy_sums_hold_by_blinders_that_anybody_shows_and_not_without(flipped: bool) -> None:
     points, cohort = published([3, 4], [[11, 12], [13, 14]])
     points = {who: pair[:1] for who, pair in points.items()}
     total = weighted_sum([pair[0] for pair in points.values()], [3, 4])
-    shown = published_commitment(total, 7, (5, 6), RETREAT.points[0], LAYOUT, turned)
-    cohort = replace(cohort, hashes=[versioned_hash(shown)], is_turned=turned)
+    shown = published_commitment(total, 7, (5, 6), NEGATED_DELTA.points[0], LAYOUT, flipped)
+    cohort = replace(cohort, hashes=[versioned_hash(shown)], is_flipped=flipped)
     right, wrong, elsewhere = (ShownBlinders(k, 0, SEED, pair) for k, pair in ((1, (5, 6)), (1, (6, 5)), (0, (5, 6))))
     for said, result in [
         ([right], Result.HOLDS), ([wrong, right], Result.HOLDS), ([wrong], Result.FAILS),
         ([], Result.UNCHECKED), ([elsewhere], Result.UNCHECKED),
     ]:  # fmt: skip
-        assert canary_sums(points, [cohort], RETREAT, said).result is result
-    assert canary_sums(points, [replace(cohort, is_turned=not turned)], RETREAT, [right]).result is Result.FAILS
+        assert decoy_sums(points, [cohort], NEGATED_DELTA, said).result is result
+    assert decoy_sums(points, [replace(cohort, is_flipped=not flipped)], NEGATED_DELTA, [right]).result is Result.FAILS
 
 
-def test_canaries_follow_the_seed_and_the_record() -> None:
-    said = Canaries(seed_commitment(SEED), RETREAT.digest)
-    cohorts = [Published(k, {}, [], is_turned(SEED, 1, 2, k)) for k in range(4)]
+def test_decoys_follow_the_seed_and_the_record() -> None:
+    said = Decoys(seed_commitment(SEED), NEGATED_DELTA.digest)
+    cohorts = [Published(k, {}, [], is_flipped(SEED, 1, 2, k)) for k in range(4)]
     shown = [ShownBlinders(0, 0, bytes(32), (0, 0)), ShownBlinders(0, 0, SEED, (0, 0))]
-    assert canaries_follow(1, 2, said, RETREAT.digest, shown, cohorts).result is Result.HOLDS
-    assert canaries_follow(1, 2, said, RETREAT.digest, shown[:1], cohorts).result is Result.UNCHECKED
-    assert canaries_follow(1, 2, said, bytes(32), shown, cohorts).result is Result.FAILS
-    lied = [*cohorts[:3], replace(cohorts[3], is_turned=not cohorts[3].is_turned)]
-    check = canaries_follow(1, 2, said, RETREAT.digest, shown, lied)
+    assert decoys_follow(1, 2, said, NEGATED_DELTA.digest, shown, cohorts).result is Result.HOLDS
+    assert decoys_follow(1, 2, said, NEGATED_DELTA.digest, shown[:1], cohorts).result is Result.UNCHECKED
+    assert decoys_follow(1, 2, said, bytes(32), shown, cohorts).result is Result.FAILS
+    lied = [*cohorts[:3], replace(cohorts[3], is_flipped=not cohorts[3].is_flipped)]
+    check = decoys_follow(1, 2, said, NEGATED_DELTA.digest, shown, lied)
     assert (check.result, check.detail[:8]) == (Result.FAILS, "cohort 3")
 
 
@@ -652,8 +654,8 @@ def test_lanes_out_of_range_fail_where_they_were_accepted() -> None:
 MONEY = ("Rewarded", "Slashed", "BountyPaid", "RoundSettled", "ScoresRevealed")
 
 
-def test_settlement_fails_where_the_chain_told_of_other_money(canary: Settled) -> None:
-    ledger, number = canary.ledger, canary.task.task
+def test_settlement_fails_where_the_chain_told_of_other_money(decoy: Settled) -> None:
+    ledger, number = decoy.ledger, decoy.task.task
     state = ledger.tasks.round_state(number, 2)
     books = Books(
         ledger.tasks.hospitals(number), ledger.tasks.voters(number),
@@ -662,7 +664,7 @@ def test_settlement_fails_where_the_chain_told_of_other_money(canary: Settled) -
     )  # fmt: skip
 
     def check(changed: Books) -> Check:
-        return settlement_follows(canary.task.params, 2, state, changed)
+        return settlement_follows(decoy.task.params, 2, state, changed)
 
     assert check(books).result is Result.HOLDS
     last = books.rewarded[-1]
@@ -677,7 +679,12 @@ def test_settlement_fails_where_the_chain_told_of_other_money(canary: Settled) -
 
 
 # How an accused round can end: void for which reason, and whether who is named is slashed for it then.
-ENDS = {VoidReason.NONE: True, VoidReason.NO_SUMS: True, VoidReason.TOO_FEW_SCORES: False, VoidReason.NOT_OPENED: False}
+ENDS = {
+    VoidReason.NONE: True,
+    VoidReason.NO_SUMS: True,
+    VoidReason.TOO_FEW_SCORES: False,
+    VoidReason.NOT_DISCLOSED: False,
+}
 NODES = [f"0x{index:02x}" for index in range(4)]
 INDICES = st.sets(st.integers(0, 3))
 REASONS = st.dictionaries(st.integers(0, 3), st.sampled_from(Reason))
@@ -707,7 +714,7 @@ def test_naming_holds_if_and_only_if_the_evidence_gives_the_same(
     named: set[int], found: dict[int, Reason], end: VoidReason, data: st.DataObject
 ) -> None:
     guilty = named if ENDS[end] else set[int]()
-    check = culprits_follow(TERMS, 1, round_state(end, named, guilty), slashed_books(guilty), found)
+    check = cheaters_follow(TERMS, 1, round_state(end, named, guilty), slashed_books(guilty), found)
     assert check.result is (Result.HOLDS if found.keys() == named else Result.FAILS)
     lines = check.detail.splitlines()[1:]
     assert [line.split(":")[0] for line in lines] == [f"hospital {i} ({NODES[i]})" for i in sorted(named | set(found))]
@@ -718,7 +725,7 @@ def test_naming_holds_if_and_only_if_the_evidence_gives_the_same(
         (round_state(end, named, guilty), slashed_books(others)),
         (round_state(end, named, others), slashed_books(guilty)),
     ]:
-        assert culprits_follow(TERMS, 1, state, books, found).result is Result.FAILS
+        assert cheaters_follow(TERMS, 1, state, books, found).result is Result.FAILS
 
 
 @given(INDICES.filter(bool), REASONS, st.sampled_from(["", "the evidence proves nothing: it is none"]))
@@ -727,30 +734,30 @@ def test_committee_that_refuses_a_naming_is_right_if_and_only_if_the_evidence_gi
 ) -> None:
     found = {} if flaw else found
     state, books = round_state(VoidReason.MISMATCHED, named, set()), slashed_books(set())
-    check = culprits_follow(TERMS, 1, state, books, found, flaw)
+    check = cheaters_follow(TERMS, 1, state, books, found, flaw)
     assert check.result is (Result.FAILS if found.keys() == named else Result.HOLDS)
     assert flaw in check.detail
     # It may have meant what was published, where that is its to say: then only a wrong naming tells.
     published = replace(state, viable_cohorts=1)
-    assert culprits_follow(TERMS, 1, published, books, found, flaw).result is check.result
-    for terms in (replace(TERMS, canaries=True), replace(TERMS, digests=True)):
+    assert cheaters_follow(TERMS, 1, published, books, found, flaw).result is check.result
+    for terms in (replace(TERMS, decoys=True), replace(TERMS, digests=True)):
         wanted = Result.UNCHECKED if check.result is Result.FAILS else Result.HOLDS
-        assert culprits_follow(terms, 1, published, books, found, flaw).result is wanted
-        assert culprits_follow(terms, 1, published, slashed_books(named), found, flaw).result is Result.FAILS
+        assert cheaters_follow(terms, 1, published, books, found, flaw).result is wanted
+        assert cheaters_follow(terms, 1, published, slashed_books(named), found, flaw).result is Result.FAILS
 
 
 @given(REASONS)
 def test_aggregator_that_names_nobody_is_slashed_whatever_the_evidence_gives(found: dict[int, Reason]) -> None:
     state = round_state(VoidReason.NOT_PUBLISHED, set(), set())
-    assert culprits_follow(TERMS, 1, state, slashed_books(set()), found).result is Result.HOLDS
-    assert culprits_follow(TERMS, 1, state, slashed_books({2}), found).result is Result.FAILS
+    assert cheaters_follow(TERMS, 1, state, slashed_books(set()), found).result is Result.HOLDS
+    assert cheaters_follow(TERMS, 1, state, slashed_books({2}), found).result is Result.FAILS
 
 
 def test_terms_under_which_a_false_upload_costs_nothing_slash_nobody() -> None:
     state, found = round_state(VoidReason.NONE, {1}, {1}), {1: Reason.NO_PROOF}
     free = replace(TERMS, harmful_slash_bps=0)
-    assert culprits_follow(free, 1, state, slashed_books(set()), found).result is Result.HOLDS
-    assert culprits_follow(free, 1, state, slashed_books({1}), found).result is Result.FAILS
+    assert cheaters_follow(free, 1, state, slashed_books(set()), found).result is Result.HOLDS
+    assert cheaters_follow(free, 1, state, slashed_books({1}), found).result is Result.FAILS
 
 
 def test_digest_is_of_little_endian_bytes() -> None:

@@ -18,7 +18,7 @@ from consilium_zk.disputes import (
     Reason,
     _proven_seed,
     agreements_to_wire,
-    culprits,
+    cheaters,
     disputed,
     dropped_seeds,
     pair_points,
@@ -34,7 +34,7 @@ from consilium_zk.encoding import round_words
 from consilium_zk.errors import EvidenceMalformed, Malformed, ShapeWrong
 from consilium_zk.key_exchange import public_key
 from consilium_zk.masks import expand, mask, own_seed, residue, without
-from consilium_zk.secret_shares import Dealing, Kind, open_entry, recover_root
+from consilium_zk.secret_shares import Kind, ShareBundle, open_entry, recover_root
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, threshold
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
@@ -66,21 +66,21 @@ class Hospitals:
     cohort: MaskedCohort
     hospitals: dict[int, MaskingHospital]
     privates: dict[int, bytes]
-    dealings: dict[int, Dealing]
+    share_bundles: dict[int, ShareBundle]
     own: dict[int, bytes]
     pairs: dict[int, dict[int, bytes]]
     weights: dict[int, int]
 
     def root(self, dealer: int, kind: Kind) -> int:
         """As the aggregator recovers it, of what others have been dealt."""
-        dealing, keys = self.dealings[dealer], self.cohort.sealing_keys
+        share_bundle, keys = self.share_bundles[dealer], self.cohort.encryption_keys
         shares = {
-            index: open_entry(entry, (self.privates[index], keys[index]), dealer, dealing.seal_key, index, CONTEXT)[
-                kind
-            ]
-            for index, entry in dealing.entries.items()
+            index: open_entry(
+                entry, (self.privates[index], keys[index]), dealer, share_bundle.sender_key, index, CONTEXT
+            )[kind]
+            for index, entry in share_bundle.entries.items()
         }
-        return recover_root(dealing, kind, shares, self.cohort.threshold, CONTEXT)
+        return recover_root(share_bundle, kind, shares, self.cohort.threshold, CONTEXT)
 
 
 @cache
@@ -90,11 +90,11 @@ def cohort_of(size: int) -> Hospitals:
     privates = {index: source.randbytes(32) for index in indices}
     cohort = MaskedCohort({index: public_key(private) for index, private in privates.items()}, CONTEXT)
     hospitals = {i: MaskingHospital(i, source.randbytes(32), privates[i], cohort) for i in indices}
-    dealings = {index: hospital.dealing() for index, hospital in hospitals.items()}
-    seeds = {index: hospital.seeds(dealings) for index, hospital in hospitals.items()}
+    share_bundles = {index: hospital.share_bundle() for index, hospital in hospitals.items()}
+    seeds = {index: hospital.seeds(share_bundles) for index, hospital in hospitals.items()}
     own, pairs = {index: one for index, (one, _) in seeds.items()}, {index: many for index, (_, many) in seeds.items()}
     weights = {index: source.randint(1, 1 << 16) for index in indices}
-    return Hospitals(cohort, hospitals, privates, dealings, own, pairs, weights)
+    return Hospitals(cohort, hospitals, privates, share_bundles, own, pairs, weights)
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Play:
     def of(cls, size: int, liars: Iterable[int] = (), absent: Iterable[int] = ()) -> Play:
         """liars and absent by place in the order of indices."""
         base = cohort_of(size)
-        indices = sorted(base.dealings)
+        indices = sorted(base.share_bundles)
         made = cls(base, {indices[place] for place in liars}, {indices[place] for place in absent})
         for place, index in enumerate(indices):
             if index in made.absent:
@@ -132,7 +132,7 @@ class Play:
 
     @property
     def indices(self) -> list[int]:
-        return sorted(self.base.dealings)
+        return sorted(self.base.share_bundles)
 
     def shift(self, index: int, number: int, by: Blob) -> None:
         self.uploads[index][number] = blobs.add([Blob(self.uploads[index][number]), by])
@@ -151,11 +151,11 @@ class Play:
     def case(self) -> Case:
         places = {index: place for place, index in enumerate(self.indices)}
         commitments = {index: committed(places[index])[1] for index in self.survivors}
-        return Case(self.base.cohort, self.base.dealings, commitments, self.base.weights)
+        return Case(self.base.cohort, self.base.share_bundles, commitments, self.base.weights)
 
     def statements(self) -> dict[int, bytes]:
         base = self.base
-        return {i: state(upload, base.cohort, base.dealings).to_wire() for i, upload in self.uploads.items()}
+        return {i: state(upload, base.cohort, base.share_bundles).to_wire() for i, upload in self.uploads.items()}
 
     def holds(self) -> bool:
         """Whether the survivors' sum is that of their updates: told from the blobs, with no point."""
@@ -192,8 +192,8 @@ class Play:
         return made
 
     def agreement(self, index: int, other: int, accusation: bytes) -> bytes:
-        private, dealing = self.base.hospitals[index].mask_private, self.base.dealings[other]
-        return show_pair(index, private, other, dealing, CONTEXT, accusation)
+        private, share_bundle = self.base.hospitals[index].mask_private, self.base.share_bundles[other]
+        return show_pair(index, private, other, share_bundle, CONTEXT, accusation)
 
     def evidence(self, *, asked: bool = True) -> tuple[Case, bytes, Evidence]:
         """asked: whether hospitals were asked for points and agreements."""
@@ -285,7 +285,7 @@ def test_only_liars_are_named_and_one_is_whenever_the_sum_fails(size: int, seed:
             if ends and sound(play, one):
                 lie(play, kind, one, source.choice(ends), source)
     holds = play.holds()
-    named = culprits(*play.evidence(asked=not holds))
+    named = cheaters(*play.evidence(asked=not holds))
     assert named.keys() <= play.liars
     assert bool(named) is not holds
 
@@ -310,7 +310,7 @@ def test_a_lone_liar_is_named_with_what_it_did(kind: str, reason: Reason, absent
     (liar,) = play.liars
     lie(play, kind, liar, play.indices[2], random.Random(1))
     assert not play.holds()
-    assert culprits(*play.evidence()) == {liar: reason}
+    assert cheaters(*play.evidence()) == {liar: reason}
 
 
 def test_a_round_without_a_lie_names_nobody() -> None:
@@ -318,7 +318,7 @@ def test_a_round_without_a_lie_names_nobody() -> None:
         play = Play.of(5, absent=absent)
         assert play.holds()
         for asked in (False, True):
-            assert culprits(*play.evidence(asked=asked)) == {}
+            assert cheaters(*play.evidence(asked=asked)) == {}
 
 
 def test_liars_whose_lies_cancel_break_nothing_and_are_not_named() -> None:
@@ -326,16 +326,16 @@ def test_liars_whose_lies_cancel_break_nothing_and_are_not_named() -> None:
     one, other = sorted(play.liars)
     lie(play, "cancel", one, other, random.Random(2))
     assert play.holds()
-    assert culprits(*play.evidence()) == {}
+    assert cheaters(*play.evidence()) == {}
 
 
 def test_liars_that_prove_nothing_are_named() -> None:
     play = Play.of(4, [0, 2])
     liars = one, other = sorted(play.liars)
     lie(play, "no proof", one, other, random.Random(3))
-    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
+    assert cheaters(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
     play.made_up.clear()
-    assert culprits(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
+    assert cheaters(*play.evidence()) == dict.fromkeys(liars, Reason.NO_PROOF)
 
 
 def test_one_end_that_proves_its_agreement_is_enough() -> None:
@@ -343,7 +343,7 @@ def test_one_end_that_proves_its_agreement_is_enough() -> None:
     one, other = sorted(play.liars)
     lie(play, "no proof", one, other, random.Random(3))
     play.hiding.remove(other)
-    assert culprits(*play.evidence()) == {one: Reason.FALSE_POINT}
+    assert cheaters(*play.evidence()) == {one: Reason.FALSE_POINT}
 
 
 @pytest.mark.parametrize("size", [4, 5, 7, LARGEST])
@@ -355,7 +355,7 @@ def test_liars_about_shared_seeds_are_named_and_take_no_honest_hospital_along(si
         play.hiding.add(liar)
         play.shift_to_match(liar, victim, 0, field_blob(liar))
     assert set(honest) < set(play.survivors)
-    assert culprits(*play.evidence()) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
+    assert cheaters(*play.evidence()) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
 
 
 def test_shifts_of_two_blobs_that_cancel_are_a_lie() -> None:
@@ -364,7 +364,7 @@ def test_shifts_of_two_blobs_that_cancel_are_a_lie() -> None:
     by = field_blob(4)
     play.shift(liar, 0, by)
     play.shift(liar, 1, blobs.negate(by))
-    assert culprits(*play.evidence()) == {liar: Reason.CONTRADICTION}
+    assert cheaters(*play.evidence()) == {liar: Reason.CONTRADICTION}
 
 
 def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
@@ -375,7 +375,7 @@ def test_an_honest_hospital_shows_nothing_of_its_update() -> None:
         for other in honest:
             play.shift_to_match(liar, other, 0, field_blob(liar + other))
     case, accusation, evidence = play.evidence()
-    assert culprits(case, accusation, evidence) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
+    assert cheaters(case, accusation, evidence) == dict.fromkeys(sorted(play.liars), Reason.FALSE_POINT)
     dropped = dropped_seeds(case, evidence.key_roots)
     bare = []
     for index in honest:
@@ -417,7 +417,7 @@ def test_an_agreement_is_shown_for_one_accusation_and_one_pair() -> None:
     (liar,), (honest, third, *_) = play.liars, play.indices[1:]
     lie(play, "match", liar, honest, random.Random(5))
     case, accusation, evidence = play.evidence()
-    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_POINT}
+    assert cheaters(case, accusation, evidence) == {liar: Reason.FALSE_POINT}
     right = evidence.agreements[honest, liar]
     for wrong in (
         play.agreement(honest, liar, bytes(32)),
@@ -426,8 +426,8 @@ def test_an_agreement_is_shown_for_one_accusation_and_one_pair() -> None:
         right[:64] + bytes(32),
     ):
         only = replace(evidence, agreements={(honest, liar): wrong})
-        assert culprits(case, accusation, only) == dict.fromkeys(sorted((liar, honest)), Reason.NO_PROOF)
-    assert culprits(case, accusation, replace(evidence, agreements={(liar, honest): right})).keys() == {liar, honest}
+        assert cheaters(case, accusation, only) == dict.fromkeys(sorted((liar, honest)), Reason.NO_PROOF)
+    assert cheaters(case, accusation, replace(evidence, agreements={(liar, honest): right})).keys() == {liar, honest}
 
 
 def test_nothing_is_shown_to_a_dealer_that_has_not_proven_its_keys() -> None:
@@ -435,11 +435,11 @@ def test_nothing_is_shown_to_a_dealer_that_has_not_proven_its_keys() -> None:
     play = Play.of(4, [0])
     (liar,), (honest, *_) = play.liars, play.indices[1:]
     lie(play, "match", liar, honest, random.Random(5))
-    unproven = replace(play.base.dealings[liar], possessions=(bytes(64), bytes(64)))
-    play.base = replace(play.base, dealings={**play.base.dealings, liar: unproven})
+    unproven = replace(play.base.share_bundles[liar], possessions=(bytes(64), bytes(64)))
+    play.base = replace(play.base, share_bundles={**play.base.share_bundles, liar: unproven})
     case, accusation, evidence = play.evidence()
     assert evidence.agreements[honest, liar] == bytes(96)
-    assert culprits(case, accusation, evidence) == {liar: Reason.FALSE_DEALING}
+    assert cheaters(case, accusation, evidence) == {liar: Reason.FALSE_SHARE_BUNDLE}
 
 
 @pytest.fixture(scope="module")
@@ -457,13 +457,13 @@ def test_an_accuser_that_leaves_out_a_piece_proves_nothing(accused: tuple[Case, 
     missing = sorted(held)[0]
     del held[missing]
     with pytest.raises(EvidenceMalformed, match=rf"hospitals \[{missing}\] are missing"):
-        culprits(case, accusation, replace(evidence, **{piece: held}))
+        cheaters(case, accusation, replace(evidence, **{piece: held}))
 
 
 def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, bytes, Evidence]) -> None:
     case, accusation, evidence = accused
     first, *_ = survivors = case.survivors
-    gone = (case.dealings.keys() - set(survivors)).pop()
+    gone = (case.share_bundles.keys() - set(survivors)).pop()
     upload = [next(iter(evidence.uploads[first])), field_blob(6)]
     forged = {**evidence.statements, first: bytes(32) + evidence.statements[first][32:]}
     for changed, said in (
@@ -481,9 +481,9 @@ def test_an_accuser_that_changes_a_piece_proves_nothing(accused: tuple[Case, byt
         (replace(evidence, key_roots={gone: BLS_MODULUS}), "key root of hospital"),
     ):
         with pytest.raises(EvidenceMalformed, match=said):
-            culprits(case, accusation, changed)
+            cheaters(case, accusation, changed)
     with pytest.raises(EvidenceMalformed, match="do not match the accusation"):
-        culprits(case, bytes(32), evidence)
+        cheaters(case, bytes(32), evidence)
 
 
 @pytest.mark.parametrize(("changed", "said"), [(bytes(63), "is malformed"), (bytes(64), "of another masking")])
@@ -493,7 +493,7 @@ def test_an_accuser_that_let_a_hospital_survive_without_a_sound_statement_proves
     case, _, evidence = accused
     statements = {**evidence.statements, case.survivors[0]: changed}
     with pytest.raises(EvidenceMalformed, match=said):
-        culprits(case, case.accusation(statements), replace(evidence, statements=statements))
+        cheaters(case, case.accusation(statements), replace(evidence, statements=statements))
 
 
 # Roots that are missing
@@ -503,16 +503,18 @@ def test_withholders_are_named_by_what_they_answered() -> None:
     play = Play.of(5)
     case, base = play.case, play.base
     dealer, liar, *_ = play.indices
-    entries = {i: replace(entry, sealed=bytes(80)) for i, entry in base.dealings[dealer].entries.items()}
-    case = replace(case, dealings={**case.dealings, dealer: replace(base.dealings[dealer], entries=entries)})
-    answers = {i: base.hospitals[i].answer(case.dealings, case.survivors)[0] for i in play.indices if i != dealer}
-    assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING}
+    entries = {i: replace(entry, sealed=bytes(80)) for i, entry in base.share_bundles[dealer].entries.items()}
+    case = replace(
+        case, share_bundles={**case.share_bundles, dealer: replace(base.share_bundles[dealer], entries=entries)}
+    )
+    answers = {i: base.hospitals[i].answer(case.share_bundles, case.survivors)[0] for i in play.indices if i != dealer}
+    assert withholders(case, answers) == {dealer: Reason.FALSE_SHARE_BUNDLE}
     place = 32 * play.indices.index(dealer)
     body = answers[liar][:place] + bytes(32) + answers[liar][place + 32 : -160]
-    answers[liar] = signed_answer(base.hospitals[liar], case.dealings, case.survivors, body)
-    assert withholders(case, answers) == {dealer: Reason.FALSE_DEALING, liar: Reason.FALSE_ANSWER}
+    answers[liar] = signed_answer(base.hospitals[liar], case.share_bundles, case.survivors, body)
+    assert withholders(case, answers) == {dealer: Reason.FALSE_SHARE_BUNDLE, liar: Reason.FALSE_ANSWER}
 
-    right = {i: base.hospitals[i].answer(play.case.dealings, case.survivors)[0] for i in play.indices}
+    right = {i: base.hospitals[i].answer(play.case.share_bundles, case.survivors)[0] for i in play.indices}
     for wrong, said in (
         (right, "enough for the sum"),
         ({i: right[i] for i in play.indices[:3]}, "it has 3 answers of 4 needed ones"),
@@ -525,24 +527,27 @@ def test_withholders_are_named_by_what_they_answered() -> None:
 def test_a_verdict_does_not_depend_on_any_order(accused: tuple[Case, bytes, Evidence]) -> None:
     case, accusation, evidence = accused
     backwards = Evidence(**{name: dict(reversed(piece.items())) for name, piece in vars(evidence).items()})
-    dealings, commitments = dict(reversed([*case.dealings.items()])), dict(reversed([*case.commitments.items()]))
-    turned = replace(case, dealings=dealings, commitments=commitments)
-    assert list(culprits(turned, accusation, backwards).items()) == list(culprits(*accused).items())
-    assert culprits(*accused) == {case.survivors[0]: Reason.CONTRADICTION}
+    share_bundles, commitments = (
+        dict(reversed([*case.share_bundles.items()])),
+        dict(reversed([*case.commitments.items()])),
+    )
+    reordered = replace(case, share_bundles=share_bundles, commitments=commitments)
+    assert list(cheaters(reordered, accusation, backwards).items()) == list(cheaters(*accused).items())
+    assert cheaters(*accused) == {case.survivors[0]: Reason.CONTRADICTION}
 
 
 def test_an_accusation_binds_all_that_decides_whether_the_sum_holds(accused: tuple[Case, bytes, Evidence]) -> None:
     case, accusation, evidence = accused
     first = case.survivors[0]
-    dealing = case.dealings[first]
+    share_bundle = case.share_bundles[first]
     others = [
         replace(case, cohort=replace(case.cohort, context=bytes(128))),
         replace(case, weights={**case.weights, first: case.weights[first] + 1}),
         replace(case, commitments={**case.commitments, first: case.commitments[first][::-1]}),
         replace(case, commitments={i: c for i, c in case.commitments.items() if i != first}),
-        replace(case, dealings={i: d for i, d in case.dealings.items() if i in case.commitments}),
-        replace(case, dealings={**case.dealings, first: replace(dealing, key=bytes(32))}),
-        replace(case, dealings={**case.dealings, first: replace(dealing, own_digest=bytes(32))}),
+        replace(case, share_bundles={i: d for i, d in case.share_bundles.items() if i in case.commitments}),
+        replace(case, share_bundles={**case.share_bundles, first: replace(share_bundle, key=bytes(32))}),
+        replace(case, share_bundles={**case.share_bundles, first: replace(share_bundle, own_digest=bytes(32))}),
     ]
     found = {other.accusation(evidence.statements) for other in others}
     found.add(case.accusation({**evidence.statements, first: b""}))

@@ -9,8 +9,8 @@ import pytest
 from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong
 from consilium_zk.evaluation import (
     BATCH_ROWS,
+    DISCLOSED_BATCHES,
     FINGERPRINT_TAG,
-    OPENINGS,
     ballot_salt,
     batch_count,
     batch_leaves,
@@ -19,7 +19,7 @@ from consilium_zk.evaluation import (
     fingerprints_root,
     held_out_root,
     leaf_salt,
-    root_of_opening,
+    root_of_disclosure,
 )
 from consilium_zk.merkle import path_of
 from hypothesis import given
@@ -34,7 +34,7 @@ ADDRESS = bytes(20)
 @given(WORDS, st.integers(1, 400))
 def test_as_many_batches_are_drawn_as_are_opened_and_none_twice(seed: bytes, batches: int) -> None:
     found = drawn(seed, batches)
-    assert len(set(found)) == len(found) == min(OPENINGS, batches)
+    assert len(set(found)) == len(found) == min(DISCLOSED_BATCHES, batches)
     assert list(found) == sorted(found)
     assert set(found) <= set(range(batches))
     assert found == drawn(seed, batches)
@@ -50,13 +50,13 @@ def test_every_batch_is_drawn_as_often_as_any() -> None:
 
 def test_skipping_a_tenth_is_missed_less_than_once_in_ten() -> None:
     """Exactly: all of 22 fall among the 180 of 200 that were evaluated; of any number of batches, less than 0.9^22."""
-    missed = math.comb(180, OPENINGS) / math.comb(200, OPENINGS)
+    missed = math.comb(180, DISCLOSED_BATCHES) / math.comb(200, DISCLOSED_BATCHES)
     assert missed == pytest.approx(0.0857, abs=5e-5)
-    bound = 0.9**OPENINGS
+    bound = 0.9**DISCLOSED_BATCHES
     assert bound == pytest.approx(0.0985, abs=5e-5)
     for batches in (30, 100, 1_000, 10_000):
-        assert math.comb(batches - batches // 10, OPENINGS) / math.comb(batches, OPENINGS) < bound
-    assert 0.9 ** (OPENINGS - 1) > 0.1  # no fewer would do
+        assert math.comb(batches - batches // 10, DISCLOSED_BATCHES) / math.comb(batches, DISCLOSED_BATCHES) < bound
+    assert 0.9 ** (DISCLOSED_BATCHES - 1) > 0.1  # no fewer would do
 
 
 @given(st.lists(WORDS, min_size=1, max_size=3 * BATCH_ROWS), st.data())
@@ -86,13 +86,13 @@ def test_an_opening_shows_this_batchs_fingerprint_and_no_other(prints: list[byte
     root, leaves = fingerprints_root(SECRET, prints), batch_leaves(FINGERPRINT_TAG, SECRET, prints)
     index = data.draw(st.integers(0, len(prints) - 1))
     salt, path = leaf_salt(SECRET, index), path_of(leaves, index)
-    assert root_of_opening(index, len(prints), salt, prints[index], path) == root
-    assert root_of_opening(index, len(prints), salt, prints[index] + b"\0", path) != root
-    assert root_of_opening(index, len(prints), leaf_salt(SECRET, index + 1), prints[index], path) != root
+    assert root_of_disclosure(index, len(prints), salt, prints[index], path) == root
+    assert root_of_disclosure(index, len(prints), salt, prints[index] + b"\0", path) != root
+    assert root_of_disclosure(index, len(prints), leaf_salt(SECRET, index + 1), prints[index], path) != root
     with raises_fault(Malformed, "PathMalformed"):
-        root_of_opening(index, len(prints), salt, prints[index], [*path, root])
+        root_of_disclosure(index, len(prints), salt, prints[index], [*path, root])
     with pytest.raises(ShapeWrong):
-        root_of_opening(index, len(prints), salt[1:], prints[index], path)
+        root_of_disclosure(index, len(prints), salt[1:], prints[index], path)
 
 
 @given(WORDS, WORDS)

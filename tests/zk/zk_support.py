@@ -13,7 +13,7 @@ import pytest
 from consilium_zk import blobs
 from consilium_zk.constants import BLS_MODULUS, FIELD_ELEMENTS_PER_BLOB
 from consilium_zk.key_exchange import public_key, sign
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskingHospital, _answered, masking_digest
 from nacl.bindings import crypto_core_ed25519_add
 
@@ -55,10 +55,10 @@ def is_uniform(*samples: blobs.Blob) -> bool:
 
 
 def signed_answer(
-    hospital: MaskingHospital, dealings: Mapping[int, Dealing], survivors: Iterable[int], body: bytes
+    hospital: MaskingHospital, share_bundles: Mapping[int, ShareBundle], survivors: Iterable[int], body: bytes
 ) -> bytes:
     """An answer of these bytes, signed as the hospital does."""
-    masking = masking_digest(hospital._cohort, dealings)
+    masking = masking_digest(hospital._cohort, share_bundles)
     return body + sign(hospital._seal_private, _answered(hospital._index, masking, survivors, body))
 
 

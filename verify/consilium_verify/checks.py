@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from consilium_chain.ledger.publishing import Canaries
+from consilium_chain.ledger.publishing import Decoys
 from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import TaskParams
-from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.tasks.proposal import with_pool_of
 from consilium_core.units import tokens
 from consilium_zk.blobs import Blob
-from consilium_zk.canaries import is_turned, published_commitment, read_lanes, seed_commitment
 from consilium_zk.curve import Commitment, weighted_sum
+from consilium_zk.decoys import is_flipped, published_commitment, read_lanes, seed_commitment
 from consilium_zk.errors import ZkError
 from consilium_zk.kzg import versioned_hash
 from consilium_zk.packing import LaneLayout, unpack
@@ -32,7 +32,7 @@ class Published:
     cohort: int
     weights: Mapping[str, int]
     hashes: Sequence[bytes]
-    is_turned: bool = False
+    is_flipped: bool = False
 
     @property
     def weight(self) -> int:
@@ -54,42 +54,43 @@ def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
     return holds(Name.TASK_FILE, f"keccak256 {on_chain.spec_hash.hex()}; its terms are those on chain{added}")
 
 
-# --- canaries ------------------------------------------------------------------------------------------------------
+# --- decoys ------------------------------------------------------------------------------------------------------
 
 
-def canaries_follow(
+def decoys_follow(
     task: int,
     round_: int,
-    claimed: Canaries,
-    retreat_digest: bytes,
+    claimed: Decoys,
+    negated_delta_digest: bytes,
     shown: Sequence[ShownBlinders],
     cohorts: Sequence[Published],
 ) -> Check:
     """Compares the aggregator's claims before publication with the record, and the sign-flipped sums with its seed."""
-    if claimed.retreat_digest != retreat_digest:
+    if claimed.negated_delta_digest != negated_delta_digest:
         return fails(
-            Name.CANARIES,
-            f"the negated delta is {claimed.retreat_digest.hex()} on chain, but {retreat_digest.hex()} by the record",
+            Name.DECOYS,
+            f"the negated delta is {claimed.negated_delta_digest.hex()} on chain,"
+            f" but {negated_delta_digest.hex()} by the record",
         )
     takes_back = "the negated delta follows from the record"
     seed = next((one.seed for one in shown if seed_commitment(one.seed) == claimed.seed_commitment), None)
     if seed is None:
         return unchecked(
-            Name.CANARIES,
+            Name.DECOYS,
             f"{takes_back}; the sign-flipped sums were not recomputed, since no transaction shows the seed: only the"
-            " contract checked them, in openCanaries",
+            " contract checked them, in discloseDecoys",
         )
     faults = [
-        f"cohort {one.cohort} is {_turned(one.is_turned)} on chain, but {_turned(not one.is_turned)} by the seed"
+        f"cohort {one.cohort} is {_flipped(one.is_flipped)} on chain, but {_flipped(not one.is_flipped)} by the seed"
         for one in cohorts
-        if is_turned(seed, task, round_, one.cohort) != one.is_turned
+        if is_flipped(seed, task, round_, one.cohort) != one.is_flipped
     ]
     if faults:
-        return fails(Name.CANARIES, faults)
-    return holds(Name.CANARIES, f"{takes_back}, and the seed gives the sign-flipped sums of the chain")
+        return fails(Name.DECOYS, faults)
+    return holds(Name.DECOYS, f"{takes_back}, and the seed gives the sign-flipped sums of the chain")
 
 
-def _turned(is_so: bool) -> str:
+def _flipped(is_so: bool) -> str:
     return "sign-flipped" if is_so else "not sign-flipped"
 
 
@@ -109,10 +110,10 @@ def plain_sums(points: Points, cohorts: Sequence[Published]) -> Check:
     return fails(Name.SUMS, faults) if faults else _recomputed(points, cohorts)
 
 
-def canary_sums(
-    points: Points, cohorts: Sequence[Published], retreat: Retreat, shown: Sequence[ShownBlinders]
+def decoy_sums(
+    points: Points, cohorts: Sequence[Published], negated_delta: NegatedDelta, shown: Sequence[ShownBlinders]
 ) -> Check:
-    """The same in a canary round, where a sum is published without its blinders, sign-flipped or not.
+    """The same in a decoy round, where a sum is published without its blinders, sign-flipped or not.
 
     The blinders need no trust. If any two numbers fulfil the equation, all other scalars of the published blob are the
     sum's, unless KZG's binding is broken. Without blinders nothing is proven: some pair fits every blob.
@@ -120,9 +121,10 @@ def canary_sums(
     faults, missing = _incomplete(points, cohorts), 0
     for one, blob, total in _totals(points, cohorts):
         pairs = {each.blinders for each in shown if (each.cohort, each.blob) == (one.cohort, blob)}
-        back = retreat.points[blob]
+        back = negated_delta.points[blob]
         found = [
-            published_commitment(total, one.weight, pair, back, retreat.layout, one.is_turned) for pair in sorted(pairs)
+            published_commitment(total, one.weight, pair, back, negated_delta.layout, one.is_flipped)
+            for pair in sorted(pairs)
         ]
         missing += not found
         if found and one.hashes[blob] not in [versioned_hash(each) for each in found]:
@@ -133,7 +135,7 @@ def canary_sums(
         return unchecked(
             Name.SUMS,
             f"no transaction shows the blinders of {missing} of {_blobs(cohorts)}, and without them every sum fits:"
-            " only the contract checked them, in openCanaries",
+            " only the contract checked them, in discloseDecoys",
         )
     return _recomputed(points, cohorts)
 
@@ -182,19 +184,21 @@ def _blobs(cohorts: Sequence[Published]) -> str:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Parameters for reading a round's blobs. `retreat`: in a canary round, the negated delta of sign-flipped sums."""
+    """Parameters for reading a round's blobs. `negated_delta`: in a decoy round, the negated delta of sign-flipped
+    sums.
+    """
 
     layout: LaneLayout
     count: int
     bits: int  # of a quantised value
-    retreat: NDArray[np.uint64] | None = None  # (count,)
+    negated_delta: NDArray[np.uint64] | None = None  # (count,)
 
     def fault(self, one: Published, blobs: Sequence[Blob]) -> str:
         """The first lane that is not a sum of quantised values, in words; empty if all are."""
         try:
             lanes = unpack(blobs, self.count, self.layout, one.weight)
-            if self.retreat is not None:
-                read_lanes(lanes, self.retreat, one.weight, self.bits, one.is_turned)
+            if self.negated_delta is not None:
+                read_lanes(lanes, self.negated_delta, one.weight, self.bits, one.is_flipped)
         except ZkError as error:
             return f"cohort {one.cohort}: {error}"
         return ""

@@ -26,7 +26,7 @@ from consilium_zk.disputes import Reason
 
 from consilium_verify.report import Check, Name, fails, holds, unchecked
 
-JUDGED = (VoidReason.NONE, VoidReason.TOO_FEW_SCORES, VoidReason.NOT_OPENED, VoidReason.MISMATCHED)
+JUDGED = (VoidReason.NONE, VoidReason.TOO_FEW_SCORES, VoidReason.NOT_DISCLOSED, VoidReason.MISMATCHED)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Books:
 
 
 def could_testify(state: RoundState) -> bool:
-    """True if the accused had time to testify. It begins when all other cohorts are published or dropped."""
+    """True if the accused had time to submit evidence. It begins when all other cohorts are published or dropped."""
     return state.published_cohorts == state.viable_cohorts
 
 
@@ -62,7 +62,7 @@ def accusation(state: RoundState) -> str:
     return f"{who} {'were' if several else 'was'} named, {came}"
 
 
-def culprits_follow(
+def cheaters_follow(
     params: TaskParams, round_: int, state: RoundState, books: Books, found: Mapping[int, Reason], flaw: str = ""
 ) -> Check:
     """Compares the cheaters by the evidence with the named hospitals, the verdict, and the slashes.
@@ -94,19 +94,19 @@ def culprits_follow(
         if shown != own
     ]
     if faults:
-        return fails(Name.CULPRITS, lines + faults)
+        return fails(Name.CHEATERS, lines + faults)
     is_right, is_refuted = found.keys() == named, state.void_reason is VoidReason.MISMATCHED
     if is_right and is_refuted:
-        if state.viable_cohorts and (params.digests or params.has_canaries(round_)):
+        if state.viable_cohorts and (params.digests or params.has_decoys(round_)):
             lines.append("the committee may have meant the published sums, which are not checked in a void round")
-            return unchecked(Name.CULPRITS, "\n".join(lines))
+            return unchecked(Name.CHEATERS, "\n".join(lines))
         lines.append(
             "the aggregator named the right hospitals, unless the store did not have the evidence at that time"
         )
-        return fails(Name.CULPRITS, lines)
+        return fails(Name.CHEATERS, lines)
     if is_right or is_refuted or not named:
-        return holds(Name.CULPRITS, "\n".join(lines))
-    return fails(Name.CULPRITS, lines)
+        return holds(Name.CHEATERS, "\n".join(lines))
+    return fails(Name.CHEATERS, lines)
 
 
 def _is_upheld(state: RoundState) -> bool:
@@ -159,7 +159,7 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
     spent = [event for event in books.rewarded if event.values["round"] < round_]
     spent += [event for event in books.bounties if ends and (event.block, event.index) < ends[0]]
     scores = {e.values["voter"]: tuple(e.values["scores"]) for e in books.revealed if e.values["round"] == round_}
-    is_opened = params.canaries and state.outcome is Outcome.SETTLED
+    is_disclosed = params.decoys and state.outcome is Outcome.SETTLED
     pool_left = params.pool - sum(event.values["amount"] for event in spent)
     return RoundRecord(
         pool_left=pool_left,
@@ -171,7 +171,7 @@ def _record(params: TaskParams, round_: int, state: RoundState, books: Books) ->
         viable=state.viable_cohorts,
         committed=state.committed,
         survivors=state.survivors,
-        turned=state.turned_cohorts if is_opened else None,
+        flipped=state.flipped_cohorts if is_disclosed else None,
         seated=state.seated,
         scores=tuple(scores.get(voter.node) for voter in books.voters),
         dropped=state.dropped_cohorts,

@@ -25,11 +25,11 @@ class Name(StrEnum):
     """Checks, in the order in which they are made."""
 
     TASK_FILE = "task file"
-    CANARIES = "canaries"
+    DECOYS = "decoys"
     SUMS = "sums"
     BLOBS = "blobs"
     LANES = "lanes"
-    CULPRITS = "culprits"
+    CHEATERS = "cheaters"
     MODEL = "model"
     SETTLEMENT = "settlement"
 
@@ -172,16 +172,16 @@ _CLAIMS = (
         " checked a KZG proof before it accepted them.",
     ),
     _Claim(
-        (Name.CANARIES,),
-        "The negated delta of canaries follows from earlier rounds, and the sign-flipped sums were fixed before"
+        (Name.DECOYS,),
+        "The negated delta of decoys follows from earlier rounds, and the sign-flipped sums were fixed before"
         " publication: recomputed here; the contract compared only the second.",
     ),
     _Claim((Name.LANES,), "Every accepted sum's mean is within the quantiser's range: all lanes were read here."),
     _Claim(
-        (Name.CULPRITS,),
+        (Name.CHEATERS,),
         "The cheaters of accused cohorts, if any, are named above: recomputed here from commitments and from signed"
-        " uploads and evidence. No honest hospital that testified in time is among them, unless signatures were forged"
-        " or collisions of SHA-256 or keccak256 found.",
+        " uploads and evidence. No honest hospital that submitted evidence in time is among them, unless signatures"
+        " were forged or collisions of SHA-256 or keccak256 found.",
     ),
     _Claim(
         (Name.MODEL,),

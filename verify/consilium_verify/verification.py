@@ -12,8 +12,8 @@ from consilium_chain.errors import RecordIncomplete, SettlementInvalid, SpecInva
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.record import ShownBlinders
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
-from consilium_chain.rounds.disputes import find_culprits
-from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rounds.disputes import find_cheaters
+from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -25,7 +25,7 @@ from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
 from consilium_verify.checks import Lanes, Published
-from consilium_verify.money_checks import Books, accusation, could_testify, culprits_follow, settlement_follows
+from consilium_verify.money_checks import Books, accusation, cheaters_follow, could_testify, settlement_follows
 from consilium_verify.report import (
     Check,
     Derived,
@@ -106,7 +106,7 @@ def published(ledger: Ledger, task: int, round_: int) -> list[Published]:
         chosen = [hospitals[index] for index in members(present)]
         weights = {hospital.node: 1 if statistics else hospital.weight for hospital in chosen}
         hashes = tasks.expected_blob_hashes(task, round_, cohort, count)
-        found.append(Published(cohort, weights, hashes, bool(state.turned_cohorts >> cohort & 1)))
+        found.append(Published(cohort, weights, hashes, bool(state.flipped_cohorts >> cohort & 1)))
     return found
 
 
@@ -120,7 +120,7 @@ class _Verification:
         if self._state.outcome is Outcome.PENDING:
             raise RecordIncomplete(f"round {round_} of task {task} has not ended: wait, or name an earlier round")
         self._hospitals = ledger.tasks.hospitals(task)
-        self._has_canaries = self._params.has_canaries(round_)
+        self._has_decoys = self._params.has_decoys(round_)
         self.checks: list[Check] = []
         self.derived: list[Derived] = []
 
@@ -151,10 +151,10 @@ class _Verification:
         else:
             why = "no cohort of this round has a sum" if is_settled else "a void round does not enter the model"
             skipped = [Name.SUMS, Name.BLOBS, Name.LANES]
-            for name in [Name.CANARIES, *skipped] if self._has_canaries else skipped:
+            for name in [Name.DECOYS, *skipped] if self._has_decoys else skipped:
                 self.checks.append(unchecked(name, why))
         if self._state.accused:
-            self.checks.append(self._culprits())
+            self.checks.append(self._cheaters())
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
@@ -177,45 +177,47 @@ class _Verification:
     def _published(self, spec: TaskSpec | None, record: PublicRecord | None) -> None:
         cohorts = published(self._ledger, self._task, self._round)
         shown: list[ShownBlinders] = []
-        retreat = None
-        if self._has_canaries:
+        negated_delta = None
+        if self._has_decoys:
             shown = self._ledger.record.shown_blinders(self._task, self._round)
-            check, retreat = self._canaries(record, shown, cohorts)
+            check, negated_delta = self._decoys(record, shown, cohorts)
             self.checks.append(check)
-        self.checks.append(self._sums(retreat, shown, cohorts))
-        self._blobs(spec, retreat, cohorts)
+        self.checks.append(self._sums(negated_delta, shown, cohorts))
+        self._blobs(spec, negated_delta, cohorts)
 
     def _survivors(self, cohort: int) -> int:
         return self._ledger.tasks.cohort_members(self._task, self._round, cohort) & self._state.survivors
 
-    def _canaries(
+    def _decoys(
         self, record: PublicRecord | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
-    ) -> tuple[Check, Retreat | None]:
+    ) -> tuple[Check, NegatedDelta | None]:
         if record is None:
-            return unchecked(Name.CANARIES, "it needs the task file"), None
+            return unchecked(Name.DECOYS, "it needs the task file"), None
         try:
-            retreat = record.sums.retreat(self._round)
+            negated_delta = record.sums.negated_delta(self._round)
         except RECORD_FAULTS as error:
-            return fails(Name.CANARIES, f"the negated delta cannot be derived from earlier rounds: {error}"), None
-        claimed = self._ledger.record.canaries_set(self._task, self._round)
+            return fails(Name.DECOYS, f"the negated delta cannot be derived from earlier rounds: {error}"), None
+        claimed = self._ledger.record.decoys_set(self._task, self._round)
         if claimed is None:
-            return fails(Name.CANARIES, "no CanariesSet event before the publication"), retreat
-        check = checks.canaries_follow(self._task, self._round, claimed, retreat.digest, shown, cohorts)
-        return check, retreat
+            return fails(Name.DECOYS, "no DecoysSet event before the publication"), negated_delta
+        check = checks.decoys_follow(self._task, self._round, claimed, negated_delta.digest, shown, cohorts)
+        return check, negated_delta
 
-    def _sums(self, retreat: Retreat | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]) -> Check:
-        if self._has_canaries and retreat is None:
+    def _sums(
+        self, negated_delta: NegatedDelta | None, shown: Sequence[ShownBlinders], cohorts: Sequence[Published]
+    ) -> Check:
+        if self._has_decoys and negated_delta is None:
             return unchecked(Name.SUMS, "it needs the negated delta")
         try:
             points = self._ledger.record.committed_points(self._task, self._round)
-            if retreat is None:
+            if negated_delta is None:
                 return checks.plain_sums(points, cohorts)
-            return checks.canary_sums(points, cohorts, retreat, shown)
+            return checks.decoy_sums(points, cohorts, negated_delta, shown)
         except ZkError as error:
             return fails(Name.SUMS, f"an event has an invalid commitment: {error}")
 
-    def _blobs(self, spec: TaskSpec | None, retreat: Retreat | None, cohorts: Sequence[Published]) -> None:
-        faults, lanes = [], self._lanes(spec, retreat)
+    def _blobs(self, spec: TaskSpec | None, negated_delta: NegatedDelta | None, cohorts: Sequence[Published]) -> None:
+        faults, lanes = [], self._lanes(spec, negated_delta)
         read = {}
         for one in cohorts:
             try:
@@ -236,27 +238,29 @@ class _Verification:
         else:
             self.checks.append(checks.lanes_in_range(read, self._state.accepted_cohorts))
 
-    def _lanes(self, spec: TaskSpec | None, retreat: Retreat | None) -> Lanes | None:
-        if spec is None or (self._has_canaries and retreat is None):
+    def _lanes(self, spec: TaskSpec | None, negated_delta: NegatedDelta | None) -> Lanes | None:
+        if spec is None or (self._has_decoys and negated_delta is None):
             return None
         if self._round == STATISTICS_ROUND:
             return Lanes(spec.statistics_layout, spec.statistics_values, spec.statistics_layout.bits)
-        return Lanes(spec.update_layout, spec.lanes, spec.update.bits, None if retreat is None else retreat.lanes)
+        return Lanes(
+            spec.update_layout, spec.lanes, spec.update.bits, None if negated_delta is None else negated_delta.lanes
+        )
 
     # Accused cohorts
 
-    def _culprits(self) -> Check:
+    def _cheaters(self) -> Check:
         if not could_testify(self._state):
-            return unchecked(Name.CULPRITS, "the round ended before the accused could testify")
+            return unchecked(Name.CHEATERS, "the round ended before the accused could submit evidence")
         place = self._params, self._round, self._state, self._books
         try:
-            found = find_culprits(self._ledger, self._store, self._task, self._round, self._state)
+            found = find_cheaters(self._ledger, self._store, self._task, self._round, self._state)
         except EvidenceMalformed as error:
-            return culprits_follow(*place, {}, str(error))
+            return cheaters_follow(*place, {}, str(error))
         except RECORD_FAULTS as error:
             left = accusation(self._state) if self._state.named else "if a hospital broke a sum"
-            return fails(Name.CULPRITS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
-        return culprits_follow(*place, found)
+            return fails(Name.CHEATERS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
+        return cheaters_follow(*place, found)
 
     # Model and settlement
 

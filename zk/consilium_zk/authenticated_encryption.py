@@ -30,7 +30,7 @@ def seal(words: bytes, own: tuple[bytes, bytes], recipient: bytes, context: byte
 
 
 def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: bytes) -> bytes:
-    """The plaintext of the sender. Raises SealInvalid if the sender did not encrypt it for this recipient;
+    """The plaintext of the sender. Raises CiphertextInvalid if the sender did not encrypt it for this recipient;
     KeyMalformed.
 
     own: the recipient's private and public key.
@@ -40,11 +40,11 @@ def unseal(sealed: bytes, own: tuple[bytes, bytes], sender: bytes, context: byte
 
 
 def unseal_by(point: bytes, sealed: bytes, sender: bytes, recipient: bytes, context: bytes) -> bytes:
-    """The same for a reader that knows the shared point of the two keys. Raises SealInvalid."""
+    """The same for a reader that knows the shared point of the two keys. Raises CiphertextInvalid."""
     try:
         return _cipher(point, sender, recipient, context).decrypt(sealed, None)
     except InvalidTag as error:
-        raise SharesInvalid("SealInvalid") from error
+        raise SharesInvalid("CiphertextInvalid") from error
 
 
 def _cipher(point: bytes, sender: bytes, recipient: bytes, context: bytes) -> AESSIV:

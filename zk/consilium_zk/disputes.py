@@ -60,7 +60,7 @@ from .errors import AgreementUnproven, AnswerMalformed, EvidenceMalformed, Malfo
 from .key_exchange import BYTES_PER_SHOWN, show_agreed, shown_point
 from .kzg import commit
 from .masks import between, expand, mask, mask_key, own_seed, pair_seed, pair_seeds, without
-from .secret_shares import Dealing, is_proven, root_digest
+from .secret_shares import ShareBundle, is_proven, root_digest
 from .secure_aggregation import MaskedCohort, Unmasking, masking_digest
 
 ACCUSATION_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-ACCUSATION")
@@ -79,7 +79,7 @@ class Reason(StrEnum):
     CONTRADICTION = "its upload is not the sum of its committed update and of its stated masks"
     FALSE_POINT = "its commitment to a mask does not match the two keys"
     NO_PROOF = "its commitment to a mask differs from the other hospital's, and neither proves its own"
-    FALSE_DEALING = "its secret shares do not prove its keys, do not decrypt, or do not give its root"
+    FALSE_SHARE_BUNDLE = "its secret shares do not prove its keys, do not decrypt, or do not give its root"
     FALSE_ANSWER = "it did not answer with the share that it was dealt"
 
 
@@ -99,11 +99,11 @@ class Statement:
 class Case:
     """The chain's record of a cohort with a wrong sum, the same for everybody.
 
-    dealings: of all in the masking. commitments (one per blob) and weights: of the survivors.
+    share_bundles: of all in the masking. commitments (one per blob) and weights: of the survivors.
     """
 
     cohort: MaskedCohort
-    dealings: Mapping[int, Dealing]
+    share_bundles: Mapping[int, ShareBundle]
     commitments: Mapping[int, Sequence[Commitment]]
     weights: Mapping[int, int]
 
@@ -123,7 +123,7 @@ class Case:
         """
         if missing := set(self.survivors) - statements.keys():
             raise EvidenceMalformed(f"survivors {sorted(missing)} have no statement")
-        words = [ACCUSATION_TAG, masking_digest(self.cohort, self.dealings)]
+        words = [ACCUSATION_TAG, masking_digest(self.cohort, self.share_bundles)]
         for index in self.survivors:
             words += [uint256("index", index), uint256("weight", self.weights[index])]
             words += [keccak(b"".join(self.commitments[index])), keccak(statements[index])]
@@ -155,9 +155,9 @@ def upload_digest(blobs: Iterable[bytes]) -> bytes:
     return digest.digest()
 
 
-def state(blobs: Iterable[bytes], cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> Statement:
+def state(blobs: Iterable[bytes], cohort: MaskedCohort, share_bundles: Mapping[int, ShareBundle]) -> Statement:
     """A hospital's statement on its masked blobs."""
-    return Statement(upload_digest(blobs), masking_digest(cohort, dealings))
+    return Statement(upload_digest(blobs), masking_digest(cohort, share_bundles))
 
 
 def parse_statement(raw: bytes) -> Statement:
@@ -170,7 +170,7 @@ def dropped_seeds(case: Case, key_roots: Mapping[int, int]) -> dict[int, dict[in
 
     Raises EvidenceMalformed if a root does not match its hospital's secret shares.
     """
-    keys = {index: dealing.key for index, dealing in case.dealings.items()}
+    keys = {index: share_bundle.key for index, share_bundle in case.share_bundles.items()}
     for index, root in key_roots.items():
         if not 0 <= root < BLS_MODULUS or mask_key(root) != keys[index]:
             raise EvidenceMalformed(f"the key root of hospital {index} does not match its public key")
@@ -207,15 +207,17 @@ def disputed(index: int, mine: Mapping[int, Commitment], theirs: Mapping[int, Ma
     return [other for other, points in sorted(theirs.items()) if points[index] != mine[other]]
 
 
-def show_pair(index: int, private: bytes, other: int, dealing: Dealing, context: bytes, accusation: bytes) -> bytes:
+def show_pair(
+    index: int, private: bytes, other: int, share_bundle: ShareBundle, context: bytes, accusation: bytes
+) -> bytes:
     """The proof of hospital `index`, by the private key of its mask key, in a dispute with `other`: 96 bytes.
 
-    dealing: the other's. Zeros if it is not `is_proven`: its dealer could have derived its key from a third one, and is
-    named for that.
+    share_bundle: the other's. Zeros if it is not `is_proven`: its dealer could have derived its key from a third one,
+    and is named for that.
     """
-    if not is_proven(dealing, other, context):
+    if not is_proven(share_bundle, other, context):
         return bytes(BYTES_PER_SHOWN)
-    return show_agreed(private, dealing.key, _dispute(index, other, context, accusation))
+    return show_agreed(private, share_bundle.key, _dispute(index, other, context, accusation))
 
 
 def agreements_to_wire(shown: Mapping[int, bytes]) -> bytes:
@@ -238,7 +240,7 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     """
     if len(answers) < case.cohort.threshold:
         raise EvidenceMalformed(f"it has {len(answers)} answers of {case.cohort.threshold} needed ones")
-    unmasking = Unmasking(case.cohort, case.dealings, case.survivors)
+    unmasking = Unmasking(case.cohort, case.share_bundles, case.survivors)
     for index, answer in answers.items():
         try:
             unmasking.take(index, answer)
@@ -248,12 +250,12 @@ def withholders(case: Case, answers: Mapping[int, bytes]) -> dict[int, Reason]:
     if not found:
         raise EvidenceMalformed("its answers are enough for the sum")
     return {
-        index: Reason.FALSE_DEALING if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
+        index: Reason.FALSE_SHARE_BUNDLE if isinstance(found[index], SharesInvalid) else Reason.FALSE_ANSWER
         for index in sorted(found)
     }
 
 
-def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
+def cheaters(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Reason]:
     """The cheaters by hospital index, with the first fault of each; empty if the accuser was wrong.
 
     accusation: the chain's. The result is the same for the same evidence. Raises EvidenceMalformed for malformed or
@@ -263,7 +265,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
     _require_complete(case, evidence)
     if accusation != case.accusation(evidence.statements):
         raise EvidenceMalformed("its statements do not match the accusation")
-    masking = masking_digest(case.cohort, case.dealings)
+    masking = masking_digest(case.cohort, case.share_bundles)
     statements = {index: _parsed(index, raw) for index, raw in evidence.statements.items()}
     if other := [index for index, statement in statements.items() if statement.masking != masking]:
         raise EvidenceMalformed(f"the statements of hospitals {sorted(other)} are of another masking")
@@ -299,7 +301,7 @@ def culprits(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
 
 
 def _require_complete(case: Case, evidence: Evidence) -> None:
-    survivors, masking = case.commitments.keys(), case.dealings.keys()
+    survivors, masking = case.commitments.keys(), case.share_bundles.keys()
     for what, held, least, most in (
         ("statements", evidence.statements.keys(), survivors, survivors),
         ("uploads", evidence.uploads.keys(), survivors, survivors),
@@ -312,7 +314,7 @@ def _require_complete(case: Case, evidence: Evidence) -> None:
             raise EvidenceMalformed(f"{what} of hospitals {sorted(wrong)} are missing or superfluous")
     for index, root in evidence.own_roots.items():
         sound = 0 <= root < BLS_MODULUS
-        if not sound or root_digest(root, case.cohort.context) != case.dealings[index].own_digest:
+        if not sound or root_digest(root, case.cohort.context) != case.share_bundles[index].own_digest:
             raise EvidenceMalformed(f"the own root of hospital {index} does not match its digest")
 
 
@@ -327,8 +329,8 @@ def _disputes(
         if points[one][other] == points[other][one]:
             continue
         context = case.cohort.context
-        if unproven := [index for index in (one, other) if not is_proven(case.dealings[index], index, context)]:
-            yield from ((index, Reason.FALSE_DEALING) for index in unproven)
+        if unproven := [index for index in (one, other) if not is_proven(case.share_bundles[index], index, context)]:
+            yield from ((index, Reason.FALSE_SHARE_BUNDLE) for index in unproven)
             continue
         shown = [(one, other, agreements.get((one, other), b"")), (other, one, agreements.get((other, one), b""))]
         proven = [seed for pair in shown if (seed := _proven_seed(case, accusation, *pair)) is not None]
@@ -340,7 +342,7 @@ def _disputes(
 
 def _proven_seed(case: Case, accusation: bytes, index: int, other: int, shown: bytes) -> bytes | None:
     """The seed of a pair, if hospital `index` proved the shared point of the two mask keys."""
-    keys, context = (case.dealings[index].key, case.dealings[other].key), case.cohort.context
+    keys, context = (case.share_bundles[index].key, case.share_bundles[other].key), case.cohort.context
     try:
         point = shown_point(*keys, shown, _dispute(index, other, context, accusation))
     except AgreementUnproven:

@@ -19,8 +19,8 @@
     ├── AgreementUnproven   bytes do not prove the key exchange of two keys
     ├── SharesTooFew        fewer shares of a secret than its threshold
     ├── SharesInvalid       secret shares are not those that their dealer commits to
-    │   ├ DealingInvalid        they differ from the dealer's commitment
-    │   ├ SealInvalid           this sender did not encrypt these bytes for this recipient
+    │   ├ ShareBundleInvalid        they differ from the dealer's commitment
+    │   ├ CiphertextInvalid           this sender did not encrypt these bytes for this recipient
     │   └ SharesInconsistent    they are not of one polynomial
     ├── MaskingTooSmall     too few hospitals of a cohort take part
     ├── AnswerMalformed     a hospital's answer does not match the shares that it was dealt
@@ -88,8 +88,8 @@ class SharesInvalid(FaultError, ZkError):
     """Secret shares are not those that their dealer commits to."""
 
     MESSAGES: ClassVar[Mapping[str, str]] = {
-        "DealingInvalid": "the dealer is at fault: {reason}",
-        "SealInvalid": "this sender did not encrypt these bytes for this recipient in this context",
+        "ShareBundleInvalid": "the dealer is at fault: {reason}",
+        "CiphertextInvalid": "this sender did not encrypt these bytes for this recipient in this context",
         "SharesInconsistent": "the shares at {places} do not lie on one polynomial of threshold {threshold}",
     }
 

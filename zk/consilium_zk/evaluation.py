@@ -2,8 +2,8 @@
 
 A voter commits to all batches of its rows before it joins (`held_out_root`), and with a ballot to a fingerprint of
 every batch (`fingerprints_root`, hidden in the ballot's salt by `ballot_salt`). After the round a fresh seed
-(`draw_seed`) selects the batches that it opens (`drawn`). A voter that skipped a tenth of them passes 22 openings with
-a chance of 0.9^22 = 0.098.
+(`draw_seed`) selects the batches that it discloses (`drawn`). A voter that skipped a tenth of them passes 22
+disclosures with a chance of 0.9^22 = 0.098.
 
 Each leaf has its own salt from one secret, so that nobody can guess its content.
 """
@@ -22,8 +22,8 @@ from .merkle import leaf_hash, root_above, tree_root
 BATCH_ROWS: Final = 16
 """Rows of a batch; the last one may have fewer."""
 
-OPENINGS: Final = 22
-"""Batches that a voter opens, or all where there are fewer."""
+DISCLOSED_BATCHES: Final = 22
+"""Batches that a voter discloses, or all where there are fewer."""
 
 ROWS_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-HELD-OUT-ROWS")
 FINGERPRINT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-FINGERPRINTS")
@@ -70,8 +70,8 @@ def fingerprints_root(secret: bytes, fingerprints: Sequence[bytes]) -> bytes:
     return tree_root(batch_leaves(FINGERPRINT_TAG, secret, fingerprints))
 
 
-def root_of_opening(index: int, batches: int, salt: bytes, fingerprint: bytes, path: Sequence[bytes]) -> bytes:
-    """The root above an opened batch. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
+def root_of_disclosure(index: int, batches: int, salt: bytes, fingerprint: bytes, path: Sequence[bytes]) -> bytes:
+    """The root above a disclosed batch. Raises ArgumentInvalid, PathMalformed, ShapeWrong."""
     return root_above(batch_leaf(FINGERPRINT_TAG, salt, fingerprint), index, batches, path)
 
 
@@ -87,6 +87,8 @@ def draw_seed(block_hash: bytes, chain_id: int, contract: bytes, task: int, roun
 
 
 def drawn(seed: bytes, batches: int) -> tuple[int, ...]:
-    """The batches to open, ascending: those with the smallest hashes under the seed. All choices are equally likely."""
+    """The batches to disclose, ascending: those with the smallest hashes under the seed. All choices are equally
+    likely.
+    """
     ranked = sorted(range(batches), key=lambda index: keccak(bytes32("seed", seed) + uint256("index", index)))
-    return tuple(sorted(ranked[:OPENINGS]))
+    return tuple(sorted(ranked[:DISCLOSED_BATCHES]))

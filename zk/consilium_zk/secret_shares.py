@@ -36,7 +36,7 @@ from .key_exchange import (
 from .masks import between, mask_key, mask_private
 from .shamir import recover, split
 
-DEALT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
+SHARES_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-DEALT")
 BYTES_PER_SEALED: Final = 2 * BYTES_PER_FIELD_ELEMENT + SEAL_OVERHEAD
 _BYTES_PER_DIGEST: Final = 32  # and of a key
 BYTES_PER_ENTRY: Final = BYTES_PER_SEALED + 2 * _BYTES_PER_DIGEST
@@ -71,15 +71,15 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Dealing:
+class ShareBundle:
     """The secret shares of one dealer.
 
-    key: the public key of its key root. seal_key: encrypts the entries. own_digest: of its own root. possessions:
-    proofs that it knows the private keys of `key` and `seal_key`. entries: one for each recipient.
+    key: the public key of its key root. sender_key: encrypts the entries. own_digest: of its own root. possessions:
+    proofs that it knows the private keys of `key` and `sender_key`. entries: one for each recipient.
     """
 
     key: bytes
-    seal_key: bytes
+    sender_key: bytes
     own_digest: bytes
     possessions: tuple[bytes, bytes]
     entries: Mapping[int, Entry]
@@ -87,9 +87,9 @@ class Dealing:
     def to_wire(self) -> bytes:
         """Keys, digest of the own root, possessions, entries by index. The dealer signs its keccak256."""
         entries = (self.entries[index].to_wire() for index in sorted(self.entries))
-        return b"".join([self.key, self.seal_key, self.own_digest, *self.possessions, *entries])
+        return b"".join([self.key, self.sender_key, self.own_digest, *self.possessions, *entries])
 
-    def to(self, recipient: int) -> Dealing:
+    def to(self, recipient: int) -> ShareBundle:
         """The part for one recipient: all of them would take memory quadratic in the cohort."""
         return replace(self, entries={index: self.entries[index] for index in (recipient,) if index in self.entries})
 
@@ -101,7 +101,7 @@ class _Entries(Mapping[int, Entry]):
         self._raw, self._places = raw, {index: place for place, index in enumerate(sorted(recipients))}
 
     def __getitem__(self, index: int) -> Entry:
-        start = dealing_bytes(self._places[index])
+        start = share_bundle_bytes(self._places[index])
         return parse_entry(self._raw[start : start + BYTES_PER_ENTRY])
 
     def __iter__(self) -> Iterator[int]:
@@ -118,7 +118,7 @@ def deal(
     private: bytes,
     recipients: Mapping[int, bytes],
     context: bytes,
-) -> Dealing:
+) -> ShareBundle:
     """The shares for the cohort.
 
     dealer: its index. coefficients: of both polynomials, see `shamir.split`. private: of the round's encryption key.
@@ -128,37 +128,37 @@ def deal(
     places = [_place(index) for index in recipients]
     by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
     entries = {}
-    seal_key = public_key(private)
+    sender_key = public_key(private)
     for index, key in recipients.items():
         shares = [_scalar(shared[_place(index)]) for shared in by_kind]
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
         entries[index] = Entry(
-            seal(b"".join(shares), (private, seal_key), key, context + between(dealer, index)), digests
+            seal(b"".join(shares), (private, sender_key), key, context + between(dealer, index)), digests
         )
     owned = _possession_context(dealer, context)
     possessions = prove_possession(mask_private(roots.key), owned), prove_possession(private, owned)
     digest = root_digest(roots.own, context)
-    return Dealing(mask_key(roots.key), seal_key, digest, possessions, entries)
+    return ShareBundle(mask_key(roots.key), sender_key, digest, possessions, entries)
 
 
-def dealing_bytes(recipients: int) -> int:
-    """Length of a dealing's wire form."""
+def share_bundle_bytes(recipients: int) -> int:
+    """Length of a share bundle's wire form."""
     return _BYTES_PER_HEAD + BYTES_PER_ENTRY * recipients
 
 
-def parse_dealing(raw: bytes, recipients: Collection[int]) -> Dealing:
-    """A dealing to these recipients, from its wire form. Raises DealingInvalid."""
-    size = dealing_bytes(len(recipients))
+def parse_share_bundle(raw: bytes, recipients: Collection[int]) -> ShareBundle:
+    """A share bundle to these recipients, from its wire form. Raises ShareBundleInvalid."""
+    size = share_bundle_bytes(len(recipients))
     if len(raw) != size:
         raise SharesInvalid(
-            "DealingInvalid", reason=f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients"
+            "ShareBundleInvalid", reason=f"{len(raw)} bytes instead of {size} for {len(recipients)} recipients"
         )
-    key, seal_key, own_digest = (raw[start : start + _BYTES_PER_DIGEST] for start in (0, 32, 64))
+    key, sender_key, own_digest = (raw[start : start + _BYTES_PER_DIGEST] for start in (0, 32, 64))
     proofs = raw[3 * _BYTES_PER_DIGEST : _BYTES_PER_HEAD]
     possessions = proofs[:BYTES_PER_SIGNATURE], proofs[BYTES_PER_SIGNATURE:]
-    if not (is_usable(key) and is_usable(seal_key)):
-        raise SharesInvalid("DealingInvalid", reason="one of its keys is not a point of the prime-order group")
-    return Dealing(key, seal_key, own_digest, possessions, _Entries(raw, recipients))
+    if not (is_usable(key) and is_usable(sender_key)):
+        raise SharesInvalid("ShareBundleInvalid", reason="one of its keys is not a point of the prime-order group")
+    return ShareBundle(key, sender_key, own_digest, possessions, _Entries(raw, recipients))
 
 
 def parse_entry(raw: bytes) -> Entry:
@@ -175,83 +175,89 @@ def open_entry(
     """The two shares from hospital `dealer`, encrypted with its key `key`, for this recipient.
 
     own: the recipient's private and public key. Both indices are in the context: otherwise a hospital that copies
-    another's shares would get back shares of that one's roots. Raises SealInvalid; DealingInvalid if the shares do not
-    match their digests; KeyMalformed.
+    another's shares would get back shares of that one's roots. Raises CiphertextInvalid; ShareBundleInvalid if the
+    shares do not match their digests; KeyMalformed.
     """
     return _shares(entry, unseal(entry.sealed, own, key, context + between(dealer, recipient)))
 
 
-def is_proven(dealing: Dealing, dealer: int, context: bytes) -> bool:
+def is_proven(share_bundle: ShareBundle, dealer: int, context: bytes) -> bool:
     """True if the dealer proved that it knows the private keys of both of its keys. Only disputes need it."""
     owned = _possession_context(dealer, context)
-    keys = dealing.key, dealing.seal_key
-    return all(is_possessed(key, proof, owned) for key, proof in zip(keys, dealing.possessions, strict=True))
+    keys = share_bundle.key, share_bundle.sender_key
+    return all(is_possessed(key, proof, owned) for key, proof in zip(keys, share_bundle.possessions, strict=True))
 
 
-def show_bad_entry(dealing: Dealing, private: bytes, dealer: int, recipient: int, context: bytes) -> bytes:
+def show_bad_entry(share_bundle: ShareBundle, private: bytes, dealer: int, recipient: int, context: bytes) -> bytes:
     """96 bytes by which a recipient proves that its entry cannot be decrypted; zeros if not `is_proven`.
 
     private: of the recipient's encryption key. The proof decrypts this entry alone, and tells the dealer nothing new.
     """
-    if not is_proven(dealing, dealer, context):
+    if not is_proven(share_bundle, dealer, context):
         return bytes(BYTES_PER_SHOWN)
-    return show_agreed(private, dealing.seal_key, _ENTRY_TAG + context + between(dealer, recipient))
+    return show_agreed(private, share_bundle.sender_key, _ENTRY_TAG + context + between(dealer, recipient))
 
 
 def is_bad_entry(
-    dealing: Dealing, shown: bytes, dealer: int, recipient: int, sealing_key: bytes, context: bytes
+    share_bundle: ShareBundle, shown: bytes, dealer: int, recipient: int, encryption_key: bytes, context: bytes
 ) -> bool:
     """True if a recipient proved, by its encryption key, that its entry cannot be decrypted: the dealer is at fault.
 
     Raises AgreementUnproven without such a proof.
     """
-    if not is_proven(dealing, dealer, context):
+    if not is_proven(share_bundle, dealer, context):
         return True
-    ends, entry, key = between(dealer, recipient), dealing.entries[recipient], dealing.seal_key
-    point = shown_point(sealing_key, key, shown, _ENTRY_TAG + context + ends)
+    ends, entry, key = between(dealer, recipient), share_bundle.entries[recipient], share_bundle.sender_key
+    point = shown_point(encryption_key, key, shown, _ENTRY_TAG + context + ends)
     try:
-        _shares(entry, unseal_by(point, entry.sealed, key, sealing_key, context + ends))
+        _shares(entry, unseal_by(point, entry.sealed, key, encryption_key, context + ends))
     except SharesInvalid:
         return True
     return False
 
 
 def _shares(entry: Entry, words: bytes) -> dict[Kind, int]:
-    """Raises DealingInvalid."""
+    """Raises ShareBundleInvalid."""
     shares = {Kind.KEY: words[:BYTES_PER_FIELD_ELEMENT], Kind.OWN: words[BYTES_PER_FIELD_ELEMENT:]}
     for kind, share in shares.items():
         if _share_digest(share) != entry.digests[kind]:
-            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share does not match its digest")
+            raise SharesInvalid("ShareBundleInvalid", reason=f"its {kind.name.lower()} share does not match its digest")
         if int.from_bytes(share, "big") >= BLS_MODULUS:
-            raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} share is outside the field")
+            raise SharesInvalid("ShareBundleInvalid", reason=f"its {kind.name.lower()} share is outside the field")
     return {kind: int.from_bytes(share, "big") for kind, share in shares.items()}
 
 
-def is_share(dealing: Dealing, recipient: int, kind: Kind, share: int) -> bool:
+def is_share(share_bundle: ShareBundle, recipient: int, kind: Kind, share: int) -> bool:
     """True if this is the share that the recipient was dealt."""
-    entry = dealing.entries.get(recipient)
+    entry = share_bundle.entries.get(recipient)
     return entry is not None and 0 <= share < 1 << 256 and _share_digest(_scalar(share)) == entry.digests[kind]
 
 
-def recover_root(dealing: Dealing, kind: Kind, shares: Mapping[int, int], threshold: int, context: bytes) -> int:
+def recover_root(
+    share_bundle: ShareBundle, kind: Kind, shares: Mapping[int, int], threshold: int, context: bytes
+) -> int:
     """The dealer's root from shares by recipient, each of which `is_share`.
 
-    Raises SharesTooFew; DealingInvalid if they do not match the dealer's digest or key: the dealer is at fault.
+    Raises SharesTooFew; ShareBundleInvalid if they do not match the dealer's digest or key: the dealer is at fault.
     """
     # Any threshold of them do for an honest dealer, and for another it is the first that count, for everybody alike.
     chosen = sorted(shares)[:threshold]
     if any(shares[index] >= BLS_MODULUS for index in chosen):
-        raise SharesInvalid("DealingInvalid", reason=f"its {kind.name.lower()} shares are outside the field")
+        raise SharesInvalid("ShareBundleInvalid", reason=f"its {kind.name.lower()} shares are outside the field")
     root = recover({_place(index): shares[index] for index in chosen}, threshold)
-    shown = mask_key(root) == dealing.key if kind is Kind.KEY else root_digest(root, context) == dealing.own_digest
+    shown = (
+        mask_key(root) == share_bundle.key
+        if kind is Kind.KEY
+        else root_digest(root, context) == share_bundle.own_digest
+    )
     if not shown:
-        raise SharesInvalid("DealingInvalid", reason=f"its shares do not give its {kind.name.lower()} root")
+        raise SharesInvalid("ShareBundleInvalid", reason=f"its shares do not give its {kind.name.lower()} root")
     return root
 
 
 def root_digest(root: int, context: bytes) -> bytes:
     """The digest by which everybody recognises the dealer's own root."""
-    return keccak(b"".join([DEALT_TAG, _scalar(root), context]))
+    return keccak(b"".join([SHARES_TAG, _scalar(root), context]))
 
 
 def _possession_context(dealer: int, context: bytes) -> bytes:
@@ -265,7 +271,7 @@ def _place(index: int) -> int:
 
 def _share_digest(share: bytes) -> bytes:
     """A share is uniform, so its digest hides it."""
-    return keccak(DEALT_TAG + share)
+    return keccak(SHARES_TAG + share)
 
 
 def _scalar(value: int) -> bytes:

@@ -1,7 +1,7 @@
 """A cohort's masked sum: the masks of each hospital, its answer to remove the others' masks, and the unmasking.
 
 The chain says who is in the cohort, who has committed with which secret shares (`secret_shares`), and who survived. The
-hospitals with sound secret shares are the masking (`dealings` below, by index); survivors are some of them. A
+hospitals with sound secret shares are the masking (`share_bundles` below, by index); survivors are some of them. A
 hospital's answer has a word for each of them, in order: its own root at its own index, otherwise its share of the
 other's own root if that one survived, and of its key root if not. Never both: both kinds for one hospital reveal its
 update. So survivors must be fixed once, and a hospital must answer for one set of survivors only. Without a sound share
@@ -40,14 +40,14 @@ from .errors import (
 from .key_exchange import BYTES_PER_KEY, BYTES_PER_SHOWN, BYTES_PER_SIGNATURE, derived, has_signed, is_usable, sign
 from .masks import between, expand, mask, mask_private, own_seed, pair_seeds, residue
 from .secret_shares import (
-    Dealing,
     Kind,
     Roots,
+    ShareBundle,
     deal,
     is_bad_entry,
     is_share,
     open_entry,
-    parse_dealing,
+    parse_share_bundle,
     recover_root,
     root_digest,
     show_bad_entry,
@@ -76,13 +76,13 @@ class MaskedCohort:
     A hospital whose key is not a point of the group has no part in the masking.
     """
 
-    sealing_keys: Mapping[int, bytes]
+    encryption_keys: Mapping[int, bytes]
     context: bytes
 
     @cached_property
     def threshold(self) -> int:
         """Counts all hospitals of the cohort, with or without a key or a commitment."""
-        return threshold(len(self.sealing_keys))
+        return threshold(len(self.encryption_keys))
 
     @property
     def least(self) -> int:
@@ -96,36 +96,39 @@ class MaskedCohort:
         hospitals of a sum are its accomplices.
         """
         if len(hospitals) < self.least:
-            raise MaskingTooSmall(len(hospitals), self.least, len(self.sealing_keys))
+            raise MaskingTooSmall(len(hospitals), self.least, len(self.encryption_keys))
 
     @cached_property
     def usable(self) -> dict[int, bytes]:
-        return {index: key for index, key in self.sealing_keys.items() if is_usable(key)}
+        return {index: key for index, key in self.encryption_keys.items() if is_usable(key)}
 
-    def require_masking(self, index: int, dealings: Collection[int]) -> None:
-        """Raises MaskingTooSmall; DealingInvalid where hospital `index` itself is not in the masking."""
-        self.require_enough(dealings)
-        if index not in dealings:
+    def require_masking(self, index: int, share_bundles: Collection[int]) -> None:
+        """Raises MaskingTooSmall; ShareBundleInvalid where hospital `index` itself is not in the masking."""
+        self.require_enough(share_bundles)
+        if index not in share_bundles:
             raise SharesInvalid(
-                "DealingInvalid", reason=f"hospital {index} sent no sound secret shares, and has no part in the masking"
+                "ShareBundleInvalid",
+                reason=f"hospital {index} sent no sound secret shares, and has no part in the masking",
             )
 
     def recipients(self, dealer: int) -> dict[int, bytes]:
         """The hospitals that get shares of this dealer: all others."""
         return {index: key for index, key in self.usable.items() if index != dealer}
 
-    def parse(self, dealer: int, raw: bytes) -> Dealing:
-        """Secret shares from the bytes that the dealer signed. Raises DealingInvalid."""
+    def parse(self, dealer: int, raw: bytes) -> ShareBundle:
+        """Secret shares from the bytes that the dealer signed. Raises ShareBundleInvalid."""
         if dealer not in self.usable:
-            raise SharesInvalid("DealingInvalid", reason="its encryption key is not a point of the prime-order group")
-        return parse_dealing(raw, self.recipients(dealer))
+            raise SharesInvalid(
+                "ShareBundleInvalid", reason="its encryption key is not a point of the prime-order group"
+            )
+        return parse_share_bundle(raw, self.recipients(dealer))
 
 
-def masking_digest(cohort: MaskedCohort, dealings: Mapping[int, Dealing]) -> bytes:
+def masking_digest(cohort: MaskedCohort, share_bundles: Mapping[int, ShareBundle]) -> bytes:
     """32 bytes for the hospitals of a masking, their keys and the round."""
-    words = [MASKING_TAG, cohort.context, uint256("masking", len(dealings))]
-    for index, dealing in sorted(dealings.items()):
-        words += [uint256("index", index), dealing.key, dealing.own_digest]
+    words = [MASKING_TAG, cohort.context, uint256("masking", len(share_bundles))]
+    for index, share_bundle in sorted(share_bundles.items()):
+        words += [uint256("index", index), share_bundle.key, share_bundle.own_digest]
     return keccak(b"".join(words))
 
 
@@ -141,19 +144,19 @@ class MaskingHospital:
         self._roots, self._coefficients = _secrets(seed, cohort.threshold)
         self._seal_private = derived(seed, _SEAL_TAG, cohort.context, BYTES_PER_KEY)
 
-    def dealing(self) -> Dealing:
+    def share_bundle(self) -> ShareBundle:
         """Always the same; also if too few hospitals have a key for a sum."""
         cohort = self._cohort
         recipients = cohort.recipients(self._index)
         return deal(self._index, self._roots, self._coefficients, self._seal_private, recipients, cohort.context)
 
-    def seeds(self, dealings: Mapping[int, Dealing]) -> tuple[bytes, dict[int, bytes]]:
+    def seeds(self, share_bundles: Mapping[int, ShareBundle]) -> tuple[bytes, dict[int, bytes]]:
         """Its own seed, and those that it shares with all others in the masking, for `mask`.
 
         Raises as `MaskedCohort.require_masking`.
         """
-        self._cohort.require_masking(self._index, dealings)
-        keys = {index: dealing.key for index, dealing in dealings.items()}
+        self._cohort.require_masking(self._index, share_bundles)
+        keys = {index: share_bundle.key for index, share_bundle in share_bundles.items()}
         context = self._cohort.context
         return own_seed(self._roots.own, context), pair_seeds(self._index, self._roots.key, keys, context)
 
@@ -167,59 +170,65 @@ class MaskingHospital:
         """The private key to its mask key of this round."""
         return mask_private(self._roots.key)
 
-    def answer(self, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> tuple[bytes, dict[int, ZkError]]:
+    def answer(
+        self, share_bundles: Mapping[int, ShareBundle], survivors: Iterable[int]
+    ) -> tuple[bytes, dict[int, ZkError]]:
         """The answer: 32 bytes for each hospital in the masking, 96 for each without a sound share, and a signature of
         64. Also returns the hospitals without a sound share, with the reasons.
 
         Raises as `seeds`; MaskingTooSmall also if too few survived.
         """
-        alive = dealings.keys() & set(survivors)
-        self._cohort.require_masking(self._index, dealings)
+        alive = share_bundles.keys() & set(survivors)
+        self._cohort.require_masking(self._index, share_bundles)
         self._cohort.require_enough(alive)
         faults: dict[int, ZkError] = {}
         words, shown = [], []
-        for index in sorted(dealings):
+        for index in sorted(share_bundles):
             if index == self._index:
                 words.append(self._roots.own.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
                 continue
             try:
-                share = self._share(index, dealings[index], Kind.OWN if index in alive else Kind.KEY)
+                share = self._share(index, share_bundles[index], Kind.OWN if index in alive else Kind.KEY)
                 words.append(share.to_bytes(BYTES_PER_FIELD_ELEMENT, "big"))
             except SharesInvalid as error:
                 faults[index] = error
                 words.append(_NO_SHARE)
-                dealing, context = dealings[index], self._cohort.context
-                shown.append(show_bad_entry(dealing, self._private, index, self._index, context))
+                share_bundle, context = share_bundles[index], self._cohort.context
+                shown.append(show_bad_entry(share_bundle, self._private, index, self._index, context))
         answer = b"".join(words + shown)
-        masking = masking_digest(self._cohort, dealings)
+        masking = masking_digest(self._cohort, share_bundles)
         return answer + sign(self._seal_private, _answered(self._index, masking, alive, answer)), faults
 
-    def _share(self, dealer: int, dealing: Dealing, kind: Kind) -> int:
-        entry, own = dealing.entries[self._index], (self._private, self._cohort.sealing_keys[self._index])
-        return open_entry(entry, own, dealer, dealing.seal_key, self._index, self._cohort.context)[kind]
+    def _share(self, dealer: int, share_bundle: ShareBundle, kind: Kind) -> int:
+        entry, own = share_bundle.entries[self._index], (self._private, self._cohort.encryption_keys[self._index])
+        return open_entry(entry, own, dealer, share_bundle.sender_key, self._index, self._cohort.context)[kind]
 
 
 class Unmasking:
     """A cohort's answers, and the masks that remain in the sum of its survivors' uploads."""
 
-    def __init__(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], survivors: Iterable[int]) -> None:
-        self._cohort, self._dealings, self._survivors = cohort, dealings, frozenset(survivors)
-        self._masking = masking_digest(cohort, dealings)
+    def __init__(
+        self, cohort: MaskedCohort, share_bundles: Mapping[int, ShareBundle], survivors: Iterable[int]
+    ) -> None:
+        self._cohort, self._share_bundles, self._survivors = cohort, share_bundles, frozenset(survivors)
+        self._masking = masking_digest(cohort, share_bundles)
         self._own: dict[int, int] = {}
-        self._shares: dict[int, dict[int, int]] = {index: {} for index in dealings}
-        self._at_fault: dict[int, dict[int, ZkError]] = {index: {} for index in dealings}  # that its root is missing
+        self._shares: dict[int, dict[int, int]] = {index: {} for index in share_bundles}
+        self._at_fault: dict[int, dict[int, ZkError]] = {
+            index: {} for index in share_bundles
+        }  # that its root is missing
 
     def take(self, hospital: int, answer: bytes) -> dict[int, ZkError]:
-        """Takes a survivor's answer; returns the dealers without a share in it, with the reasons: DealingInvalid is the
-        dealer's fault, AnswerMalformed the answering hospital's.
+        """Takes a survivor's answer; returns the dealers without a share in it, with the reasons: ShareBundleInvalid is
+        the dealer's fault, AnswerMalformed the answering hospital's.
 
         Raises AnswerMalformed.
         """
-        if hospital not in self._survivors or hospital not in self._dealings:
+        if hospital not in self._survivors or hospital not in self._share_bundles:
             raise AnswerMalformed(f"hospital {hospital} is not a survivor")
         answer, signature = answer[:-BYTES_PER_SIGNATURE], answer[-BYTES_PER_SIGNATURE:]
         signed = _answered(hospital, self._masking, self._survivors, answer)
-        if not has_signed(self._dealings[hospital].seal_key, signature, signed):
+        if not has_signed(self._share_bundles[hospital].sender_key, signature, signed):
             raise AnswerMalformed("this hospital did not sign it for these survivors")
         faults: dict[int, ZkError] = {}
         for index, (word, shown) in self._words(answer).items():
@@ -234,7 +243,7 @@ class Unmasking:
         return faults
 
     def at_fault(self) -> dict[int, ZkError]:
-        """The cheaters because of whom roots are missing, by the answers so far: DealingInvalid, AnswerMalformed.
+        """The cheaters because of whom roots are missing, by the answers so far: ShareBundleInvalid, AnswerMalformed.
 
         Empty if the roots are known. Never an honest hospital, and never empty if roots are missing after a threshold
         of answers.
@@ -251,7 +260,7 @@ class Unmasking:
 
     def _words(self, answer: bytes) -> dict[int, tuple[bytes, bytes]]:
         """An answer's words by hospital in the masking, each with its proof. Raises AnswerMalformed."""
-        size, indices = BYTES_PER_FIELD_ELEMENT, sorted(self._dealings)
+        size, indices = BYTES_PER_FIELD_ELEMENT, sorted(self._share_bundles)
         words = [answer[start : start + size] for start in range(0, size * len(indices), size)]
         without = words.count(_NO_SHARE)
         wanted = size * len(indices) + BYTES_PER_SHOWN * without
@@ -263,25 +272,27 @@ class Unmasking:
         return dict(zip(indices, zip(words, shown, strict=True), strict=True))
 
     def _take(self, hospital: int, index: int, word: bytes, shown: bytes) -> None:
-        """Raises DealingInvalid, AnswerMalformed."""
-        dealing, context, value = self._dealings[index], self._cohort.context, int.from_bytes(word, "big")
+        """Raises ShareBundleInvalid, AnswerMalformed."""
+        share_bundle, context, value = self._share_bundles[index], self._cohort.context, int.from_bytes(word, "big")
         if index == hospital:
-            if value >= BLS_MODULUS or root_digest(value, context) != dealing.own_digest:
-                raise SharesInvalid("DealingInvalid", reason="its own root does not match its digest")
+            if value >= BLS_MODULUS or root_digest(value, context) != share_bundle.own_digest:
+                raise SharesInvalid("ShareBundleInvalid", reason="its own root does not match its digest")
             self._own[index] = value
-        elif is_share(dealing, hospital, self._kind(index), value):
+        elif is_share(share_bundle, hospital, self._kind(index), value):
             self._shares[index][hospital] = value
         elif word != _NO_SHARE:
             raise AnswerMalformed("a share does not match the dealer's digest")
         else:
             try:
-                bad = is_bad_entry(dealing, shown, index, hospital, self._cohort.sealing_keys[hospital], context)
+                bad = is_bad_entry(
+                    share_bundle, shown, index, hospital, self._cohort.encryption_keys[hospital], context
+                )
             except AgreementUnproven as error:
                 raise AnswerMalformed("it has neither a share nor a proof that none was dealt") from error
             if not bad:
                 raise AnswerMalformed("the share that it calls bad can be decrypted")
             raise SharesInvalid(
-                "DealingInvalid", reason=f"its encrypted shares for hospital {hospital} do not match their digests"
+                "ShareBundleInvalid", reason=f"its encrypted shares for hospital {hospital} do not match their digests"
             )
 
     def residue(self, seeds: tuple[list[bytes], dict[int, dict[int, bytes]]], blob: int) -> Blob:
@@ -292,25 +303,25 @@ class Unmasking:
     def seeds(self) -> tuple[list[bytes], dict[int, dict[int, bytes]]]:
         """The seeds of the survivors' own masks, and of those that dropped hospitals share with survivors.
 
-        Raises UnmaskingFailed with the reason for each missing root: SharesTooFew, or DealingInvalid if enough right
-        shares give another root.
+        Raises UnmaskingFailed with the reason for each missing root: SharesTooFew, or ShareBundleInvalid if enough
+        right shares give another root.
         """
         context, roots = self._cohort.context, self.roots()
-        keys = {index: self._dealings[index].key for index in sorted(self._survivors)}
+        keys = {index: self._share_bundles[index].key for index in sorted(self._survivors)}
         own = [own_seed(roots[index], context) for index in keys]
-        gone = [index for index in self._dealings if index not in keys]
+        gone = [index for index in self._share_bundles if index not in keys]
         return own, {index: pair_seeds(index, roots[index], keys, context) for index in gone}
 
     def roots(self) -> dict[int, int]:
         """All roots of the masking: the survivors' own roots, the key roots of the rest. Raises UnmaskingFailed."""
         roots: dict[int, int] = {}
         faults: dict[int, ZkError] = {}
-        for index, dealing in self._dealings.items():
+        for index, share_bundle in self._share_bundles.items():
             shares, needed = self._shares[index], self._cohort.threshold
             try:
                 known = self._own.get(index)
                 if known is None:
-                    known = recover_root(dealing, self._kind(index), shares, needed, self._cohort.context)
+                    known = recover_root(share_bundle, self._kind(index), shares, needed, self._cohort.context)
                 roots[index] = known
             except ZkError as error:
                 faults[index] = error

@@ -12,9 +12,9 @@ from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.publishing import (
     GAS_PER_BATCH,
     NOTHING_SAID,
-    Canaries,
     CohortsFate,
-    OpenedCohort,
+    Decoys,
+    DisclosedCohort,
     Priced,
     PublishedCohort,
     RoundCalls,
@@ -76,11 +76,11 @@ class AggregatorCalls:
         round_: int,
         fate: CohortsFate,
         sums: Sequence[PublishedCohort],
-        canaries: Canaries | None = None,
+        decoys: Decoys | None = None,
         force: bool = False,
         before: SaidBefore = NOTHING_SAID,
     ) -> list[Receipt]:
-        """Names the updates in the sums, adds up their commitments (in a canary round: commits to its canaries instead)
+        """Names the updates in the sums, adds up their commitments (in a decoy round: commits to its decoys instead)
         and publishes the cohorts' blobs.
 
         One transaction if everything fits into six blobs and its gas, otherwise several: each is sent when its blobs'
@@ -89,16 +89,16 @@ class AggregatorCalls:
         round_calls = RoundCalls(self._contract.encode, task, round_, before)
         missing = [(cohort, blob) for cohort in sums for blob in round_calls.missing(cohort)]
         ready = iter([self.prover.sidecar(cohort.blobs[blob]) for cohort, blob in missing])
-        batch = [round_calls.beginning(fate, canaries, self._tasks.round_state(task, round_).committed)]
+        batch = [round_calls.beginning(fate, decoys, self._tasks.round_state(task, round_).committed)]
         sidecars: list[Sidecar] = []
         pending = []
         for cohort, blob in missing:
-            shown = round_calls.blob(cohort, blob, len(sidecars), canaries is not None)
+            shown = round_calls.blob(cohort, blob, len(sidecars), decoys is not None)
             gas = sum(one.gas for one in batch) + shown.gas
             if len(sidecars) == MAX_BLOBS_PER_TRANSACTION or gas > GAS_PER_BATCH:
                 pending.append(self._multicall(batch, "publish", force, sidecars))
                 batch, sidecars = [], []
-                shown = round_calls.blob(cohort, blob, 0, canaries is not None)
+                shown = round_calls.blob(cohort, blob, 0, decoys is not None)
             batch.append(shown)
             sidecars.append(next(ready))
         if any(one.calls for one in batch):
@@ -111,15 +111,15 @@ class AggregatorCalls:
         round_: int,
         fate: CohortsFate,
         sums: Sequence[PublishedCohort],
-        canaries: Canaries | None = None,
+        decoys: Decoys | None = None,
         force: bool = False,
         before: SaidBefore = NOTHING_SAID,
     ) -> list[Receipt]:
         """The same by versioned hashes, on a chain without blobs: the bytes are in an artifact store."""
         round_calls = RoundCalls(self._contract.encode, task, round_, before)
-        calls = [round_calls.beginning(fate, canaries, self._tasks.round_state(task, round_).committed)]
+        calls = [round_calls.beginning(fate, decoys, self._tasks.round_state(task, round_).committed)]
         for cohort in sums:
-            calls += [round_calls.digest(cohort, blob, canaries is not None) for blob in round_calls.missing(cohort)]
+            calls += [round_calls.digest(cohort, blob, decoys is not None) for blob in round_calls.missing(cohort)]
         return self._in_batches(calls, "publish", force)
 
     def accuse_cohort(self, task: int, round_: int, cohort: int, accusation: bytes, evidence: bytes) -> Receipt:
@@ -128,30 +128,32 @@ class AggregatorCalls:
 
     def name_cheaters(self, task: int, round_: int, hospitals: int) -> Receipt:
         """Names hospitals of accused cohorts, as a bit map."""
-        return self._contract.send("nameCulprits", task, round_, hospitals)
+        return self._contract.send("nameCheaters", task, round_, hospitals)
 
-    def open_canaries(
+    def disclose_decoys(
         self,
         task: int,
         round_: int,
         seed: bytes,
-        retreat: Sequence[Commitment],
-        cohorts: Sequence[OpenedCohort],
+        negated_delta: Sequence[Commitment],
+        cohorts: Sequence[DisclosedCohort],
         settle_gas: int,
         force: bool = False,
     ) -> list[Receipt]:
-        """Discloses a canary round's sums, and settles it if the last transaction has `settle_gas` left.
+        """Discloses a decoy round's sums, and settles it if the last transaction has `settle_gas` left.
 
-        retreat: the commitment to each blob of the round's negated delta.
+        negated_delta: the commitment to each blob of the round's negated delta.
         """
         round_calls = RoundCalls(self._contract.encode, task, round_)
         calls = [
-            round_calls.opening(cohort, blob, seed, retreat) for cohort in cohorts for blob in range(len(cohort.blobs))
+            round_calls.disclosure(cohort, blob, seed, negated_delta)
+            for cohort in cohorts
+            for blob in range(len(cohort.blobs))
         ]
         settling = round_calls.settling(settle_gas)
-        if sum(call.gas for call in [*calls, settling]) <= GAS_PER_BATCH:  # else by itself, once cohorts are opened
+        if sum(call.gas for call in [*calls, settling]) <= GAS_PER_BATCH:  # else by itself, once cohorts are disclosed
             calls.append(settling)
-        return self._in_batches(calls, "openCanaries", force)
+        return self._in_batches(calls, "discloseDecoys", force)
 
     def _in_batches(self, calls: Sequence[Priced], name: str, force: bool) -> list[Receipt]:
         """One transaction after the other, each with as many of the calls as its gas allows."""

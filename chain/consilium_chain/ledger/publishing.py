@@ -17,15 +17,15 @@ _GAS_PER_SLASH = 60_000
 _GAS_PER_SUM = 140_000
 _GAS_PER_POINT = 18_000
 _GAS_PER_SHOWN = 80_000  # without a sum
-_GAS_PER_RETREAT_POINT = 4_400
+_GAS_PER_NEGATED_DELTA_POINT = 4_400
 
 
 @dataclass(frozen=True)
-class Canaries:
-    """An aggregator's commitments before it publishes a canary round: 32 bytes each, see `consilium_zk.canaries`."""
+class Decoys:
+    """An aggregator's commitments before it publishes a decoy round: 32 bytes each, see `consilium_zk.decoys`."""
 
     seed_commitment: bytes
-    retreat_digest: bytes
+    negated_delta_digest: bytes
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Accusation:
 @dataclass(frozen=True)
 class SaidBefore:
     """The part of a round's publication that is on chain, as (cohort, blob): sums of commitments, and published blobs;
-    and `canaries` if they are set.
+    and `decoys` if they are set.
     """
 
     summed: frozenset[tuple[int, int]] = frozenset()
     published: frozenset[tuple[int, int]] = frozenset()
-    canaries: Canaries | None = None
+    decoys: Decoys | None = None
 
 
 NOTHING_SAID = SaidBefore()
@@ -76,7 +76,7 @@ class PublishedCohort:
 
 
 @dataclass(frozen=True)
-class OpenedBlob:
+class DisclosedBlob:
     """The blinders of the sum behind a published blob, and the survivors' points (G1, EIP-2537, 128 bytes)."""
 
     blinders: tuple[int, int]
@@ -84,9 +84,9 @@ class OpenedBlob:
 
 
 @dataclass(frozen=True)
-class OpenedCohort:
+class DisclosedCohort:
     index: int
-    blobs: Sequence[OpenedBlob]
+    blobs: Sequence[DisclosedBlob]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class RoundCalls:
     def __init__(self, encode: Callable[..., str], task: int, round_: int, before: SaidBefore = NOTHING_SAID) -> None:
         self._encode, self._place, self._before = encode, (task, round_), before
 
-    def beginning(self, fate: CohortsFate, canaries: Canaries | None, committed: int) -> Priced:
+    def beginning(self, fate: CohortsFate, decoys: Decoys | None, committed: int) -> Priced:
         """The calls before any sum. `committed`: the bit map of hospitals that have committed."""
         calls, gas = [], _GAS_TO_BEGIN + _GAS_PER_DROP * (len(fate.dropped) + len(fate.accused))
         if fate.survivors is not None:
@@ -112,38 +112,42 @@ class RoundCalls:
         calls += [self._call("dropCohort", cohort) for cohort in fate.dropped]
         for cohort, said in fate.accused.items():
             calls.append(self._call("accuseCohort", cohort, said.accusation, said.evidence))
-        if canaries is not None and self._before.canaries is None:
-            calls.append(self._call("setCanaries", canaries.seed_commitment, canaries.retreat_digest))
+        if decoys is not None and self._before.decoys is None:
+            calls.append(self._call("setDecoys", decoys.seed_commitment, decoys.negated_delta_digest))
         return Priced(calls, gas)
 
     def missing(self, cohort: PublishedCohort) -> list[int]:
         """The numbers of the cohort's blobs that are not published."""
         return [blob for blob in range(len(cohort.blobs)) if (cohort.index, blob) not in self._before.published]
 
-    def blob(self, cohort: PublishedCohort, blob: int, place: int, in_canary_round: bool) -> Priced:
+    def blob(self, cohort: PublishedCohort, blob: int, place: int, in_decoy_round: bool) -> Priced:
         """Publishes the transaction's blob at this place."""
-        return self._shown(cohort, blob, in_canary_round, self._call("publish", cohort.index, blob, place, 1))
+        return self._shown(cohort, blob, in_decoy_round, self._call("publish", cohort.index, blob, place, 1))
 
-    def digest(self, cohort: PublishedCohort, blob: int, in_canary_round: bool) -> Priced:
+    def digest(self, cohort: PublishedCohort, blob: int, in_decoy_round: bool) -> Priced:
         """Publishes a blob's versioned hash."""
         publish = self._call("publishDigests", cohort.index, blob, [cohort.digests[blob]])
-        return self._shown(cohort, blob, in_canary_round, publish)
+        return self._shown(cohort, blob, in_decoy_round, publish)
 
-    def _shown(self, cohort: PublishedCohort, blob: int, in_canary_round: bool, publish: str) -> Priced:
-        """In a canary round, sums are added up when they are opened."""
+    def _shown(self, cohort: PublishedCohort, blob: int, in_decoy_round: bool, publish: str) -> Priced:
+        """In a decoy round, sums are added up when they are disclosed."""
         points = cohort.points[blob]
-        if in_canary_round or (cohort.index, blob) in self._before.summed:
+        if in_decoy_round or (cohort.index, blob) in self._before.summed:
             return Priced([publish], _GAS_PER_SHOWN)
         return Priced(
             [self._call("sumCommitments", cohort.index, blob, b"".join(points)), publish], _gas_to_sum(points)
         )
 
-    def opening(self, cohort: OpenedCohort, blob: int, seed: bytes, retreat: Sequence[Commitment]) -> Priced:
-        """Opens one sum of a canary round. `retreat`: the commitment to each blob of the round's negated delta."""
-        opened = cohort.blobs[blob]
-        said = [(*opened.blinders, b"".join(opened.points))]
-        call = self._call("openCanaries", cohort.index, blob, seed, b"".join(map(to_eip2537, retreat)), said)
-        return Priced([call], _gas_to_sum(opened.points) + _GAS_PER_RETREAT_POINT * len(retreat))
+    def disclosure(
+        self, cohort: DisclosedCohort, blob: int, seed: bytes, negated_delta: Sequence[Commitment]
+    ) -> Priced:
+        """Discloses one sum of a decoy round. `negated_delta`: the commitment to each blob of the round's negated
+        delta.
+        """
+        disclosed = cohort.blobs[blob]
+        said = [(*disclosed.blinders, b"".join(disclosed.points))]
+        call = self._call("discloseDecoys", cohort.index, blob, seed, b"".join(map(to_eip2537, negated_delta)), said)
+        return Priced([call], _gas_to_sum(disclosed.points) + _GAS_PER_NEGATED_DELTA_POINT * len(negated_delta))
 
     def settling(self, gas: int) -> Priced:
         return Priced([self._call("settle")], gas)

@@ -10,18 +10,18 @@ from eth_utils.crypto import keccak
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.events import ContractEvents
-from consilium_chain.ledger.publishing import Accusation, Canaries, SaidBefore
+from consilium_chain.ledger.publishing import Accusation, Decoys, SaidBefore
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.ledger.tasks import Tasks
-from consilium_chain.rounds.signed_updates import NO_DEALING
+from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE
 
 COMMITMENT_BYTES = 48
 
 
 @dataclass(frozen=True)
 class ShownBlinders:
-    """An unverified opening of one blob of a canary round: the round's seed (32 bytes) and the sum's blinders. Readers
-    check it (`consilium_zk.canaries.published_commitment`).
+    """An unverified disclosure of one blob of a decoy round: the round's seed (32 bytes) and the sum's blinders.
+    Readers check it (`consilium_zk.decoys.published_commitment`).
     """
 
     cohort: int
@@ -50,9 +50,9 @@ class Record:
         """Flower node keys by index of hospital, as announced on joining."""
         return self._announced("transportKey", task)
 
-    def sealing_keys(self, task: int) -> dict[int, bytes]:
+    def encryption_keys(self, task: int) -> dict[int, bytes]:
         """Encryption keys by index of hospital, as announced on joining."""
-        return self._announced("sealingKey", task)
+        return self._announced("encryptionKey", task)
 
     def _announced(self, field: str, task: int) -> dict[int, bytes]:
         joined = self._events.of_tasks("HospitalJoined", taskId=task)
@@ -82,20 +82,23 @@ class Record:
     def share_digests(self, task: int, round_: int) -> dict[str, bytes]:
         """keccak256 of the secret shares by hospital that has committed, without hospitals that sent none."""
         found = {
-            event.values["hospital"]: bytes(event.values["dealing"])
+            event.values["hospital"]: bytes(event.values["shareBundle"])
             for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
         }
-        return {hospital: digest for hospital, digest in found.items() if digest != NO_DEALING}
+        return {hospital: digest for hospital, digest in found.items() if digest != NO_SHARE_BUNDLE}
 
     def shares_on_chain(self, task: int, round_: int) -> dict[bytes, bytes]:
         """Secret shares by their keccak256, of hospitals that committed with a transaction of their own."""
-        events = self._events.of_tasks("Dealt", taskId=task, round=round_)
-        return {keccak(dealing): dealing for dealing in (bytes(event.values["dealing"]) for event in events)}
+        events = self._events.of_tasks("SharesPublished", taskId=task, round=round_)
+        return {
+            keccak(share_bundle): share_bundle
+            for share_bundle in (bytes(event.values["shareBundle"]) for event in events)
+        }
 
-    def canaries_set(self, task: int, round_: int) -> Canaries | None:
+    def decoys_set(self, task: int, round_: int) -> Decoys | None:
         """None without an event."""
-        for event in self._events.of_tasks("CanariesSet", taskId=task, round=round_):
-            return Canaries(bytes(event.values["seedCommitment"]), bytes(event.values["retreat"]))
+        for event in self._events.of_tasks("DecoysSet", taskId=task, round=round_):
+            return Decoys(bytes(event.values["seedCommitment"]), bytes(event.values["negatedDelta"]))
         return None
 
     def published_so_far(self, task: int, round_: int) -> SaidBefore:
@@ -106,27 +109,27 @@ class Record:
             )
             for name in ("CohortSummed", "CohortPublished")
         )
-        return SaidBefore(summed, published, self.canaries_set(task, round_))
+        return SaidBefore(summed, published, self.decoys_set(task, round_))
 
     def shown_blinders(self, task: int, round_: int) -> list[ShownBlinders]:
-        """The unverified openings in the transactions that open a canary round, also in refused ones.
+        """The unverified disclosures in the transactions that disclose a decoy round, also in refused ones.
 
         No event has them. They are read from the calls to the contract between the phase's start and the last cohort's
-        opening, except calls by another contract.
+        disclosure, except calls by another contract.
         """
         started = [
             event.block
             for event in self._events.of_tasks("PhaseStarted", taskId=task, round=round_)
-            if event.values["phase"] == Phase.OPENING
+            if event.values["phase"] == Phase.DISCLOSING
         ]
-        opened = [event.block for event in self._events.of_tasks("CohortOpened", taskId=task, round=round_)]
-        if not started or not opened:
+        disclosed = [event.block for event in self._events.of_tasks("CohortDisclosed", taskId=task, round=round_)]
+        if not started or not disclosed:
             return []
         found = []
-        for call in self._connection.blocks.calls_of(self._contract, min(started), max(opened)):
+        for call in self._connection.blocks.calls_of(self._contract, min(started), max(disclosed)):
             given = call.arguments
-            if call.name == "openCanaries" and (given["taskId"], given["number"]) == (task, round_):
-                for index, one in enumerate(given["opened"], given["firstBlob"]):
+            if call.name == "discloseDecoys" and (given["taskId"], given["number"]) == (task, round_):
+                for index, one in enumerate(given["disclosed"], given["firstBlob"]):
                     blinders = (one["first"], one["second"])
                     found.append(ShownBlinders(given["cohort"], index, bytes(given["seed"]), blinders))
         return found
@@ -138,13 +141,13 @@ class Record:
             for event in self._events.of_tasks("CohortAccused", taskId=task, round=round_)
         }
 
-    def testimonies(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    def submitted_evidence(self, task: int, round_: int) -> tuple[dict[int, bytes], dict[int, bytes]]:
         """Dispute statements of step 0 and of step 1, by index of hospital: the first of each hospital in that step."""
         indices = {hospital.node: index for index, hospital in enumerate(self._tasks.hospitals(task))}
         found: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
-        for event in self._events.of_tasks("Testified", taskId=task, round=round_):
-            testimony = bytes(event.values["testimony"])
-            found[event.values["step"]].setdefault(indices[event.values["hospital"]], testimony)
+        for event in self._events.of_tasks("EvidenceSubmitted", taskId=task, round=round_):
+            evidence = bytes(event.values["evidence"])
+            found[event.values["step"]].setdefault(indices[event.values["hospital"]], evidence)
         return found
 
     def committed_ballot(self, task: int, round_: int, voter: str) -> bytes | None:

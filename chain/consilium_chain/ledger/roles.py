@@ -16,7 +16,7 @@ from consilium_chain.ledger.messages import Messages
 from consilium_chain.ledger.staking import Staking
 from consilium_chain.ledger.structs import Role, TaskParams
 from consilium_chain.rounds.beacons import Beacon
-from consilium_chain.rounds.signed_updates import NO_DEALING, SignedUpdate, sign_update
+from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE, SignedUpdate, sign_update
 from consilium_chain.rounds.statements import SignedStatement
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.transport_keys import TransportKey
@@ -25,7 +25,7 @@ NO_KEY = bytes(32)  # of a hospital in a task that is not masked
 # Upper bounds, as in `publishing`.
 _GAS_TO_COMMIT = 120_000
 _GAS_PER_BLOB = 40_000
-_GAS_PER_DEALT_BYTE = 50
+_GAS_PER_SHARE_BYTE = 50
 _OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 
 
@@ -37,7 +37,7 @@ class CommittedUpdate:
 
     points: bytes
     opening: Opening
-    dealing: bytes = b""
+    share_bundle: bytes = b""
 
 
 class OperatorCalls:
@@ -92,34 +92,34 @@ class HospitalCalls:
         self._messages, self._staking = messages, staking
 
     def join(
-        self, task: int, rows: int, key: TransportKey, sealing_key: bytes = NO_KEY, stake: int | None = None
+        self, task: int, rows: int, key: TransportKey, encryption_key: bytes = NO_KEY, stake: int | None = None
     ) -> Receipt:
         """Joins by a node key; `stake`: first brings the free stake up to this. Both or neither if a sponsor pays."""
         calls = [] if stake is None else self._staking.calls_to_stake(Role.HOSPITAL, stake)
         proof = key.sign(self._messages.transport(task, key.public))
-        calls.append(self._tasks.function("joinAsHospital", task, rows, key.public, proof, sealing_key))
+        calls.append(self._tasks.function("joinAsHospital", task, rows, key.public, proof, encryption_key))
         return self._contracts.connection.transactions.send_all(calls)[-1]
 
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
         """`force`: sends it although the contract may refuse it."""
-        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.dealing)
+        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.share_bundle)
         blobs = len(update.points) // BYTES_PER_EIP2537_G1
-        gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_DEALT_BYTE * len(update.dealing)
+        gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_SHARE_BYTE * len(update.share_bundle)
         return self._tasks.send("commitUpdate", task, round_, encoded, gas=gas, force=force)
 
     def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
         """Lets anybody commit this account's update, without ether of its own. One update per round."""
         connection, contract = self._contracts.connection, self._contracts.deployment.tasks
-        dealing = keccak(update.dealing) if update.dealing else NO_DEALING
+        share_bundle = keccak(update.share_bundle) if update.share_bundle else NO_SHARE_BUNDLE
         opening, chain_id = update.opening, connection.chain_id
-        return sign_update(connection.signer, chain_id, contract, task, round_, update.points, opening, dealing)
+        return sign_update(connection.signer, chain_id, contract, task, round_, update.points, opening, share_bundle)
 
     def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
         return self._messages.statements(task, round_).sign(self._contracts.connection.signer, statement)
 
-    def testify(self, task: int, round_: int, step: int, testimony: bytes) -> Receipt:
+    def submit_evidence(self, task: int, round_: int, step: int, evidence: bytes) -> Receipt:
         """In a step (`rounds.disputes`): the contract refuses late statements."""
-        return self._tasks.send("testify", task, round_, step, testimony)
+        return self._tasks.send("submitEvidence", task, round_, step, evidence)
 
     def resume(self, task: int) -> Receipt:
         """Takes part again from the next round on, after an absence."""

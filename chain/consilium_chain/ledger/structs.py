@@ -15,11 +15,11 @@ class Phase(IntEnum):
     COMMITTING = 3
     UPLOADING = 4
     PUBLISHING = 5
-    BLAMING = 6
+    DISPUTING = 6
     DRAWING = 7
     SCORING = 8
     REVEALING = 9
-    OPENING = 10
+    DISCLOSING = 10
     SETTLING = 11
     ENDED = 12
 
@@ -36,7 +36,7 @@ class VoidReason(IntEnum):
     SURVIVORS_NOT_FIXED = 2
     NOT_PUBLISHED = 3
     TOO_FEW_SCORES = 4
-    NOT_OPENED = 5
+    NOT_DISCLOSED = 5
     MISMATCHED = 6
     NO_SUMS = 7
     NO_RANDOMNESS = 8
@@ -47,9 +47,9 @@ class SlashReason(IntEnum):
     WITHHELD_UPLOAD = 1
     FALSE_UPLOAD = 2
     NOT_REVEALED = 3
-    FAILED_CANARY = 4
+    FAILED_DECOY = 4
     NOT_PUBLISHED = 5
-    NOT_OPENED = 6
+    NOT_DISCLOSED = 6
     MISMATCHED = 7
 
 
@@ -59,7 +59,7 @@ class PayoutReason(IntEnum):
     STATISTICS = 2
     VOID = 3
     NOT_PUBLISHED = 4
-    NOT_OPENED = 5
+    NOT_DISCLOSED = 5
     MISMATCHED = 6
     SAT_OUT = 7
     NOT_COMMITTED = 8
@@ -72,7 +72,7 @@ class PayoutReason(IntEnum):
     NO_SEAT = 15
     NOT_REVEALED = 16
     UNTESTED = 17
-    FAILED_CANARY = 18
+    FAILED_DECOY = 18
     FAR = 19
     LATE = 20
     PAID = 21
@@ -92,12 +92,12 @@ DOES_NOT_MATCH = (
 
 
 def ballot_size(params: TaskParams, round_: int, cohorts: int) -> int:
-    """Scores of a ballot: one for each of the round's cohorts, and with canaries another one for each cohort's twin.
+    """Scores of a ballot: one for each of the round's cohorts, and with decoys another one for each cohort's twin.
 
-    In a task with canaries or digests, and in a round with accused cohorts, a ballot of DOES_NOT_MATCH only is valid
+    In a task with decoys or digests, and in a round with accused cohorts, a ballot of DOES_NOT_MATCH only is valid
     too.
     """
-    return cohorts * (2 if params.has_canaries(round_) else 1)
+    return cohorts * (2 if params.has_decoys(round_) else 1)
 
 
 def members(bit_map: int) -> Iterator[int]:
@@ -134,7 +134,7 @@ class TaskParams(_FromChain):
     spec_hash: bytes
     aggregator: str
     digests: bool
-    canaries: bool
+    decoys: bool
     masked: bool
     update_bits: int
     lane_bits: int
@@ -161,14 +161,14 @@ class TaskParams(_FromChain):
     harmful_below: int
     tolerance_abs: int
     tolerance_bps: int
-    canary_margin: int
+    decoy_margin: int
     hospital_share_bps: int
     voter_share_bps: int
     aggregator_share_bps: int
     harmful_slash_bps: int
     withheld_slash_bps: int
     not_revealed_slash_bps: int
-    failed_canary_slash_bps: int
+    failed_decoy_slash_bps: int
     not_published_slash_bps: int
     join_window: int
     commit_window: int
@@ -179,9 +179,9 @@ class TaskParams(_FromChain):
     def to_chain(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
 
-    def has_canaries(self, round_: int) -> bool:
+    def has_decoys(self, round_: int) -> bool:
         """True if this round's sums are published as they are or sign-flipped."""
-        return self.canaries and round_ != STATISTICS_ROUND
+        return self.decoys and round_ != STATISTICS_ROUND
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class RoundState(_FromChain):
     accused: int
     named: int
     guilty: int
-    turned_cohorts: int
+    flipped_cohorts: int
     seated: int
     stood_down: int
     revealed: int

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from consilium_chain.ledger.structs import Phase, TaskParams
 from consilium_chain.rpc.event_logs import Event
 
-AGGREGATORS = (Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.OPENING)  # phases that only it can end in time
+AGGREGATORS = (
+    Phase.UPLOADING,
+    Phase.PUBLISHING,
+    Phase.DISPUTING,
+    Phase.DISCLOSING,
+)  # phases that only it can end in time
 # By phase: events of parties that did their part, and the field with their account.
 DONE: Mapping[Phase, Mapping[str, str]] = {
     Phase.JOINING: {"HospitalJoined": "hospital", "VoterJoined": "voter", "AggregatorJoined": "aggregator"},

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
-from consilium_zk.disputes import Case, Evidence, Reason, culprits, parse_agreements, withholders
+from consilium_zk.disputes import Case, Evidence, Reason, cheaters, parse_agreements, withholders
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import StatementMalformed
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
 
 _BYTES_PER_DIGEST = 32
@@ -82,16 +82,16 @@ def read_case(
 ) -> Case:
     """Reads a cohort's case, by the cohort's number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
     masked = masked_cohort(ledger, task, round_, ledger.tasks.cohort_members(task, round_, cohort))
-    dealings = read_dealings(ledger, store, task, round_, masked)
-    survivors = [index for index in masked.sealing_keys if round_state.survivors >> index & 1]
-    if unmasked := set(survivors) - dealings.keys():
+    share_bundles = read_share_bundles(ledger, store, task, round_, masked)
+    survivors = [index for index in masked.encryption_keys if round_state.survivors >> index & 1]
+    if unmasked := set(survivors) - share_bundles.keys():
         raise EvidenceMalformed(f"survivors {sorted(unmasked)} have no sound secret shares")
     hospitals, points = ledger.tasks.hospitals(task), ledger.record.committed_points(task, round_)
     weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
-    return Case(masked, dealings, {index: points[hospitals[index].node] for index in survivors}, weights)
+    return Case(masked, share_bundles, {index: points[hospitals[index].node] for index in survivors}, weights)
 
 
-def find_culprits(
+def find_cheaters(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, round_state: RoundState
 ) -> dict[int, Reason]:
     """The cheaters in all accused cohorts of a round, after the last dispute statement is possible.
@@ -100,15 +100,15 @@ def find_culprits(
     ArtifactMissing and ArtifactCorrupt for missing artifacts.
     """
     found: dict[int, Reason] = {}
-    testimonies = ledger.record.testimonies(task, round_)
+    submitted_evidence = ledger.record.submitted_evidence(task, round_)
     for cohort, accused in ledger.record.accusations(task, round_).items():
         case = read_case(ledger, store, task, round_, cohort, round_state)
         shown = parse_shown(store.get_file(accused.evidence))
         if shown.answers:
             reasons = withholders(case, shown.answers)
         else:
-            evidence = _evidence(ledger, store, (task, round_), case, shown, testimonies)
-            reasons = culprits(case, accused.accusation, evidence)
+            evidence = _evidence(ledger, store, (task, round_), case, shown, submitted_evidence)
+            reasons = cheaters(case, accused.accusation, evidence)
         found |= reasons
     return found
 
@@ -119,7 +119,7 @@ def _evidence(
     place: tuple[int, int],
     case: Case,
     shown: Shown,
-    testimonies: tuple[Mapping[int, bytes], Mapping[int, bytes]],
+    submitted_evidence: tuple[Mapping[int, bytes], Mapping[int, bytes]],
 ) -> Evidence:
     hospitals, statements = ledger.tasks.hospitals(place[0]), ledger.messages.statements(*place)
     for index, signed in shown.statements.items():
@@ -129,7 +129,7 @@ def _evidence(
     if odd := [index for index, blobs in shown.uploads.items() if len(blobs) != case.blobs]:
         raise EvidenceMalformed(f"the uploads of hospitals {odd} do not have {case.blobs} blobs")
     survivors = set(case.survivors)
-    points, agreements = testimonies
+    points, agreements = submitted_evidence
     return Evidence(
         statements={index: signed.statement for index, signed in shown.statements.items()},
         uploads={index: _Stored(store, blobs) for index, blobs in shown.uploads.items()},

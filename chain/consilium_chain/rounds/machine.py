@@ -32,7 +32,7 @@ class Step(Enum):
     FIX_SURVIVORS = auto()
     PUBLISH = auto()
     NAME = auto()
-    OPEN = auto()
+    DISCLOSE = auto()
     # A hospital's. The last three answer a request for their part of the round.
     DISPUTE = auto()
     RUN_RELAY = auto()
@@ -60,10 +60,10 @@ class View:
     now: int = 0
     beacon_ready: bool = False
     beacon_expired: bool = False
-    has_canaries: bool = False  # the round's sums are published as they are or sign-flipped
+    has_decoys: bool = False  # the round's sums are published as they are or sign-flipped
     masked: bool = False  # survivors are fixed first, and help to unmask their sum
     min_reveals: int = 1
-    publish_window: int = 0  # seconds: of each of Blaming's steps
+    publish_window: int = 0  # seconds: of each of Disputing's steps
     # Uploads and answers still missing so many seconds before the deadline are given up: to go on takes its time.
     upload_margin: int = 3
     answer_margin: int = 3
@@ -77,7 +77,7 @@ class AsAnybody:
 @dataclass(frozen=True)
 class AsAggregator:
     """`awaited`, `arrived`: bit maps of uploads. `refused`: the contract refused this phase's publication, naming or
-    opening, so only the deadline can end it. `unmasked`: no more answers are needed.
+    disclosure, so only the deadline can end it. `unmasked`: no more answers are needed.
     """
 
     awaited: int = 0
@@ -188,7 +188,7 @@ def deadline_passed(state: TaskState, now: int) -> bool:
 
 
 def dispute_step(state: TaskState, publish_window: int, now: int) -> int:
-    """The step of Blaming: in 0 and 1 hospitals make dispute statements, in 2 the aggregator names cheaters."""
+    """The step of Disputing: in 0 and 1 hospitals make dispute statements, in 2 the aggregator names cheaters."""
     naming = state.deadline - publish_window
     return (now >= naming - publish_window) + (now >= naming)
 
@@ -241,9 +241,9 @@ def _are_reveals_over(party: object, view: View) -> bool:
     return _is_over(party, view) or view.round.revealed == view.round.seated
 
 
-def _opens(party: AsAggregator, view: View) -> bool:
-    """A round that is void anyway is not worth the gas of an opening."""
-    closed = view.has_canaries and view.round.viable_cohorts != 0 and not party.refused
+def _discloses(party: AsAggregator, view: View) -> bool:
+    """A round that is void anyway is not worth the gas of a disclosure."""
+    closed = view.has_decoys and view.round.viable_cohorts != 0 and not party.refused
     return closed and _are_reveals_over(party, view) and is_judged(view.round, view.min_reveals)
 
 
@@ -328,7 +328,7 @@ PHASES: Mapping[Phase, Rules] = {
         {Step.TICK: _is_over, Step.PUBLISH: _has_answers}, {**_IN_TASK, Step.RESUME: _resumes, Step.UNMASK: _always}, {}
     ),
     # Statements come first: a node may have started late, and silence is slashed.
-    Phase.BLAMING: Rules({Step.TICK: _is_over, Step.NAME: _names}, {Step.DISPUTE: _disputes, **_IN_TASK}, {}),
+    Phase.DISPUTING: Rules({Step.TICK: _is_over, Step.NAME: _names}, {Step.DISPUTE: _disputes, **_IN_TASK}, {}),
     Phase.DRAWING: Rules({Step.TICK: _is_beacon_dead, Step.DRAW_SEATS: _is_beacon_ready}, _IN_JUDGING, {}),
     Phase.SCORING: Rules(
         _TICK,
@@ -339,15 +339,15 @@ PHASES: Mapping[Phase, Rules] = {
         },
     ),
     Phase.REVEALING: Rules(
-        {Step.OPEN: _opens, Step.SETTLE: _are_reveals_over},
+        {Step.DISCLOSE: _discloses, Step.SETTLE: _are_reveals_over},
         _IN_JUDGING,
         {Step.REVEAL: lambda me, view: _has(me, view.round.seated & ~view.round.revealed)},
     ),
-    Phase.OPENING: Rules(
+    Phase.DISCLOSING: Rules(
         {
             Step.SETTLE: lambda me, view: view.round.summed_cohorts == view.round.viable_cohorts,
             Step.TICK: _is_over,
-            Step.OPEN: lambda me, view: not me.refused,
+            Step.DISCLOSE: lambda me, view: not me.refused,
         },
         _IN_TASK,
         {},

@@ -7,7 +7,7 @@ commitment, and on chain if the hospital sent its own transaction.
 from __future__ import annotations
 
 from consilium_zk.errors import SharesInvalid
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_chain.artifacts.store import ArtifactStore
@@ -17,15 +17,15 @@ from consilium_chain.ledger.structs import members
 
 def masked_cohort(ledger: Ledger, task: int, round_: int, cohort: int) -> MaskedCohort:
     """A cohort by its members' bit map."""
-    keys = ledger.record.sealing_keys(task)
+    keys = ledger.record.encryption_keys(task)
     return MaskedCohort(
         {index: keys[index] for index in members(cohort)}, ledger.messages.masking_context(task, round_)
     )
 
 
-def read_dealings(
+def read_share_bundles(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: MaskedCohort, recipient: int | None = None
-) -> dict[int, Dealing]:
+) -> dict[int, ShareBundle]:
     """The secret shares of the cohort's hospitals in the masking, by index: those that committed with sound ones.
     `recipient`: only the parts for this one.
 
@@ -35,14 +35,14 @@ def read_dealings(
     digests = ledger.record.share_digests(task, round_)
     on_chain = ledger.record.shares_on_chain(task, round_)
     found = {}
-    for index in cohort.sealing_keys:
+    for index in cohort.encryption_keys:
         digest = digests.get(hospitals[index].node)
         if digest is None:
             continue
         raw = on_chain.get(digest) or store.get_file(digest)
         try:
-            dealing = cohort.parse(index, raw)
+            share_bundle = cohort.parse(index, raw)
         except SharesInvalid:  # every reader leaves it out
             continue
-        found[index] = dealing if recipient is None else dealing.to(recipient)
+        found[index] = share_bundle if recipient is None else share_bundle.to(recipient)
     return found

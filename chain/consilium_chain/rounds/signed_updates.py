@@ -24,8 +24,8 @@ from consilium_chain.typed_data import typed_data
 DOMAIN = "Consilium"  # of all that hospitals sign for a task
 _WORD = 32
 _PROOF = 3 * _WORD  # where the opening's proof stands in the wire form
-_DEALING = _PROOF + BYTES_PER_COMPRESSED_G1
-NO_DEALING = bytes(32)  # of a hospital that deals nothing
+_SHARE_BUNDLE = _PROOF + BYTES_PER_COMPRESSED_G1
+NO_SHARE_BUNDLE = bytes(32)  # of a hospital that deals nothing
 _POINTS = signed_update_bytes(0)
 # Upper bounds of an update's gas in a batch (snapshots/relaying.json), so that a batch fits a transaction (EIP-7825).
 _GAS_TO_RELAY = 200_000
@@ -37,13 +37,13 @@ _GAS_PER_BATCH = 16_000_000
 @dataclass(frozen=True)
 class SignedUpdate:
     """A hospital's commitments (G1, EIP-2537, 128 bytes per blob), their opening, the digest of its secret shares (32
-    bytes, `NO_DEALING` in an unmasked task), and its signature (EIP-2098).
+    bytes, `NO_SHARE_BUNDLE` in an unmasked task), and its signature (EIP-2098).
     """
 
     hospital: str
     points: bytes
     opening: Opening
-    dealing: bytes
+    share_bundle: bytes
     r: bytes
     vs: bytes
 
@@ -57,7 +57,7 @@ class SignedUpdate:
         proof = to_eip2537(Commitment(self.opening.proof))
         words = tuple(int.from_bytes(proof[i : i + _WORD], "big") for i in range(0, len(proof), _WORD))
         value = self.opening.value.to_bytes(_WORD, "big")
-        return (self.hospital, self.points, value, words, self.dealing, self.r, self.vs)
+        return (self.hospital, self.points, value, words, self.share_bundle, self.r, self.vs)
 
     def to_wire(self) -> bytes:
         """r, vs, value, proof, digest of secret shares, compressed points; without the hospital, which the channel
@@ -66,7 +66,7 @@ class SignedUpdate:
         Raises PointMalformed.
         """
         value = self.opening.value.to_bytes(_WORD, "big")
-        return b"".join((self.r, self.vs, value, self.opening.proof, self.dealing, *_compressed(self.points)))
+        return b"".join((self.r, self.vs, value, self.opening.proof, self.share_bundle, *_compressed(self.points)))
 
 
 def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
@@ -79,11 +79,11 @@ def parse_signed_update(raw: bytes, hospital: str, blobs: int) -> SignedUpdate:
     r, vs, value = (raw[i : i + _WORD] for i in range(0, _PROOF, _WORD))
     rows = [raw[i : i + BYTES_PER_COMPRESSED_G1] for i in range(_POINTS, len(raw), BYTES_PER_COMPRESSED_G1)]
     try:
-        opening = parse_opening(value, raw[_PROOF:_DEALING])
+        opening = parse_opening(value, raw[_PROOF:_SHARE_BUNDLE])
         points = [point_to_eip2537(decompress(row, f"point {index}")) for index, row in enumerate(rows)]
     except ZkError as error:
         raise SignedUpdateMalformed(str(error)) from error
-    return SignedUpdate(hospital, b"".join(points), opening, raw[_DEALING:_POINTS], r, vs)
+    return SignedUpdate(hospital, b"".join(points), opening, raw[_SHARE_BUNDLE:_POINTS], r, vs)
 
 
 def sign_update(
@@ -94,21 +94,21 @@ def sign_update(
     round_: int,
     points: bytes,
     opening: Opening,
-    dealing: bytes = NO_DEALING,
+    share_bundle: bytes = NO_SHARE_BUNDLE,
 ) -> SignedUpdate:
     """Signs with the hospital's own account, at most one update per round: a holder of two could choose. Raises
     PointMalformed.
     """
-    message = commitment_message(chain_id, contract, task, round_, points, dealing)
+    message = commitment_message(chain_id, contract, task, round_, points, share_bundle)
     signed = account.sign_typed_data(full_message=message)
     vs = (signed.v - 27) << 255 | signed.s
     return SignedUpdate(
-        account.address, points, opening, dealing, signed.r.to_bytes(_WORD, "big"), vs.to_bytes(_WORD, "big")
+        account.address, points, opening, share_bundle, signed.r.to_bytes(_WORD, "big"), vs.to_bytes(_WORD, "big")
     )
 
 
 def commitment_message(
-    chain_id: int, contract: str, task: int, round_: int, points: bytes, dealing: bytes = NO_DEALING
+    chain_id: int, contract: str, task: int, round_: int, points: bytes, share_bundle: bytes = NO_SHARE_BUNDLE
 ) -> dict[str, Any]:
     """The EIP-712 message whose digest is `ITasks.commitmentDigest` of compressed points and the digest of secret
     shares.
@@ -116,7 +116,7 @@ def commitment_message(
     Raises PointMalformed.
     """
     fields = {"taskId": "uint256", "round": "uint256", "points": "bytes", "dealing": "bytes32"}
-    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": dealing}
+    values = {"taskId": task, "round": round_, "points": b"".join(_compressed(points)), "dealing": share_bundle}
     return typed_data(DOMAIN, chain_id, contract, {"UpdateCommitment": fields}, values)
 
 

@@ -1,6 +1,6 @@
-"""A task's published sums, from chain and artifact store, and the negated delta of its canaries.
+"""A task's published sums, from chain and artifact store, and the negated delta of its decoys.
 
-In a canary round a sum has two readings, one genuine and one a canary (`consilium_zk.canaries`); the chain discloses
+In a decoy round a sum has two readings, one genuine and one a decoy (`consilium_zk.decoys`); the chain discloses
 which after the round is settled. All lanes of a training round's blobs are read, and lanes beyond the model's
 parameters are dropped then.
 """
@@ -12,8 +12,14 @@ from functools import cached_property, reduce
 
 import numpy as np
 from consilium_zk.blobs import Blob
-from consilium_zk.canaries import progress_after, read_lanes, retreat_digest, retreat_lanes, retreat_points
 from consilium_zk.curve import Commitment
+from consilium_zk.decoys import (
+    negated_delta_digest,
+    negated_delta_lanes,
+    negated_delta_points,
+    progress_after,
+    read_lanes,
+)
 from consilium_zk.errors import LaneOutOfRange, ZkError
 from consilium_zk.packing import LaneLayout, pack, unpack
 from numpy.typing import NDArray
@@ -34,8 +40,8 @@ class CohortSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Retreat:
-    """The negated delta of a round's canaries: lanes, uint64 (spec.lanes,), and values derived from them."""
+class NegatedDelta:
+    """The negated delta of a round's decoys: lanes, uint64 (spec.lanes,), and values derived from them."""
 
     lanes: NDArray[np.uint64]
     layout: LaneLayout
@@ -47,11 +53,11 @@ class Retreat:
     @cached_property
     def points(self) -> list[Commitment]:
         """The commitment to each blob; up to 30 ms a blob that differs."""
-        return retreat_points(self.blobs, self.layout)
+        return negated_delta_points(self.blobs, self.layout)
 
     @cached_property
     def digest(self) -> bytes:
-        return retreat_digest(self.points)
+        return negated_delta_digest(self.points)
 
 
 class PublishedSums:
@@ -61,28 +67,28 @@ class PublishedSums:
         self._ledger, self._store, self._task, self._spec = ledger, store, task, spec
         self._published: dict[tuple[int, int], CohortSum | None] = {}
         self._progress = {STATISTICS_ROUND + 1: np.zeros(spec.parameters, np.int64)}
-        self._retreats: dict[int, Retreat] = {}
+        self._negated_deltas: dict[int, NegatedDelta] = {}
 
     def readings(self, round_: int, cohort: int, state: RoundState) -> list[CohortSum | None]:
-        """The readings of a published sum: as it is, and in a canary round sign-flipped. None for an invalid sum, which
+        """The readings of a published sum: as it is, and in a decoy round sign-flipped. None for an invalid sum, which
         has a lane out of range: commitments cannot exclude that.
 
         Raises ArtifactMissing, ArtifactCorrupt, RecordIncomplete.
         """
         published = self._published_sum(round_, cohort, state)
-        if not self._has_canaries(round_):
+        if not self._has_decoys(round_):
             return [published]
-        return [self._read(round_, published, turned) for turned in (False, True)]
+        return [self._read(round_, published, flipped) for flipped in (False, True)]
 
     def cohort_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
-        """A cohort's sum; None for an invalid one. Raises as `readings`; RecordIncomplete also for a canary round that
+        """A cohort's sum; None for an invalid one. Raises as `readings`; RecordIncomplete also for a decoy round that
         is not settled.
         """
-        if self._has_canaries(round_) and state.outcome is not Outcome.SETTLED:
+        if self._has_decoys(round_) and state.outcome is not Outcome.SETTLED:
             raise RecordIncomplete(
-                f"round {round_} of task {self._task} is not settled, so its canaries are still secret; wait"
+                f"round {round_} of task {self._task} is not settled, so its decoys are still secret; wait"
             )
-        return self.readings(round_, cohort, state)[state.turned_cohorts >> cohort & 1]
+        return self.readings(round_, cohort, state)[state.flipped_cohorts >> cohort & 1]
 
     def accepted(self, round_: int) -> CohortSum | None:
         """The sum of all accepted cohorts of a training round; None without any. Raises as `cohort_sum`."""
@@ -106,18 +112,20 @@ class PublishedSums:
         for cohort in members(state.published_cohorts):
             self._published_sum(round_, cohort, state)
 
-    def retreat(self, round_: int) -> Retreat:
+    def negated_delta(self, round_: int) -> NegatedDelta:
         """The negated delta of training round `round_`, from the rounds before. Raises as `accepted` does."""
-        if round_ not in self._retreats:
+        if round_ not in self._negated_deltas:
             spec, progress = self._spec, self._progress_to(round_)
             padded = np.pad(progress, (0, spec.lanes - progress.size))
-            self._retreats = {round_: Retreat(retreat_lanes(padded, spec.update.bits), spec.update_layout)}
-        return self._retreats[round_]
+            self._negated_deltas = {
+                round_: NegatedDelta(negated_delta_lanes(padded, spec.update.bits), spec.update_layout)
+            }
+        return self._negated_deltas[round_]
 
     def prepare(self, round_: int) -> None:
-        """Derives the negated delta of a canary round ahead, which takes up to 30 ms a blob. Raises as `accepted`."""
-        if self._has_canaries(round_):
-            _ = self.retreat(round_).points
+        """Derives the negated delta of a decoy round ahead, which takes up to 30 ms a blob. Raises as `accepted`."""
+        if self._has_decoys(round_):
+            _ = self.negated_delta(round_).points
 
     def _progress_to(self, round_: int) -> NDArray[np.int64]:
         """Base of a round minus initial parameters, in quantiser steps: int64 (p,)."""
@@ -130,21 +138,21 @@ class PublishedSums:
         self._progress = {k: v for k, v in self._progress.items() if k >= round_ - 1 or k == STATISTICS_ROUND + 1}
         return self._progress[round_]
 
-    def _has_canaries(self, round_: int) -> bool:
-        return self._spec.judging.canaries and round_ != STATISTICS_ROUND
+    def _has_decoys(self, round_: int) -> bool:
+        return self._spec.judging.decoys and round_ != STATISTICS_ROUND
 
-    def _read(self, round_: int, published: CohortSum | None, turned: bool) -> CohortSum | None:
+    def _read(self, round_: int, published: CohortSum | None, flipped: bool) -> CohortSum | None:
         if published is None:
             return None
-        retreat, bits = self.retreat(round_).lanes, self._spec.update.bits
+        negated_delta, bits = self.negated_delta(round_).lanes, self._spec.update.bits
         try:
-            lanes = read_lanes(published.lanes, retreat, published.weight, bits, turned)
+            lanes = read_lanes(published.lanes, negated_delta, published.weight, bits, flipped)
         except LaneOutOfRange:
             return None
         return CohortSum(lanes[: self._spec.parameters], published.weight)
 
     def _published_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
-        """As published: all lanes in a canary round, otherwise the used ones."""
+        """As published: all lanes in a decoy round, otherwise the used ones."""
         key_of = (round_, cohort)
         if key_of in self._published:
             return self._published[key_of]
@@ -155,7 +163,7 @@ class PublishedSums:
         found = None
         try:
             lanes = unpack(blobs, count, layout, weight)
-            found = CohortSum(lanes if self._has_canaries(round_) else lanes[: self._values(round_)], weight)
+            found = CohortSum(lanes if self._has_decoys(round_) else lanes[: self._values(round_)], weight)
         except ZkError:
             pass
         self._published = {k: v for k, v in self._published.items() if k[0] >= round_ - 1} | {key_of: found}

@@ -44,9 +44,9 @@ def is_near(score: int, median: int, tolerance_abs: int, tolerance_bps: int) -> 
     return abs(score - median) <= reach(median, tolerance_abs, tolerance_bps)
 
 
-def counts(genuine: int, canary: int, accept_floor: int, margin: int) -> bool:
-    """True if a cohort's two medians distinguish its sum from its canary, so that voters are tested by it."""
-    return genuine >= accept_floor and genuine - canary >= margin
+def counts(genuine: int, decoy: int, accept_floor: int, margin: int) -> bool:
+    """True if a cohort's two medians distinguish its sum from its decoy, so that voters are tested by it."""
+    return genuine >= accept_floor and genuine - decoy >= margin
 
 
 def lower_median(values: Sequence[int]) -> int:

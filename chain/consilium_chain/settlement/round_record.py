@@ -20,20 +20,20 @@ class Terms:
     voter_bond: int
     aggregator_bond: int
     digests: bool
-    canaries: bool
+    decoys: bool
     min_reveals: int
     accept_floor: int
     harmful_below: int
     tolerance_abs: int
     tolerance_bps: int
-    canary_margin: int
+    decoy_margin: int
     hospital_share_bps: int
     voter_share_bps: int
     aggregator_share_bps: int
     harmful_slash_bps: int
     withheld_slash_bps: int
     not_revealed_slash_bps: int
-    failed_canary_slash_bps: int
+    failed_decoy_slash_bps: int
     not_published_slash_bps: int
 
     @classmethod
@@ -68,9 +68,9 @@ class RoundRecord:
     viable: int  # cohorts that have a published sum
     committed: int
     survivors: int
-    turned: int | None  # cohorts with a sign-flipped sum; None without canaries, or if they were not disclosed
+    flipped: int | None  # cohorts with a sign-flipped sum; None without decoys, or if they were not disclosed
     seated: int
-    # Per voter: one score for each cohort, and with canaries then one for each cohort's other reading; None if it did
+    # Per voter: one score for each cohort, and with decoys then one for each cohort's other reading; None if it did
     # not reveal.
     scores: tuple[tuple[int, ...] | None, ...]
     dropped: int = 0  # cohorts that the aggregator dropped, or accused, once their survivors were fixed
@@ -90,17 +90,17 @@ class RoundRecord:
             raise SettlementInvalid(f"{self.forfeited} is forfeited, more than the {self.pool_left} left in the pool")
         if not self.viable and not self.named:
             raise SettlementInvalid("no cohort has a sum, so the round was void before scoring")
-        dealt = 0
+        assigned = 0
         for cohort in self.cohorts:
-            if dealt & cohort:
-                raise SettlementInvalid(f"hospitals {list(members(dealt & cohort))} are in two cohorts")
-            dealt |= cohort
+            if assigned & cohort:
+                raise SettlementInvalid(f"hospitals {list(members(assigned & cohort))} are in two cohorts")
+            assigned |= cohort
         known = {
             "viable": (self.viable, (1 << len(self.cohorts)) - 1),
             "dropped": (self.dropped, (1 << len(self.cohorts)) - 1 & ~self.viable),
-            "turned": (self.turned or 0, self.viable),
-            "cohorts": (dealt, (1 << len(self.weights)) - 1),
-            "committed": (self.committed, dealt),
+            "flipped": (self.flipped or 0, self.viable),
+            "cohorts": (assigned, (1 << len(self.weights)) - 1),
+            "committed": (self.committed, assigned),
             "survivors": (self.survivors, self.committed & self._members_of(self.viable | self.dropped)),
             "named": (self.named, self.committed & self._members_of(self.dropped)),
             "seated": (self.seated, (1 << len(self.voter_bonds)) - 1),
@@ -111,16 +111,16 @@ class RoundRecord:
 
     def require_fits(self, terms: Terms) -> None:
         """Raises SettlementInvalid if no round of a task with these terms can be like this."""
-        if self.turned is not None and not terms.canaries:
-            raise SettlementInvalid("the task has no canaries, but sums are turned")
+        if self.flipped is not None and not terms.decoys:
+            raise SettlementInvalid("the task has no decoys, but sums are flipped")
         if len(self.weights) > terms.max_hospitals:
             raise SettlementInvalid(f"{len(self.weights)} hospitals, but the task allows {terms.max_hospitals}")
-        expected = len(self.cohorts) * (2 if terms.canaries else 1)
+        expected = len(self.cohorts) * (2 if terms.decoys else 1)
         for voter in members(self.revealed):
             if len(self.scores_of(voter)) != expected:
                 raise SettlementInvalid(
                     f"voter {voter} gave {len(self.scores_of(voter))} scores instead of {expected} for"
-                    f" {len(self.cohorts)} cohorts {'with' if terms.canaries else 'without'} canaries"
+                    f" {len(self.cohorts)} cohorts {'with' if terms.decoys else 'without'} decoys"
                 )
 
     def _members_of(self, cohorts: int) -> int:
@@ -156,8 +156,8 @@ class RoundRecord:
         """A voter's score for a cohort's sum."""
         return self.scores_of(voter)[cohort + self._turn(cohort)]
 
-    def canary_of(self, voter: int, cohort: int) -> int:
-        """Its score for the sum's canary."""
+    def decoy_of(self, voter: int, cohort: int) -> int:
+        """Its score for the sum's decoy."""
         return self.scores_of(voter)[cohort + len(self.cohorts) - self._turn(cohort)]
 
     def cohort_of(self, hospital: int) -> int | None:
@@ -165,4 +165,4 @@ class RoundRecord:
 
     def _turn(self, cohort: int) -> int:
         """The distance in a ballot to the sum's score: a sign-flipped sum is read the other way."""
-        return len(self.cohorts) if (self.turned or 0) >> cohort & 1 else 0
+        return len(self.cohorts) if (self.flipped or 0) >> cohort & 1 else 0

@@ -34,7 +34,7 @@ class Reason(StrEnum):
 
     PAID = "paid"
     VOID = "the round is void, so nobody is paid"
-    NOT_OPENED = "did not disclose the canaries"
+    NOT_DISCLOSED = "did not disclose the decoys"
     MISMATCHED = "most voters say that its publication or its named hospitals do not match"
     SAT_OUT = "was not assigned to a cohort"
     NOT_COMMITTED = "committed no update"
@@ -46,10 +46,10 @@ class Reason(StrEnum):
     NO_IMPROVEMENT = "its cohort was accepted but improved nothing"
     NO_SEAT = "had no seat"
     NOT_REVEALED = "held a seat and did not reveal"
-    UNTESTED = "no cohort's medians distinguish its sum from its canary, so no voter is paid"
-    FAILED_CANARY = "rated a canary no worse than the sum"
+    UNTESTED = "no cohort's medians distinguish its sum from its decoy, so no voter is paid"
+    FAILED_DECOY = "rated a decoy no worse than the sum"
     FAR = "a score is too far from the median"
-    LATE = "fixed survivors, published or opened in a grace period"
+    LATE = "fixed survivors, published or disclosed in a grace period"
 
     @property
     def code(self) -> PayoutReason:
@@ -80,7 +80,7 @@ class Settlement:
 
     void: VoidReason
     medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
-    canary_medians: tuple[int, ...]  # likewise of its canary; empty without canaries
+    decoy_medians: tuple[int, ...]  # likewise of its decoy; empty without decoys
     counted: int  # bit map of the cohorts whose two medians hold voters to them
     accepted: int  # bit map of cohorts
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
@@ -127,7 +127,7 @@ def settle(terms: Terms, record: RoundRecord) -> Settlement:
     return Settlement(
         void=void,
         medians=judged.medians,
-        canary_medians=judged.canary_medians,
+        decoy_medians=judged.decoy_medians,
         counted=judged.counted,
         accepted=judged.accepted,
         harmful=judged.harmful,
@@ -148,14 +148,14 @@ def _void_reason(terms: Terms, record: RoundRecord) -> VoidReason:
     if revealed - mismatched < terms.min_reveals:
         return VoidReason.TOO_FEW_SCORES
     is_closed = (
-        terms.canaries and record.turned is None and record.viable != 0
-    )  # without a sum, there are no canaries to disclose
-    return VoidReason.NOT_OPENED if is_closed else VoidReason.NONE
+        terms.decoys and record.flipped is None and record.viable != 0
+    )  # without a sum, there are no decoys to disclose
+    return VoidReason.NOT_DISCLOSED if is_closed else VoidReason.NONE
 
 
 def _accusers(terms: Terms, record: RoundRecord) -> int:
     """Bit map of voters who say that the publication or the named hospitals do not match, if that is a valid ballot."""
-    return record.mismatched if terms.canaries or terms.digests or record.named else 0
+    return record.mismatched if terms.decoys or terms.digests or record.named else 0
 
 
 def _void_accounts(terms: Terms, record: RoundRecord, void: VoidReason) -> Iterator[Account]:
@@ -185,8 +185,8 @@ class _Judged:
         return self._medians(self.record.genuine_of)
 
     @cached_property
-    def canary_medians(self) -> tuple[int, ...]:
-        return self._medians(self.record.canary_of) if self.terms.canaries else ()
+    def decoy_medians(self) -> tuple[int, ...]:
+        return self._medians(self.record.decoy_of) if self.terms.decoys else ()
 
     @cached_property
     def accepted(self) -> int:
@@ -194,10 +194,10 @@ class _Judged:
 
     @cached_property
     def counted(self) -> int:
-        floor, margin = self.terms.accept_floor, self.terms.canary_margin
-        if not self.terms.canaries:
+        floor, margin = self.terms.accept_floor, self.terms.decoy_margin
+        if not self.terms.decoys:
             return 0
-        return self._cohorts(lambda k: counts(self.medians[k], self.canary_medians[k], floor, margin))
+        return self._cohorts(lambda k: counts(self.medians[k], self.decoy_medians[k], floor, margin))
 
     @cached_property
     def harmful(self) -> int:
@@ -268,13 +268,13 @@ def _voter(judged: _Judged, index: int, base: int) -> Account:
     """A voter that revealed."""
     terms, record = judged.terms, judged.record
     seats = record.seated.bit_count()
-    if terms.canaries and record.viable and not judged.counted:  # without a sum, no canary tests voters
+    if terms.decoys and record.viable and not judged.counted:  # without a sum, no decoy tests voters
         return Account(Role.VOTER, index, base, Reason.UNTESTED, whole=seats)
     if _accusers(terms, record) >> index & 1:
         return Account(Role.VOTER, index, base, Reason.FAR, "it says that nothing matches", whole=seats)
     if failed := _failed(judged, index):
-        slash = penalty(terms.voter_bond, terms.failed_canary_slash_bps, record.voter_bonds[index])
-        return Account(Role.VOTER, index, base, Reason.FAILED_CANARY, failed, whole=seats, slash=slash)
+        slash = penalty(terms.voter_bond, terms.failed_decoy_slash_bps, record.voter_bonds[index])
+        return Account(Role.VOTER, index, base, Reason.FAILED_DECOY, failed, whole=seats, slash=slash)
     if far := _far(judged, index):
         return Account(Role.VOTER, index, base, Reason.FAR, far, whole=seats)
     return Account(Role.VOTER, index, base, Reason.PAID, "", 1, seats, share(base, 1, seats))
@@ -289,11 +289,11 @@ def _silent(terms: Terms, record: RoundRecord, index: int, base: int) -> Account
 
 
 def _failed(judged: _Judged, voter: int) -> str:
-    """The first counted cohort whose canary the voter rates no worse than the sum, in words; empty without one."""
+    """The first counted cohort whose decoy the voter rates no worse than the sum, in words; empty without one."""
     for cohort in members(judged.counted):
-        genuine, canary = judged.record.genuine_of(voter, cohort), judged.record.canary_of(voter, cohort)
-        if genuine <= canary:
-            return f"cohort {cohort}: {_score(canary)} for the canary, {_score(genuine)} for the sum"
+        genuine, decoy = judged.record.genuine_of(voter, cohort), judged.record.decoy_of(voter, cohort)
+        if genuine <= decoy:
+            return f"cohort {cohort}: {_score(decoy)} for the decoy, {_score(genuine)} for the sum"
     return ""
 
 

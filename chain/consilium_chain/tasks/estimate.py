@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.secret_shares import dealing_bytes
+from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_chain.settlement.payouts import portion, round_part
 from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, OuterSpec
@@ -28,13 +28,13 @@ _JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
 # `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 220
 # hospitals, and of four with sixteen blobs.
-_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_DEALT_BYTE = 102_100, 35_800, 50
+_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_SHARE_BYTE = 102_100, 35_800, 50
 _RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
 _SETTLE_PER_NODE, _SETTLE_PER_SCORE = 55_000, 6_000
 _FORM, _FORM_PER_HOSPITAL, _DRAW, _DRAND = 130_000, 22_000, 134_700, 101_500
-# `fixSurvivors`, `setCanaries`; `publish` of one blob; `sumCommitments` and `openCanaries` of a blob and its points.
-_BEGIN, _CANARIES, _PUBLISH = 73_700, 52_700, 59_600
-_SUM, _OPEN, _PER_POINT, _PER_RETREAT_POINT = 90_000, 117_000, 15_500, 4_400
+# `fixSurvivors`, `setDecoys`; `publish` of one blob; `sumCommitments` and `discloseDecoys` of a blob and its points.
+_BEGIN, _DECOYS, _PUBLISH = 73_700, 52_700, 59_600
+_SUM, _DISCLOSE, _PER_POINT, _PER_NEGATED_DELTA_POINT = 90_000, 117_000, 15_500, 4_400
 _SCORE, _STAND_DOWN, _REVEAL, _REVEAL_PER_SCORE = 231_300, 53_000, 80_000, 3_500
 
 MAX_BLOBS_PER_TRANSACTION = 6  # as `connection` sends them
@@ -89,9 +89,9 @@ class Rule(StrEnum):
     NO_PRIVACY = "no privacy"
     HIGH_EPSILON = "high epsilon"
     HIGH_DELTA = "high delta"
-    NO_CANARIES = "no canaries"
-    CANARIES_FREE = "canaries cost nothing"
-    CANARIES_FADE = "canaries fade"
+    NO_DECOYS = "no decoys"
+    DECOYS_FREE = "decoys cost nothing"
+    DECOYS_FADE = "decoys fade"
     DIGESTS = "sums off chain"
     NO_BLOBS = "no blobs here"
     ONE_COHORT = "one cohort"
@@ -153,7 +153,7 @@ def estimate(spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
     rounds, judging = spec.rounds, spec.judging
     hospitals, voters, seats = rounds.max_hospitals, judging.max_voters, judging.seats
     training = rounds.rounds
-    scores = rounds.cohorts * (1 + judging.canaries)
+    scores = rounds.cohorts * (1 + judging.decoys)
     judged = training + _statistics_judged(spec)
     seated = judged * (_SCORE + _REVEAL) + (training * scores + _statistics_judged(spec)) * _REVEAL_PER_SCORE
     standing = judged * _STAND_DOWN
@@ -200,11 +200,11 @@ def _aggregator(spec: TaskSpec, chain: ChainTerms | None) -> Gas:
     drand = _DRAND if chain is not None and chain.has_drand else 0
     sums, points = rounds.cohorts * spec.update_blobs, hospitals * spec.update_blobs
     shown = sums * _PUBLISH
-    added = sums * (_OPEN if judging.canaries else _SUM) + points * _PER_POINT
-    if judging.canaries:
-        shown += _CANARIES
-        added += sums * spec.update_blobs * _PER_RETREAT_POINT
-    scores = rounds.cohorts * judging.seats * (1 + judging.canaries)
+    added = sums * (_DISCLOSE if judging.decoys else _SUM) + points * _PER_POINT
+    if judging.decoys:
+        shown += _DECOYS
+        added += sums * spec.update_blobs * _PER_NEGATED_DELTA_POINT
+    scores = rounds.cohorts * judging.seats * (1 + judging.decoys)
     settled = (hospitals + judging.seats) * _SETTLE_PER_NODE + scores * _SETTLE_PER_SCORE
     drawn = _DRAW + drand
     training = _relayed(hospitals, spec.update_blobs) + _FORM + _FORM_PER_HOSPITAL * hospitals + _BEGIN + shown
@@ -226,8 +226,8 @@ def _commits_alone(spec: TaskSpec) -> int:
     rounds, gas = spec.rounds, 0
     if spec.update.masked:  # for the whole cohort; round 0 has only one cohort
         largest = math.ceil(rounds.max_hospitals / rounds.cohorts)
-        gas = dealing_bytes(rounds.max_hospitals) + rounds.rounds * dealing_bytes(largest)
-        gas *= _GAS_PER_DEALT_BYTE
+        gas = share_bundle_bytes(rounds.max_hospitals) + rounds.rounds * share_bundle_bytes(largest)
+        gas *= _GAS_PER_SHARE_BYTE
     blobs = spec.statistics_blobs + rounds.rounds * spec.update_blobs
     return gas + (1 + rounds.rounds) * _COMMIT_ALONE + blobs * _COMMIT_ALONE_PER_BLOB
 
@@ -240,9 +240,9 @@ def _longest(spec: TaskSpec, chain: ChainTerms) -> float:
     late = grace(w.upload) + grace(w.publish)
     round_ = w.commit + w.upload + w.publish + late + (3 * w.publish if spec.update.masked else 0)
     judging = chain.beacon_seconds + w.score + w.reveal
-    opening = w.publish + grace(w.publish) if spec.judging.canaries else 0
+    disclosing = w.publish + grace(w.publish) if spec.judging.decoys else 0
     judged = training + _statistics_judged(spec)
-    return w.join + (training + 1) * round_ + judged * judging + training * opening + chain.beacon_seconds
+    return w.join + (training + 1) * round_ + judged * judging + training * disclosing + chain.beacon_seconds
 
 
 def _expected(spec: TaskSpec, chain: ChainTerms) -> float:
@@ -298,7 +298,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
 
 
 def _fast(outer: OuterSpec) -> str:
-    """The setting of the outer step that canaries cannot follow (docs/models.md), or ""."""
+    """The setting of the outer step that decoys cannot follow (docs/models.md), or ""."""
     if isinstance(outer, MomentumSpec) and outer.momentum > FAST_MOMENTUM:
         return f"momentum of {outer.momentum:g} (above {FAST_MOMENTUM:g})"
     if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:
@@ -308,15 +308,15 @@ def _fast(outer: OuterSpec) -> str:
 
 def _of_committees(spec: TaskSpec) -> Iterator[Concern]:
     judging, money = spec.judging, spec.money
-    if not judging.canaries:
-        yield Concern(Rule.NO_CANARIES, "a voter that does not evaluate is paid like one that does")
-    elif money.failed_canary_slash_bps == 0:
-        yield Concern(Rule.CANARIES_FREE, "failed_canary_slash_bps is 0: a voter that accepts a canary keeps its bond")
-    if judging.canaries and (fast := _fast(spec.outer)):
+    if not judging.decoys:
+        yield Concern(Rule.NO_DECOYS, "a voter that does not evaluate is paid like one that does")
+    elif money.failed_decoy_slash_bps == 0:
+        yield Concern(Rule.DECOYS_FREE, "failed_decoy_slash_bps is 0: a voter that accepts a decoy keeps its bond")
+    if judging.decoys and (fast := _fast(spec.outer)):
         yield Concern(
-            Rule.CANARIES_FADE,
-            f"an outer {fast} moves the model faster than its updates: canaries begin to resemble their sums, and a"
-            " round with such canaries pays no voter",
+            Rule.DECOYS_FADE,
+            f"an outer {fast} moves the model faster than its updates: decoys begin to resemble their sums, and a"
+            " round with such decoys pays no voter",
         )
     if judging.seats < SMALLEST_COMMITTEE:
         yield Concern(

@@ -126,9 +126,9 @@ class JudgingSpec(Section):
     harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
     tolerance: Annotated[Score, Field(ge=0)] = 0.05
     tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
-    canaries: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
-    canary_margin: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="the least distance between the medians of a sum and its canary for the pair to count"
+    decoys: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
+    decoy_margin: Annotated[Score, Field(ge=0)] = Field(
+        default=0.05, description="the least distance between the medians of a sum and its decoy for the pair to count"
     )
 
 
@@ -148,7 +148,7 @@ class MoneySpec(Section):
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
     withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 200
     not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
-    failed_canary_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
+    failed_decoy_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
     not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
 
     def aggregator_fee(self, rounds: int) -> int:
@@ -179,7 +179,7 @@ class WindowsSpec(Section):
         """The longest duration of a task with this many training rounds, in seconds, with a live beacon.
 
         Each round takes all of its windows: half of an upload or publication more if late, three publications for a
-        dispute, one and a half for disclosing canaries. A dead beacon adds a week, which the contract counts too
+        dispute, one and a half for disclosing decoys. A dead beacon adds a week, which the contract counts too
         (`BEACON_DAYS`).
         """
         halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
@@ -211,7 +211,7 @@ class TaskSpec(Section):
     @property
     def update_layout(self) -> LaneLayout:
         """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
-        bits = self.update.bits + self.judging.canaries
+        bits = self.update.bits + self.judging.decoys
         return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
 
     @property
@@ -280,12 +280,12 @@ class TaskSpec(Section):
                 f"the task may last {longest / DAY:,.1f} days (with {BEACON_DAYS} for a dead beacon), more than the"
                 f" {MAX_DAYS} for which a task may lock bonds: lower rounds or windows"
             )
-        if j.canaries and self.update.bits == MAX_BITS:
+        if j.decoys and self.update.bits == MAX_BITS:
             raise ValueError(
-                f"canaries need one bit more than the {MAX_BITS} of the update: lower bits to {MAX_BITS - 1}"
+                f"decoys need one bit more than the {MAX_BITS} of the update: lower bits to {MAX_BITS - 1}"
             )
-        if j.canaries and round(j.canary_margin * MICRO) < 1:
-            raise ValueError("canaries need a canary_margin of at least a millionth: without it, equal pairs count")
+        if j.decoys and round(j.decoy_margin * MICRO) < 1:
+            raise ValueError("decoys need a decoy_margin of at least a millionth: without it, equal pairs count")
         shares = m.hospital_share_bps + m.voter_share_bps + m.aggregator_share_bps
         if shares != 10_000:
             raise ValueError(f"the three shares add up to {shares} basis points: they must add up to 10000")

@@ -53,7 +53,7 @@ contract TaskRegistry is Proposing, Joining {
             accused: round.accused,
             named: round.named,
             guilty: round.guilty,
-            turnedCohorts: round.turnedCohorts,
+            flippedCohorts: round.flippedCohorts,
             seated: round.seated,
             stoodDown: round.stoodDown,
             revealed: round.revealed,

@@ -40,7 +40,7 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
     ///      It writes behind allocated memory: assembly that is not memory-safe keeps the compiler from moving
     ///      variables off the stack in the whole contract, which costs 1.6 kB of code, and gas in every call.
     fallback() external {
-        bool isEnd = msg.sig == ITaskSettlement.settle.selector || msg.sig == ITaskSettlement.openCanaries.selector
+        bool isEnd = msg.sig == ITaskSettlement.settle.selector || msg.sig == ITaskSettlement.discloseDecoys.selector
             || msg.sig == ITaskSettlement.explain.selector;
         _delegate(isEnd ? settlement : registry);
     }
@@ -62,7 +62,7 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         Phase phase = task.state.phase;
         bool isWaiting = phase == Phase.Forming || phase == Phase.Drawing;
         if (isWaiting && block.timestamp <= task.state.deadline) return _askAnew(taskId, task, phase);
-        bool isLate = phase == Phase.Revealing || phase == Phase.Opening || phase == Phase.Settling;
+        bool isLate = phase == Phase.Revealing || phase == Phase.Disclosing || phase == Phase.Settling;
         if (isLate) _delegate(settlement); // does not return
 
         _requireOver(taskId, task);
@@ -71,7 +71,7 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         else if (phase == Phase.Joining) _closeJoining(taskId, task);
         else if (phase == Phase.Committing) _closeCommitting(taskId, task);
         else if (phase == Phase.Uploading) _concludeAtFault(taskId, task, VoidReason.SurvivorsNotFixed);
-        else if (phase <= Phase.Blaming) _concludeAtFault(taskId, task, VoidReason.NotPublished);
+        else if (phase <= Phase.Disputing) _concludeAtFault(taskId, task, VoidReason.NotPublished);
         else _closeScoring(taskId, task);
     }
 
@@ -83,12 +83,12 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         return Kzg.challenge(taskId, round, hospital, points);
     }
 
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 dealing)
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle)
         external
         view
         returns (bytes32)
     {
-        return Signatures.digest(taskId, round, points, dealing);
+        return Signatures.digest(taskId, round, points, shareBundle);
     }
 
     function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory) {

@@ -51,7 +51,7 @@ contract ConservationTest is Fixture {
         else if (phase == ITaskTypes.Phase.Committing) _commitSome();
         else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
         else if (phase == ITaskTypes.Phase.Publishing) _publishPerhaps();
-        else if (phase == ITaskTypes.Phase.Blaming) _blamePerhaps();
+        else if (phase == ITaskTypes.Phase.Disputing) _disputePerhaps();
         else if (phase == ITaskTypes.Phase.Settling) tasks.settle(id, _round());
         else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else _revealSome();
@@ -97,13 +97,13 @@ contract ConservationTest is Fixture {
         tasks.accuseCohort(id, round, 0, "accusation", "evidence");
     }
 
-    /// @dev Only readers use testimony.
-    function _blamePerhaps() private {
+    /// @dev Only readers use evidence.
+    function _disputePerhaps() private {
         (uint256 round, uint256 named) = (_round(), _roundState().accused & _choose(16));
         if (named == 0) return;
         vm.warp(tasks.state(id).deadline - WINDOW);
         vm.prank(AGGREGATOR);
-        tasks.nameCulprits(id, round, named);
+        tasks.nameCheaters(id, round, named);
     }
 
     function _scoreSome() private {

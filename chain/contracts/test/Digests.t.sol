@@ -5,19 +5,19 @@ import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Scores} from "../src/libraries/Scores.sol";
-import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {DecoyFixture} from "./utils/DecoyFixture.sol";
 
 /// @notice Publication by digest, on chains without blobs: nothing here sets a blob hash.
-contract DigestsTest is CanaryFixture {
+contract DigestsTest is DecoyFixture {
     using Bits for uint256;
 
-    function _digestParams(bool canaries) private pure returns (ITaskTypes.TaskParams memory params) {
-        params = canaries ? _canaryParams() : _params();
+    function _digestParams(bool decoys) private pure returns (ITaskTypes.TaskParams memory params) {
+        params = decoys ? _decoyParams() : _params();
         params.digests = true;
     }
 
-    function _toStatisticsScoring(bool canaries) private {
-        _propose(_digestParams(canaries));
+    function _toStatisticsScoring(bool decoys) private {
+        _propose(_digestParams(decoys));
         _joinAll();
         _commitAll();
         _fix(15);
@@ -54,7 +54,7 @@ contract DigestsTest is CanaryFixture {
         _assertConserved();
     }
 
-    function test_task_runsWithCanariesAndWithoutBlobs() public {
+    function test_task_runsWithDecoysAndWithoutBlobs() public {
         _toStatisticsScoring(true);
         _scoreAll(0);
         tasks.settle(id, 0);
@@ -62,7 +62,7 @@ contract DigestsTest is CanaryFixture {
         _commitAll();
         _fix(15);
         _flip(2);
-        _setCanaries();
+        _setDecoys();
         for (uint256 cohort = 0; cohort < 2; ++cohort) {
             _publishDigest(cohort, _publishedHash(cohort, 0, _isFlipped(cohort)));
         }

@@ -144,7 +144,7 @@ contract JoiningTest is Fixture {
     function test_joinAsHospital_locksBondAndFixesWeight() public {
         _propose(_params());
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, _transportKey(_hospital(2)), keccak256("sealing key"));
+        emit ITaskTypes.HospitalJoined(id, _hospital(2), 0, 3, _transportKey(_hospital(2)), keccak256("encryption key"));
         _joinHospital(2);
         ITaskTypes.Hospital memory hospital = tasks.hospitals(id)[0];
         vm.assertEq(hospital.node, _hospital(2));

@@ -73,7 +73,7 @@ contract LockInTest is Fixture {
             )
         );
         vm.prank(OWNER);
-        tasks.joinAsHospital(id, 1, key, proof, keccak256("sealing key"));
+        tasks.joinAsHospital(id, 1, key, proof, keccak256("encryption key"));
     }
 
     function test_withdraw_keepsTheOwnersPart() public {

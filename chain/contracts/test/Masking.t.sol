@@ -43,9 +43,9 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _propose(_masked(_params()));
         _joinMembers();
         ITaskTypes.Update memory update = _update(0, 2);
-        update.dealing = SHARES;
+        update.shareBundle = SHARES;
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.Dealt(id, 0, _hospital(2), SHARES);
+        emit ITaskTypes.SharesPublished(id, 0, _hospital(2), SHARES);
         vm.expectEmit(address(tasks));
         emit ITaskTypes.UpdateCommitted(id, 0, _hospital(2), Lines.compressed(_lines(0, 2)), keccak256(SHARES));
         _commit(0, _hospital(2), update);
@@ -56,7 +56,7 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         ITaskTypes.SignedUpdate[] memory updates = new ITaskTypes.SignedUpdate[](1);
         updates[0] = _signed(0);
         bytes memory points = Lines.compressed(_lines(0, 0));
-        updates[0].dealing = keccak256(SHARES);
+        updates[0].shareBundle = keccak256(SHARES);
         (updates[0].r, updates[0].vs) = _sign(_key(0), tasks.commitmentDigest(id, 0, points, keccak256(SHARES)));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         vm.prank(STRANGER); // who may not have its bytes
@@ -72,7 +72,7 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _toRelaying(4, 1);
         ITaskTypes.SignedUpdate[] memory updates = new ITaskTypes.SignedUpdate[](1);
         updates[0] = _signed(0);
-        updates[0].dealing = keccak256("another");
+        updates[0].shareBundle = keccak256("another");
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SignatureInvalid.selector, _signer(0)));
         vm.prank(AGGREGATOR);
         tasks.commitUpdates(id, 0, updates);

@@ -3,12 +3,12 @@ pragma solidity ^0.8.28;
 
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
-import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {DecoyFixture} from "./utils/DecoyFixture.sol";
 
 /// @notice The cost of settling for each further seat of the committee, if all seats are paid.
 /// @dev `setUp` makes two tasks ready to settle, which differ in their seats. Each test's calls are transactions of
 ///      their own, with gas as on a chain (`isolate`), and either task is settled from the same state.
-abstract contract SeatGasFixture is CanaryFixture {
+abstract contract SeatGasFixture is DecoyFixture {
     uint256 internal constant FEW = 3;
     uint256 internal constant MOST = 6;
 
@@ -64,10 +64,10 @@ abstract contract SeatGasFixture is CanaryFixture {
         }
         _runTraining();
         _form();
-        if (params.canaries) _runCanaryTraining();
+        if (params.decoys) _runDecoyTraining();
         else _runTraining();
         _draw();
-        int64[] memory scores = params.canaries ? _ballot(GOOD, BAD) : _scores(1_000);
+        int64[] memory scores = params.decoys ? _ballot(GOOD, BAD) : _scores(1_000);
         for (uint256 i = 0; i < seats; ++i) {
             _score(i, scores);
         }
@@ -78,17 +78,17 @@ abstract contract SeatGasFixture is CanaryFixture {
         for (uint256 i = 0; i < seats; ++i) {
             _reveal(i, scores);
         }
-        if (params.canaries) {
+        if (params.decoys) {
             tasks.settle(id, 1);
             _openAll();
         }
         return id;
     }
 
-    function _runCanaryTraining() private {
+    function _runDecoyTraining() private {
         _commitAll();
         _fix(_roundState().members);
-        _setCanaries();
+        _setDecoys();
         _publishCohorts();
     }
 
@@ -153,17 +153,17 @@ contract LaterSeatGasTest is SeatGasFixture {
     }
 }
 
-contract CanarySeatGasTest is SeatGasFixture {
+contract DecoySeatGasTest is SeatGasFixture {
     function _reward() internal override {
         _rewardOnce();
     }
 
     function _terms() internal pure override returns (ITaskTypes.TaskParams memory) {
-        return _canaryParams();
+        return _decoyParams();
     }
 
     /// forge-config: default.isolate = true
-    function test_settle_costsLessThan45kASeatWithCanaries() public {
-        _assertPerSeat("settle, each further seat, later rewards, canaries", 45_000);
+    function test_settle_costsLessThan45kASeatWithDecoys() public {
+        _assertPerSeat("settle, each further seat, later rewards, decoys", 45_000);
     }
 }

@@ -30,8 +30,8 @@ struct Record {
     uint64 viable;
     uint256 committed;
     uint256 survivors;
-    uint64 turned;
-    bool opened;
+    uint64 flipped;
+    bool disclosed;
     uint256 seated;
     int64[][] scores;
     uint64 dropped;
@@ -101,7 +101,7 @@ contract PlantedTasks is Tasks {
         Scores.save(task.scores, 1, voter, scores);
         Round storage round = task.rounds[1];
         round.revealed = round.revealed.with(voter);
-        bool isAsked = task.params.digests || task.params.canaries || round.named != 0;
+        bool isAsked = task.params.digests || task.params.decoys || round.named != 0;
         if (isAsked && scores[0] == Scores.DOES_NOT_MATCH) round.mismatched = round.mismatched.with(voter);
     }
 
@@ -179,9 +179,9 @@ contract PlantedTasks is Tasks {
         round.publishedCohorts = record.viable;
         round.droppedCohorts = record.dropped;
         round.named = record.named;
-        // Without canaries the sums are known since their publication, with them since their opening.
-        if (record.opened || !task.params.canaries) round.summedCohorts = record.viable;
-        round.turnedCohorts = record.turned;
+        // Without decoys the sums are known since their publication, with them since their disclosure.
+        if (record.disclosed || !task.params.decoys) round.summedCohorts = record.viable;
+        round.flippedCohorts = record.flipped;
         round.late = record.late;
     }
 }
@@ -321,8 +321,8 @@ contract SettlementTest is Test {
     function _settled() private returns (uint256 id) {
         id = _planted.plant(_params(".terms."), _record(".record."));
         _registry.settle(id, 1);
-        if (_planted.phase(id) != ITaskTypes.Phase.Opening) return id;
-        vm.warp(block.timestamp + 2); // and nobody opens
+        if (_planted.phase(id) != ITaskTypes.Phase.Disclosing) return id;
+        vm.warp(block.timestamp + 2); // and nobody discloses
         _planted.tick(id);
     }
 
@@ -408,20 +408,20 @@ contract SettlementTest is Test {
         p.voterBond = uint128(_uint(key, "voter_bond"));
         p.aggregatorBond = uint128(_uint(key, "aggregator_bond"));
         p.digests = _uint(key, "digests") == 1;
-        p.canaries = _uint(key, "canaries") == 1;
+        p.decoys = _uint(key, "decoys") == 1;
         p.minReveals = uint16(_uint(key, "min_reveals"));
         p.acceptFloor = int64(_int(key, "accept_floor"));
         p.harmfulBelow = int64(_int(key, "harmful_below"));
         p.toleranceAbs = uint64(_uint(key, "tolerance_abs"));
         p.toleranceBps = uint16(_uint(key, "tolerance_bps"));
-        p.canaryMargin = uint64(_uint(key, "canary_margin"));
+        p.decoyMargin = uint64(_uint(key, "decoy_margin"));
         p.hospitalShareBps = uint16(_uint(key, "hospital_share_bps"));
         p.voterShareBps = uint16(_uint(key, "voter_share_bps"));
         p.aggregatorShareBps = uint16(_uint(key, "aggregator_share_bps"));
         p.harmfulSlashBps = uint16(_uint(key, "harmful_slash_bps"));
         p.withheldSlashBps = uint16(_uint(key, "withheld_slash_bps"));
         p.notRevealedSlashBps = uint16(_uint(key, "not_revealed_slash_bps"));
-        p.failedCanarySlashBps = uint16(_uint(key, "failed_canary_slash_bps"));
+        p.failedDecoySlashBps = uint16(_uint(key, "failed_decoy_slash_bps"));
         p.notPublishedSlashBps = uint16(_uint(key, "not_published_slash_bps"));
         p.publishWindow = 1;
     }
@@ -438,8 +438,8 @@ contract SettlementTest is Test {
         r.viable = uint64(_uint(key, "viable"));
         r.committed = _uint(key, "committed");
         r.survivors = _uint(key, "survivors");
-        r.turned = uint64(_uint(key, "turned"));
-        r.opened = _uint(key, "opened") == 1;
+        r.flipped = uint64(_uint(key, "flipped"));
+        r.disclosed = _uint(key, "disclosed") == 1;
         r.seated = _uint(key, "seated");
         r.dropped = uint64(_uint(key, "dropped"));
         r.named = _uint(key, "named");

@@ -129,7 +129,7 @@ contract StrangersTest is Fixture {
             return abi.encodeCall(ITaskRounds.commitScores, (task, round, Signer.publicKey(SECRET), ticket, 0));
         }
         if (choice == 9) return abi.encodeCall(ITaskRounds.standDown, (task, round));
-        if (choice == 10) return abi.encodeCall(ITaskRounds.testify, (task, round, _choose(3), _garbage));
+        if (choice == 10) return abi.encodeCall(ITaskRounds.submitEvidence, (task, round, _choose(3), _garbage));
         if (choice == 11) return abi.encodeCall(ITaskRegistry.resume, (task));
         if (choice == 12) return abi.encodeCall(ITaskSettlement.settle, (task, round));
         if (choice == 13) return abi.encodeCall(ITaskRounds.tick, (task));
@@ -142,7 +142,7 @@ contract StrangersTest is Fixture {
         address holder = choice < 2 ? STRANGER : _hospital(_choose(HOSPITALS));
         bytes memory key = choice == 4 ? _garbage : _transportKey(holder);
         bytes memory proof = choice == 3 ? _garbage : _transportProof(holder, choice == 2 ? _hospital(0) : STRANGER);
-        bytes32 sealing = _choose(2) == 0 ? bytes32(0) : keccak256("sealing key");
+        bytes32 sealing = _choose(2) == 0 ? bytes32(0) : keccak256("encryption key");
         return abi.encodeCall(ITaskRegistry.joinAsHospital, (task, _worst(), key, proof, sealing));
     }
 

@@ -241,7 +241,7 @@ contract TrainingTest is Fixture {
             points: vm.parseJsonBytes(json, string.concat(key, ".points")),
             value: vm.parseJsonBytes32(json, string.concat(key, ".y")),
             proof: vm.parseJsonBytes(json, string.concat(key, ".proof")),
-            dealing: ""
+            shareBundle: ""
         });
     }
 }

@@ -6,7 +6,7 @@ import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Bad transport keys: nobody joins with an invalid key, or with another's.
 contract TransportKeysTest is Fixture {
-    bytes32 private constant SEALING = keccak256("sealing key");
+    bytes32 private constant SEALING = keccak256("encryption key");
 
     function setUp() public override {
         super.setUp();
@@ -61,13 +61,13 @@ contract TransportKeysTest is Fixture {
         _joinHospital(0);
     }
 
-    function test_joinAsHospital_refusesNoSealingKeyInAMaskedTask() public {
+    function test_joinAsHospital_refusesNoEncryptionKeyInAMaskedTask() public {
         ITaskTypes.TaskParams memory params = _params();
         (params.masked, params.cohorts, params.minCohortSize, params.minHospitals) = (true, 1, 3, 3);
         _propose(params);
         bytes memory key = _transportKey(_hospital(0));
         bytes memory proof = _transportProof(_hospital(0), _hospital(0));
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.SealingKeyMissing.selector, _hospital(0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.EncryptionKeyMissing.selector, _hospital(0)));
         vm.prank(_hospital(0));
         tasks.joinAsHospital(id, 1, key, proof, 0);
     }

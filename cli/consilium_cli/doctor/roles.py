@@ -214,7 +214,7 @@ def _aggregator(machine: Machine) -> Iterator[Check]:
     from consilium_server.config import AggregatorSettings
 
     own = read_settings(machine.where, AggregatorSettings)
-    yield from _account(machine, own, *_canaries(own.home))
+    yield from _account(machine, own, *_decoys(own.home))
     yield from _artifacts(own.artifacts)
     yield from _superlink(own.home, own.superlink_port)
     if machine.public is not None:
@@ -222,11 +222,11 @@ def _aggregator(machine: Machine) -> Iterator[Check]:
         yield Check("superlink", probe, ":".join(map(str, machine.public)))
 
 
-def _canaries(home: Path) -> list[FileProbe]:
+def _decoys(home: Path) -> list[FileProbe]:
     """The file of its rounds' secrets with the most open mode."""
-    kept = [path for path in (home / "canaries").rglob("*") if path.is_file()]
+    kept = [path for path in (home / "decoys").rglob("*") if path.is_file()]
     worst = max(kept, key=lambda path: path.stat().st_mode & 0o077, default=None)
-    return [] if worst is None else [partial(probes.file, worst, "the secret of a canary round")]
+    return [] if worst is None else [partial(probes.file, worst, "the secret of a decoy round")]
 
 
 def _sponsor(machine: Machine) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""`consilium hospital check-data`: a profile of the hospital's data for a task, on its own screen."""
+"""`consilium hospital check-data`: a profile of the hospital's data for a task, only on its own screen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
 UNSCALED = {
     "rows": "the task scales by constants of its schema",
     "texts": "texts are not scaled",
-    "images": "the task scales as if all shades were as likely",
+    "images": "the task scales as if all shades were equally likely",
 }
 COUNTED = {"rows": "encoded column", "images": "channel"}
 SHADES = {
@@ -48,7 +48,7 @@ SHADES = {
 def check_data(
     folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None
 ) -> None:
-    """Shows the profile of the readable data first, then raises the error of the data, if there is one."""
+    """Shows the profile of the readable data, then raises the first error of the data."""
     if task_file is not None:
         _, spec = read_task(task_file)
     elif number is not None:
@@ -70,13 +70,13 @@ def check_data(
 
 
 def screen(profile: Profile) -> RenderableType:
-    """Made for `WIDTH` columns; shows values of the hospital's patients, so print it to a terminal and to no log."""
+    """For `WIDTH` columns. It shows values of the hospital's patients: print it to a terminal, never to a log."""
     return Group(
         _heading(profile),
         *_body(profile),
         _findings(profile),
         *(_round_0(profile) if profile.statistics else []),
-        Text("\nWhat leaves this hospital", TITLE),
+        Text("\nData that leave this hospital", TITLE),
         _leaves(profile),
     )
 
@@ -88,25 +88,25 @@ def _heading(profile: Profile) -> Text:
     of_column = f"label {shown(label + source.called(label))}"
     text.append(f"\n{of_column if source.names.get(label) else 'classes'}: {shares}")
     if profile.repeated:
-        text.append(f"\n{profile.things} that repeat an earlier one: {profile.repeated:,}")
+        text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:
-        of = "files, which its list does not name" if source.kind == "folder" else "of the file's columns"
+        of = "file(s) that its list does not name" if source.kind == "folder" else "column(s) of the file"
         names = f" ({shown(shortened(source.left_aside_names))})" if source.left_aside_names else ""
-        text.append(f"\nleft aside, unread: {source.left_aside:,} {of}{names}")
+        text.append(f"\nnot read: {source.left_aside:,} {of}{names}")
     return text
 
 
 def _body(profile: Profile) -> list[RenderableType]:
     if isinstance(profile, TableProfile):
-        return [Text("\nThe task's columns, in its own units", TITLE), _columns(profile)]
+        return [Text("\nThe task's columns, in the task's units", TITLE), _columns(profile)]
     if isinstance(profile, TextProfile):
-        return [Text("\nHow long they are", TITLE), *_lengths(profile)]
-    return [Text("\nHow large they are, and how bright", TITLE), *_sizes(of_kind(ImageProfile, profile))]
+        return [Text("\nLengths", TITLE), *_lengths(profile)]
+    return [Text("\nSizes and shades", TITLE), *_sizes(of_kind(ImageProfile, profile))]
 
 
 def _columns(profile: TableProfile) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for title in ("column", "in the file", "the task knows"):
+    for title in ("column", "in the file", "allowed"):
         table.add_column(title, overflow="fold")
     for title in ("missing", "outside", "smallest", "mean", "largest"):
         table.add_column(title, justify="right", no_wrap=True)
@@ -134,7 +134,7 @@ def _lengths(profile: TextProfile) -> list[RenderableType]:
         table.add_row(name, f"{of.shortest:,}", f"{of.median:,g}", f"{of.longest:,}")
     if profile.tokens is None:
         return [table]
-    return [table, Text(f"  The model reads the first {profile.tokens:,} tokens of a text; a word is one or more.\n")]
+    return [table, Text(f"  The model reads the first {profile.tokens:,} tokens of a text; a word has one or more.\n")]
 
 
 def _sizes(profile: ImageProfile) -> list[RenderableType]:
@@ -143,7 +143,7 @@ def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table.add_row("mean shade, 0 (black) to 255", *(f"{shade:.0f}" for shade in profile.shades))
     schema = of_kind(ImageSchema, profile.spec.data)
     colours = "in grey" if schema.channels == 1 else "in colour"
-    return [table, Text(f"  The task has them brought to {schema.height:,} × {schema.width:,} pixels, {colours}.\n")]
+    return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}.\n")]
 
 
 def _spread(*titles: str) -> Table:
@@ -155,12 +155,12 @@ def _spread(*titles: str) -> Table:
 
 def _findings(profile: Profile) -> RenderableType:
     if not profile.findings:
-        return Text(f"Nothing seems to be wrong with {'it' if profile.things == 'rows' else 'them'}", style="green")
+        return Text("No problem found", style="green")
     grid = Table.grid(padding=(0, 2))
     for finding in profile.findings:
         words = Text(shown(_said(finding)), overflow="fold")
         grid.add_row("", Text(shown(finding.column or profile.things), "yellow"), words)
-    return Group(Text("To look at", TITLE), grid)
+    return Group(Text("Please check", TITLE), grid)
 
 
 def _said(finding: Finding) -> str:
@@ -170,9 +170,9 @@ def _said(finding: Finding) -> str:
 def _round_0(profile: Profile) -> list[RenderableType]:
     things = profile.things
     return [
-        Text(f"\nRound 0: sums of these {things}, so that all hospitals scale alike", TITLE),
+        Text(f"\nRound 0: sums of these {things}, so that all hospitals scale in the same way", TITLE),
         _statistics(profile),
-        Text(f"  {SHADES[things]}. These numbers are shown here alone."),
+        Text(f"  {SHADES[things]}. These numbers are shown only here."),
     ]
 
 
@@ -189,17 +189,17 @@ def _statistics(profile: Profile) -> Table:
 def _leaves(profile: Profile) -> Table:
     spec, things = profile.spec, profile.things
     seen = (
-        "masked: nobody else can read it; the sum over a cohort's hospitals is public"
+        "masked: no other party can read it; the sum over a cohort's hospitals is public"
         if spec.update.masked
         else "NOT masked: the aggregator reads it; the sum over a cohort's hospitals is public"
     )
     noise = ""
     if spec.privacy is not None:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
-        noise = f" with noise, so that all rounds together cost {ONE[things]} {bound} at most;"
+        noise = f" with noise, so that all rounds together cost {ONE[things]} at most {bound};"
     grid = Table.grid(padding=(0, 2))
     count = f"the number of {things}, {profile.rows:,}"
-    grid.add_row("", "on joining", f"{count}, in public: it gives this hospital's weight")
+    grid.add_row("", "on joining", f"{count}, in public: it determines this hospital's weight")
     grid.add_row("", "round 0", _leaves_in_round_0(profile, count, seen))
     grid.add_row(
         "",
@@ -214,7 +214,7 @@ def _leaves(profile: Profile) -> Table:
 
 def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
     if profile.spec.statistics != "exact":
-        return f"nothing of these {profile.things}: {UNSCALED[profile.things]}"
+        return f"nothing about these {profile.things}: {UNSCALED[profile.things]}"
     if profile.statistics:
         step = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step
         count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {step:.2g}"

@@ -155,8 +155,8 @@ def claim(home: HomeOption = USUAL_HOME) -> None:
     staking.claim(home)
 
 
-@app.command("open-evaluation")
-def open_evaluation(
+@app.command("disclose-evaluation")
+def disclose_evaluation(
     task: TaskArgument,
     round_: Annotated[int, typer.Argument(metavar="ROUND", min=1, help="round of a ballot that this node revealed")],
     *,
@@ -166,16 +166,16 @@ def open_evaluation(
     """Writes evidence for an auditor who has this voter's rows: that the node evaluated them as drawn."""
     from consilium_client.home import VoterHome
     from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
-    from consilium_client.voter.disclosure import opened
+    from consilium_client.voter.disclosure import disclose
     from consilium_core.private_files import write_private_file
 
     visited = VoterHome.open(home)
     ledger = visited.settings.connect()
     folder, place = visited.folder, ledger.folder_name(task)
     path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
-    opening = opened(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
-    write_private_file(out, opening.model_dump_json(indent=1))
+    disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
+    write_private_file(out, disclosure.model_dump_json(indent=1))
     typer.echo(
-        f"{len(opening.batches)} batches of round {round_} are in {out}: give them only to the auditor who has these"
+        f"{len(disclosure.batches)} batches of round {round_} are in {out}: give them only to the auditor who has these"
         " rows"
     )

@@ -52,10 +52,10 @@ class Context:
         )
 
     def cohort(self, round_: int) -> int:
-        """Members of this hospital's cohort: a bit map. Raises NotDealt."""
+        """Members of this hospital's cohort: a bit map. Raises NotAssigned."""
         cohorts = self.ledger.tasks.round_state(self.task.number, round_).cohorts
         found = (self.ledger.tasks.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
         cohort = next((cohort for cohort in found if cohort >> self.membership.index & 1), 0)
         if not cohort:
-            raise NodeError("NotDealt", round=round_)
+            raise NodeError("NotAssigned", round=round_)
         return cohort

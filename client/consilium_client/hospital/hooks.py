@@ -46,15 +46,15 @@ class Dispute:
         try:
             shown = statement(step, round_, view.round)
             if shown:
-                receipt = ledger.hospital.testify(self._context.task.number, round_, step, shown)
-                emit("testified", round=round_, step=step, bytes=len(shown), gas=receipt.gas_used)
+                receipt = ledger.hospital.submit_evidence(self._context.task.number, round_, step, shown)
+                emit("evidence-submitted", round=round_, step=step, bytes=len(shown), gas=receipt.gas_used)
             else:
                 emit("nothing-to-show", round=round_, step=step)
             self.stated.add((round_, step))
         except TransactionRejected as error:
-            log_failed(ledger, error, "not-testified", round=round_, step=step)
+            log_failed(ledger, error, "evidence-not-submitted", round=round_, step=step)
         except ROUND_ERRORS as error:
-            emit("testimony-failed", round=round_, step=step, error=name_of(error))
+            emit("evidence-failed", round=round_, step=step, error=name_of(error))
 
     def statement(self, step: int, round_: int, round_state: RoundState) -> bytes:
         """In the first step, points of its masks. In the second, shared keys, or nothing if all points are right."""
@@ -71,7 +71,7 @@ class Dispute:
         accused = Accused(round_, cohort, cohort & round_state.survivors, accusation, len(update.blobs))
         if step == 0:
             return masking.points(accused, index, update.seed)
-        points, _ = ledger.record.testimonies(task, round_)
+        points, _ = ledger.record.submitted_evidence(task, round_)
         return masking.agreements(accused, index, update.seed, points)
 
 

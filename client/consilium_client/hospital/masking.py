@@ -16,7 +16,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import members
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import Blob, add
@@ -32,7 +32,7 @@ from consilium_zk.disputes import (
 )
 from consilium_zk.errors import Malformed, ShapeWrong
 from consilium_zk.key_exchange import BYTES_PER_KEY, public_key
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital
 
 from consilium_client.errors import NodeError
@@ -57,20 +57,20 @@ class Masking:
     def __init__(self, folder: Path, ledger: Ledger, store: ArtifactStore, task: int) -> None:
         self._folder, self._ledger, self._store, self._task = folder, ledger, store, task
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._key_file = folder / "sealing.key"
+        self._key_file = folder / "encryption.key"
         if not self._key_file.exists():
             write_private_file(self._key_file, secrets.token_bytes(BYTES_PER_KEY))
         self._private = self._key_file.read_bytes()
-        self.sealing_key = public_key(self._private)
+        self.encryption_key = public_key(self._private)
         self._cohorts: dict[tuple[int, int], MaskedCohort] = {}  # the latest, by round and members
-        self._read: dict[tuple[int, int], dict[int, Dealing]] = {}  # likewise
+        self._read: dict[tuple[int, int], dict[int, ShareBundle]] = {}  # likewise
 
     def require_key(self, index: int) -> None:
-        """Raises SealingKeyLost if this hospital announced another key than it has: it could decrypt nothing. If the
+        """Raises EncryptionKeyLost if this hospital announced another key than it has: it could decrypt nothing. If the
         block with its joining was undone meanwhile, nothing is announced.
         """
-        if self._ledger.record.sealing_keys(self._task).get(index, self.sealing_key) != self.sealing_key:
-            raise NodeError("SealingKeyLost", path=self._key_file)
+        if self._ledger.record.encryption_keys(self._task).get(index, self.encryption_key) != self.encryption_key:
+            raise NodeError("EncryptionKeyLost", path=self._key_file)
 
     def forget(self) -> None:
         """Deletes the encryption key and all records once the task has ended."""
@@ -79,17 +79,17 @@ class Masking:
 
     def secret_shares(self, round_: int, cohort: int, index: int, seed: bytes) -> bytes:
         """This hospital's secret shares of a round, always the same bytes."""
-        return self._hospital(round_, cohort, index, seed).dealing().to_wire()
+        return self._hospital(round_, cohort, index, seed).share_bundle().to_wire()
 
     def masked(self, round_: int, cohort: int, index: int, seed: bytes, blobs: Sequence[Blob]) -> Iterator[Blob]:
         """Weighted blobs, masked with all hospitals that have committed. Commitments must be closed.
 
         Raises MaskingTooSmall, MaskingChanged, ArtifactMissing, ArtifactCorrupt.
         """
-        dealings = self._dealings(round_, cohort, index)
+        share_bundles = self._share_bundles(round_, cohort, index)
         hospital = self._hospital(round_, cohort, index, seed)
-        seeds = hospital.seeds(dealings)
-        self._write_down("masked", round_, dealings)
+        seeds = hospital.seeds(share_bundles)
+        self._write_down("masked", round_, share_bundles)
         return (add([blob, hospital.mask(seeds, number)]) for number, blob in enumerate(blobs))
 
     def answer(self, round_: int, cohort: int, survivors: int, index: int, seed: bytes) -> bytes:
@@ -100,18 +100,18 @@ class Masking:
         alive = list(members(cohort & survivors))
         if index not in alive:
             raise NodeError("NotASurvivor", round=round_)
-        dealings = self._dealings(round_, cohort, index)
-        answer, faults = self._hospital(round_, cohort, index, seed).answer(dealings, alive)
-        self._write_down("masked", round_, dealings)
+        share_bundles = self._share_bundles(round_, cohort, index)
+        answer, faults = self._hospital(round_, cohort, index, seed).answer(share_bundles, alive)
+        self._write_down("masked", round_, share_bundles)
         self._write_down("answered", round_, alive)
         for dealer, error in faults.items():
-            emit("dealing-invalid", round=round_, hospital=dealer, error=name_of(error))
+            emit("share-bundle-invalid", round=round_, hospital=dealer, error=name_of(error))
         return answer
 
     def statement(self, round_: int, cohort: int, index: int, masked: Iterable[Blob]) -> bytes:
         """The statement to sign with masked blobs. Raises MaskingTooSmall, ArtifactMissing, ArtifactCorrupt."""
-        dealings = self._dealings(round_, cohort, index)
-        return state(masked, self._cohort(round_, cohort), dealings).to_wire()
+        share_bundles = self._share_bundles(round_, cohort, index)
+        return state(masked, self._cohort(round_, cohort), share_bundles).to_wire()
 
     def points(self, accused: Accused, index: int, seed: bytes) -> bytes:
         """The first dispute statement, on an accused cohort's masks: `consilium_zk.disputes.pair_points`, as bytes."""
@@ -128,11 +128,11 @@ class Masking:
             except (ShapeWrong, Malformed):
                 continue
         cohort = self._cohort(accused.round, accused.cohort)
-        dealings = self._dealings(accused.round, accused.cohort, index)
+        share_bundles = self._share_bundles(accused.round, accused.cohort, index)
         private = self._hospital(accused.round, accused.cohort, index, seed).mask_private
         return agreements_to_wire(
             {
-                other: show_pair(index, private, other, dealings[other], cohort.context, accused.accusation)
+                other: show_pair(index, private, other, share_bundles[other], cohort.context, accused.accusation)
                 for other in disputed(index, self._points(accused, index, seed), theirs)
             }
         )
@@ -140,8 +140,8 @@ class Masking:
     def _points(self, accused: Accused, index: int, seed: bytes) -> dict[int, Commitment]:
         survivors = list(members(accused.survivors))
         self._cohort(accused.round, accused.cohort).require_enough(survivors)
-        dealings = self._dealings(accused.round, accused.cohort, index)
-        _, pairs = self._hospital(accused.round, accused.cohort, index, seed).seeds(dealings)
+        share_bundles = self._share_bundles(accused.round, accused.cohort, index)
+        _, pairs = self._hospital(accused.round, accused.cohort, index, seed).seeds(share_bundles)
         return pair_points(index, pairs, survivors, accused.accusation, accused.blobs)
 
     def _hospital(self, round_: int, cohort: int, index: int, seed: bytes) -> MaskingHospital:
@@ -153,18 +153,18 @@ class Masking:
             self._cohorts = {(round_, cohort): masked_cohort(self._ledger, self._task, round_, cohort)}
         return self._cohorts[round_, cohort]
 
-    def _dealings(self, round_: int, cohort: int, index: int) -> dict[int, Dealing]:
+    def _share_bundles(self, round_: int, cohort: int, index: int) -> dict[int, ShareBundle]:
         """The cohort's secret shares for this hospital, read once, when commitments are closed: each read takes those
         for all others, too. Raises MaskingTooSmall, because a lagging chain node may not show all of them yet.
         """
         if (round_, cohort) not in self._read:
             masked = self._cohort(round_, cohort)
-            dealings = read_dealings(self._ledger, self._store, self._task, round_, masked, index)
-            masked.require_masking(index, dealings)
-            self._read = {(round_, cohort): dealings}
+            share_bundles = read_share_bundles(self._ledger, self._store, self._task, round_, masked, index)
+            masked.require_masking(index, share_bundles)
+            self._read = {(round_, cohort): share_bundles}
         return self._read[round_, cohort]
 
-    def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, Dealing]) -> None:
+    def _write_down(self, what: str, round_: int, hospitals: Sequence[int] | dict[int, ShareBundle]) -> None:
         """Raises MaskingChanged if this was done for others before."""
         bit_map = sum(1 << index for index in hospitals).to_bytes(_BYTES_PER_MAP, "big")
         file = self._folder / f"{what}-{round_}"

@@ -63,8 +63,8 @@ class HospitalNode(Hooks):
             self.training.privacy.require_affordable()
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
-            sealing_key = masking.sealing_key if masking else NO_KEY
-            self.ledger.hospital.join(self.task.number, self.training.examples.rows, key, sealing_key, stake=bond)
+            encryption_key = masking.encryption_key if masking else NO_KEY
+            self.ledger.hospital.join(self.task.number, self.training.examples.rows, key, encryption_key, stake=bond)
         index = membership.require()
         if masking and not has_ended(self.ledger.tasks.state(self.task.number)):
             masking.require_key(index)

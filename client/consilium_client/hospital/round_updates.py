@@ -178,7 +178,7 @@ class RoundUpdates:
         work.train_s = work.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
         shares = self.secret_shares(work.number, seed, cohort)
-        committed = replace(self._decisions.committed(work.number, blobs), dealing=shares)
+        committed = replace(self._decisions.committed(work.number, blobs), share_bundle=shares)
         update = PendingUpdate(self._ledger.hospital.sign_update(self._task, work.number, committed), blobs, seed)
         self.pending.write(work.number, update)
         return update

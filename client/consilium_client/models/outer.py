@@ -46,7 +46,7 @@ class Outer(ABC):
         """A sum's candidate, which a voter scores: the base moved by its mean alone. float32 (p,).
 
         It is not the next base, whose move includes earlier rounds. A voter would score the sum for these, too, and
-        could hardly tell it from its canary, which goes back by earlier means (docs/models.md).
+        could hardly tell it from its decoy, which goes back by earlier means (docs/models.md).
         """
         return Mean().after(State(state.model), update).model
 

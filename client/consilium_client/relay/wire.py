@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.secret_shares import dealing_bytes
+from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_client.errors import FrameError
 
 _REQUEST = struct.Struct(">20sQIB")
 _REPLY = struct.Struct(">BII")
 MAX_BLOBS = 4_096
-MAX_BODY = signed_update_bytes(MAX_BLOBS) + dealing_bytes(MAX_PARTICIPANTS)
+MAX_BODY = signed_update_bytes(MAX_BLOBS) + share_bundle_bytes(MAX_PARTICIPANTS)
 
 
 @dataclass(frozen=True)

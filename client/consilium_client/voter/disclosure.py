@@ -24,7 +24,7 @@ from consilium_zk.evaluation import (
     drawn,
     held_out_root,
     leaf_salt,
-    root_of_opening,
+    root_of_disclosure,
 )
 from consilium_zk.merkle import path_of
 from eth_utils.address import is_checksum_address
@@ -54,7 +54,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class OpenedBatch(_Part):
+class DisclosedBatch(_Part):
     """`fingerprints`: of all models, one after the other. `path`: from the leaf up."""
 
     index: Count
@@ -63,7 +63,7 @@ class OpenedBatch(_Part):
     path: Annotated[tuple[Word, ...], Field(strict=False)]
 
 
-class Opening(_Part):
+class Disclosure(_Part):
     """`held_out_secret`: it gives, with the rows, the voter's commitment to its rows."""
 
     format: Literal["consilium-evaluation-1"]
@@ -75,26 +75,26 @@ class Opening(_Part):
     held_out_secret: Word
     root: Word
     blinding: Word
-    batches: Annotated[tuple[OpenedBatch, ...], Field(strict=False)]
+    batches: Annotated[tuple[DisclosedBatch, ...], Field(strict=False)]
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises OpeningMalformed."""
+        """Raises DisclosureMalformed."""
         try:
             with path.open("rb") as file:
                 raw = file.read(MOST_BYTES + 1)
         except OSError as error:
             why = f"the file cannot be read: {error.strerror or type(error).__name__}"
-            raise ClientError("OpeningMalformed", path=path, why=why) from error
+            raise ClientError("DisclosureMalformed", path=path, why=why) from error
         if len(raw) > MOST_BYTES:
-            raise ClientError("OpeningMalformed", path=path, why=f"the file has more than {MOST_BYTES} bytes")
+            raise ClientError("DisclosureMalformed", path=path, why=f"the file has more than {MOST_BYTES} bytes")
         try:
             return cls.model_validate_json(raw)
         except ValidationError as error:
             first = error.errors(include_input=False, include_context=False, include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             # Unchained: the error could quote what the file holds.
-            raise ClientError("OpeningMalformed", path=path, why=f"{where}: {first['msg']}") from None
+            raise ClientError("DisclosureMalformed", path=path, why=f"{where}: {first['msg']}") from None
 
 
 def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
@@ -103,14 +103,14 @@ def seed_of(ledger: Ledger, task: int, round_: int, voter: str) -> bytes:
     return draw_seed(ledger.record.ending_hash(task, round_), ledger.connection.chain_id, contract, task, round_, own)
 
 
-def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Opening:
+def disclose(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) -> Disclosure:
     """The disclosure of this account's ballot. Raises NothingEvaluated, RecordIncomplete before the round has ended."""
     evaluated, voter = ballot.evaluated, ledger.address
     if not evaluated.fingerprints:
         raise NodeError("NothingEvaluated", round=ballot.round)
     leaves = batch_leaves(FINGERPRINT_TAG, evaluated.secret, evaluated.fingerprints)
     chosen = drawn(seed_of(ledger, task, ballot.round, voter), len(leaves))
-    return Opening(
+    return Disclosure(
         format="consilium-evaluation-1",
         chain_id=ledger.connection.chain_id,
         contract=ledger.deployment.tasks,
@@ -121,7 +121,7 @@ def opened(ledger: Ledger, task: int, ballot: Ballot, held_out_secret: bytes) ->
         root=evaluated.root,
         blinding=evaluated.blinding,
         batches=tuple(
-            OpenedBatch(
+            DisclosedBatch(
                 index=index,
                 salt=leaf_salt(evaluated.secret, index),
                 fingerprints=evaluated.fingerprints[index],
@@ -153,27 +153,27 @@ class Finding:
     detail: str
 
 
-def audit(ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool = False) -> Iterator[Finding]:
+def audit(ledger: Ledger, judge: Judge, disclosure: Disclosure, drawn_only: bool = False) -> Iterator[Finding]:
     """Findings, each after those that it rests on. `drawn_only`: evaluates only the drawn batches.
 
-    `judge`: of the opening's task and the auditor's rows. Raises RecordIncomplete if the round has not ended or its
+    `judge`: of the disclosure's task and the auditor's rows. Raises RecordIncomplete if the round has not ended or its
     record gives no models, ArtifactMissing, ArtifactCorrupt.
     """
-    yield _ballot(ledger, opening)
-    rows = _rows(ledger, judge, opening)
+    yield _ballot(ledger, disclosure)
+    rows = _rows(ledger, judge, disclosure)
     yield rows
     if not rows.holds:
         rest = (Name.DRAW, Name.PATHS, Name.FINGERPRINTS, Name.SCORES)
         yield from (Finding(name, None, "not checked without the rows that the voter committed to") for name in rest)
         return
-    draw = _draw(ledger, judge, opening)
+    draw = _draw(ledger, judge, disclosure)
     yield draw
-    yield _paths(judge, opening)
-    yield from _evaluation(ledger, judge, opening, drawn_only, opening.batches if draw.holds else ())
+    yield _paths(judge, disclosure)
+    yield from _evaluation(ledger, judge, disclosure, drawn_only, disclosure.batches if draw.holds else ())
 
 
-def _ballot(ledger: Ledger, opening: Opening) -> Finding:
-    task, round_, voter = opening.task, opening.round, opening.voter
+def _ballot(ledger: Ledger, disclosure: Disclosure) -> Finding:
+    task, round_, voter = disclosure.task, disclosure.round, disclosure.voter
     committed, scores = (
         ledger.record.committed_ballot(task, round_, voter),
         ledger.record.revealed_scores(task, round_, voter),
@@ -181,54 +181,54 @@ def _ballot(ledger: Ledger, opening: Opening) -> Finding:
     if committed is None or scores is None:
         missing = "committed to no ballot" if committed is None else "has not revealed its ballot"
         return Finding(Name.BALLOT, False, f"{voter} {missing} in round {round_}")
-    salt = ballot_salt(opening.root, opening.blinding)
+    salt = ballot_salt(disclosure.root, disclosure.blinding)
     if ledger.tasks.score_commitment(task, round_, scores, salt, voter) != committed:
         return Finding(Name.BALLOT, False, "root and blinding do not give the salt of the committed ballot")
-    return Finding(Name.BALLOT, True, f"root 0x{opening.root.hex()}, fixed before the reveals")
+    return Finding(Name.BALLOT, True, f"root 0x{disclosure.root.hex()}, fixed before the reveals")
 
 
-def _rows(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
-    committed = ledger.record.held_out_root(opening.task, opening.voter)
+def _rows(ledger: Ledger, judge: Judge, disclosure: Disclosure) -> Finding:
+    committed = ledger.record.held_out_root(disclosure.task, disclosure.voter)
     count = len(judge.rows)
     if committed is None:
-        return Finding(Name.ROWS, False, f"{opening.voter} committed to no rows before it joined the task")
-    if held_out_root(opening.held_out_secret, judge.rows) != committed:
+        return Finding(Name.ROWS, False, f"{disclosure.voter} committed to no rows before it joined the task")
+    if held_out_root(disclosure.held_out_secret, judge.rows) != committed:
         return Finding(Name.ROWS, False, f"these {count} rows do not give the root on chain, 0x{committed.hex()}")
     return Finding(Name.ROWS, True, f"{count} rows, {judge.batches} batches, root 0x{committed.hex()}")
 
 
-def _draw(ledger: Ledger, judge: Judge, opening: Opening) -> Finding:
-    wanted = drawn(seed_of(ledger, opening.task, opening.round, opening.voter), judge.batches)
-    shown = tuple(batch.index for batch in opening.batches)
+def _draw(ledger: Ledger, judge: Judge, disclosure: Disclosure) -> Finding:
+    wanted = drawn(seed_of(ledger, disclosure.task, disclosure.round, disclosure.voter), judge.batches)
+    shown = tuple(batch.index for batch in disclosure.batches)
     if shown != wanted:
         return Finding(Name.DRAW, False, f"the draw gives {_listed(wanted)}, but the file has {_listed(shown)}")
     return Finding(Name.DRAW, True, f"{len(wanted)} of {judge.batches}: {_listed(wanted)}")
 
 
-def _paths(judge: Judge, opening: Opening) -> Finding:
+def _paths(judge: Judge, disclosure: Disclosure) -> Finding:
     strays = []
-    for batch in opening.batches:
+    for batch in disclosure.batches:
         try:
-            root = root_of_opening(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
+            root = root_of_disclosure(batch.index, judge.batches, batch.salt, batch.fingerprints, batch.path)
         except ZkError:  # not a leaf of this tree, or not its path
             root = b""
-        if root != opening.root:
+        if root != disclosure.root:
             strays.append(batch.index)
     if strays:
         return Finding(Name.PATHS, False, f"these batches are not in the tree: {_listed(strays)}")
-    return Finding(Name.PATHS, True, f"{len(opening.batches)} of {len(opening.batches)}")
+    return Finding(Name.PATHS, True, f"{len(disclosure.batches)} of {len(disclosure.batches)}")
 
 
 def _evaluation(
-    ledger: Ledger, judge: Judge, opening: Opening, drawn_only: bool, batches: Sequence[OpenedBatch]
+    ledger: Ledger, judge: Judge, disclosure: Disclosure, drawn_only: bool, batches: Sequence[DisclosedBatch]
 ) -> Iterator[Finding]:
     """Runs each model once, for both findings. `batches`: ascending; empty if they are not the drawn ones."""
-    state = ledger.tasks.round_state(opening.task, opening.round)
+    state = ledger.tasks.round_state(disclosure.task, disclosure.round)
     chosen = [batch.index for batch in batches]
     worths: dict[int, float] = {}
     made: list[list[NDArray[np.float64]]] = [[] for _ in batches]
     if batches or not drawn_only:
-        for index, parameters in judge.models(opening.round, state):
+        for index, parameters in judge.models(disclosure.round, state):
             evaluation = judge.evaluate(parameters, chosen if drawn_only else None)
             parts = in_batches(evaluation.activations)
             for own, part in zip(made, parts if drawn_only else [parts[batch] for batch in chosen], strict=True):
@@ -239,14 +239,14 @@ def _evaluation(
     if drawn_only:
         yield Finding(Name.SCORES, None, "not checked: only the drawn batches were evaluated")
         return
-    shown = ledger.record.revealed_scores(opening.task, opening.round, opening.voter)
+    shown = ledger.record.revealed_scores(disclosure.task, disclosure.round, disclosure.voter)
     if shown is None:
         yield Finding(Name.SCORES, None, "the voter revealed none")
         return
-    yield _scores(shown, judge.scores(opening.round, state, worths), judge.rounding)
+    yield _scores(shown, judge.scores(disclosure.round, state, worths), judge.rounding)
 
 
-def _fingerprints(batches: Sequence[OpenedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
+def _fingerprints(batches: Sequence[DisclosedBatch], made: Sequence[Sequence[NDArray[np.float64]]]) -> Finding:
     """`made`: for each batch, the activations of each model."""
     if not batches:
         return Finding(Name.FINGERPRINTS, None, "not checked without the drawn batches")

@@ -23,7 +23,7 @@ from consilium_chain.ledger.structs import (
     ballot_size,
     members,
 )
-from consilium_chain.rounds.disputes import find_culprits
+from consilium_chain.rounds.disputes import find_cheaters
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.logs import emit
@@ -216,7 +216,7 @@ class VoterNode:
             except UNREADABLE as error:
                 if is_half_over(state, params.score_window, self.ledger.connection.blocks.now()):
                     # A failing store proves nothing, and the contract itself checks the publications of plain tasks.
-                    if isinstance(error, OSError) or not (params.canaries or params.digests or round_state.named):
+                    if isinstance(error, OSError) or not (params.decoys or params.digests or round_state.named):
                         raise
                     fault = name_of(error)
                 else:
@@ -227,7 +227,7 @@ class VoterNode:
     def scores(self, round_: int, round_state: RoundState) -> tuple[int, ...]:
         """Improvement of candidates over the base on this voter's rows by the task's metric, in millionths.
 
-        One for each cohort's published sum; in a canary round, then one for each sign-flipped sum. Round 0 gets no
+        One for each cohort's published sum; in a decoy round, then one for each sign-flipped sum. Round 0 gets no
         scores, but reading its published sums may raise one of UNREADABLE. Hospitals that are named for cohorts without
         a sum must be the cheaters that this voter finds.
         """
@@ -239,18 +239,18 @@ class VoterNode:
         if round_ == STATISTICS_ROUND:
             self.record.sums.readings(round_, 0, round_state)
             return nothing
-        if self.task.params.has_canaries(round_):
-            self.record.require_canaries(round_)
+        if self.task.params.has_decoys(round_):
+            self.record.require_decoys(round_)
         judged = self.judge.judged(round_, round_state)
         self._fingerprints = judged.fingerprints
         return judged.scores
 
     def _require_named(self, round_: int, round_state: RoundState) -> None:
-        """Raises CulpritsMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
-        found = find_culprits(self.ledger, self.store, self.task.number, round_, round_state)
+        """Raises CheatersMismatched, EvidenceMalformed, and where evidence is missing one of UNREADABLE."""
+        found = find_cheaters(self.ledger, self.store, self.task.number, round_, round_state)
         if round_state.named != sum(1 << index for index in found):
             raise MismatchError(
-                "CulpritsMismatched", round=round_, named=list(members(round_state.named)), found=list(found)
+                "CheatersMismatched", round=round_, named=list(members(round_state.named)), found=list(found)
             )
 
     def _reveal(self, state: TaskState, round_state: RoundState) -> None:

@@ -6,13 +6,13 @@ export type Deed =
   | 'commit'
   | 'handOver'
   | 'unmask'
-  | 'testify'
+  | 'submitEvidence'
   | 'score'
   | 'reveal'
   | 'fixSurvivors'
   | 'publish'
-  | 'nameCulprits'
-  | 'openCanaries'
+  | 'nameCheaters'
+  | 'discloseDecoys'
 
 /** A node's part in a task. `round` is the task's present one; null before the first, and after the task's end. */
 export interface Part {
@@ -93,10 +93,10 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
     case 'publishing':
       if (!terms.masked || task.round === 0 || !isIn || cohort.fate !== 'open') return null
       return { deed: 'unmask', by: deadline, slash: null }
-    case 'blaming': {
+    case 'disputing': {
       const by = deadline - terms.publish_window // in the last third the aggregator names the cheater
       if (cohort.fate !== 'accused' || !isIn || by < now) return null
-      return { deed: 'testify', by, slash: slashOf(part, account, terms.harmful_slash_bps) }
+      return { deed: 'submitEvidence', by, slash: slashOf(part, account, terms.harmful_slash_bps) }
     }
     default:
       return null
@@ -129,8 +129,8 @@ function votersDue(part: Part, account: string): Due | null {
 const AGGREGATORS: Partial<Record<Schemas['Task']['phase'], Deed>> = {
   uploading: 'fixSurvivors',
   publishing: 'publish',
-  blaming: 'nameCulprits',
-  opening: 'openCanaries',
+  disputing: 'nameCheaters',
+  disclosing: 'discloseDecoys',
 }
 
 function aggregatorsDue(part: Part, account: string): Due | null {

@@ -10,11 +10,11 @@ export const PHASES = [
   'committing',
   'uploading',
   'publishing',
-  'blaming',
+  'disputing',
   'drawing',
   'scoring',
   'revealing',
-  'opening',
+  'disclosing',
   'settling',
   'ended',
 ] as const satisfies readonly Phase[]

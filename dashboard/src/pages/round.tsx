@@ -53,7 +53,7 @@ function Cohorts({ of }: { of: Round }) {
         { text: columns.survivors, of: (one) => one.survivors.join(', ') || '–' },
         { number: columns.median, of: (one) => (one.median === null ? '–' : formatScore(one.median)) },
         { text: columns.accepted, of: (one) => <Accepted of={one.accepted} /> },
-        { text: columns.sum, of: (one) => (one.is_turned ? words.flipped : words.fate[one.fate]) },
+        { text: columns.sum, of: (one) => (one.is_flipped ? words.flipped : words.fate[one.fate]) },
         { text: columns.onChain, of: (one) => <OnChain of={one} outcome={of.outcome} /> },
       ]}
     />
@@ -65,7 +65,7 @@ function Accepted({ of }: { of: boolean | null }) {
   return <span className={of ? 'good' : 'bad'}>{of ? words.yes : words.no}</span>
 }
 
-/** No event has the sums that the contract expects in a canary round, but it compares them before it settles the round. */
+/** No event has the sums that the contract expects in a decoy round, but it compares them before it settles the round. */
 function OnChain({ of, outcome }: { of: Schemas['CohortView']; outcome: Round['outcome'] }) {
   const known = of.blobs.filter(({ expected, published }) => expected !== null && published !== null)
   if (known.some((blob) => blob.expected !== blob.published)) return <span className="bad">{words.differs}</span>

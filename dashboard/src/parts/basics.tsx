@@ -144,7 +144,7 @@ export function Countdown({ to, phase }: { to: number; phase: Phase }) {
 }
 
 export function PhaseBadge({ phase }: { phase: Phase }) {
-  const kind = phase === 'ended' ? '' : phase === 'blaming' ? 'bad' : phase === 'joining' ? 'wait' : 'good'
+  const kind = phase === 'ended' ? '' : phase === 'disputing' ? 'bad' : phase === 'joining' ? 'wait' : 'good'
   return (
     <span className={`badge ${kind}`} title={say.phaseMeans[phase]}>
       {say.phase[phase]}

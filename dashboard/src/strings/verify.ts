@@ -44,10 +44,10 @@ export const verify = {
   void: 'The round is void, so it does not change the model.',
   noCohorts: 'No cohort of this round has a sum.',
 
-  canaries: 'The sign-flipped sums were fixed before publication',
-  canariesHolds: 'The seed matches its commitment, and gives the same sign-flipped sums as the chain.',
-  canariesWait: 'The aggregator discloses them after the reveals.',
-  canariesUnset: 'The aggregator has not committed to them yet.',
+  decoys: 'The sign-flipped sums were fixed before publication',
+  decoysHolds: 'The seed matches its commitment, and gives the same sign-flipped sums as the chain.',
+  decoysWait: 'The aggregator discloses them after the reveals.',
+  decoysUnset: 'The aggregator has not committed to them yet.',
   noSeed:
     'No transaction to the contract shows the seed, because another contract passed it on. Only the contract has checked it.',
   manyBlocks: (blocks: number) =>
@@ -73,7 +73,7 @@ export const verify = {
     `The commitments of ${survivors} hospitals, with a total weight of ${weight}, give ${blobs === 1 ? 'its hash' : `the hashes of its ${blobs} blobs`}.`,
   sumFlipped: 'It was published sign-flipped, to test the committee.',
   sumWaits: (blob: number) => `Blob ${blob}: the contract has not added it up yet.`,
-  sumUnopened: (blob: number) =>
+  sumUndisclosed: (blob: number) =>
     `Blob ${blob}: this cannot be compared before the aggregator discloses which sums are sign-flipped.`,
   sumUnshown: (blob: number) =>
     `Blob ${blob}: no transaction to the contract shows its blinders, and without them every sum matches. Only the contract has checked it.`,

@@ -110,11 +110,11 @@ async function recordOf(client: PublicClient, config: Config, task: number, roun
   if (BigInt(task) > (await reader.taskCount())) throw new TaskUnknown()
   const [params, state, hospitals] = await Promise.all([reader.params(), reader.round(round), reader.hospitals()])
   const logs = await eventsOf(client, config, [BigInt(task), BigInt(round)], block)
-  const hasCanaries = params.canaries && round !== STATISTICS_ROUND
+  const hasDecoys = params.decoys && round !== STATISTICS_ROUND
   const blobs = round === STATISTICS_ROUND ? params.statisticsBlobs : params.updateBlobs
   const cohorts = await cohortsOf(reader, round, state, logs, blobs)
   const nodes = new Map(hospitals.map((hospital, index) => [hospital.node, index]))
-  const set = logs.find((log) => log.eventName === 'CanariesSet')?.args
+  const set = logs.find((log) => log.eventName === 'DecoysSet')?.args
   const span = openingSpan(logs)
   const openingBlocks = span === null ? 0 : Number(span.last - span.first) + 1
   const tooMany = openingBlocks > MOST_BLOCKS
@@ -133,12 +133,12 @@ async function recordOf(client: PublicClient, config: Config, task: number, roun
         .filter((log) => log.eventName === 'UpdateCommitted')
         .map(({ args }) => [nodes.get(args.hospital) ?? -1, args.points]),
     ),
-    hasCanaries,
-    canaries: set ? { seedCommitment: set.seedCommitment, negatedDeltaDigest: set.retreat } : null,
+    hasDecoys,
+    decoys: set ? { seedCommitment: set.seedCommitment, negatedDeltaDigest: set.negatedDelta } : null,
     shown: span && !tooMany ? await shownIn(client, config, task, round, span) : [],
     openingBlocks: tooMany ? openingBlocks : null,
     before:
-      hasCanaries && cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped)
+      hasDecoys && cohorts.some((cohort) => cohort.isDisclosed && cohort.isFlipped)
         ? await earlier(reader, round, blobs, hospitals)
         : [],
     events: logs.length,
@@ -158,7 +158,9 @@ async function cohortsOf(
       .filter((log) => log.eventName === 'CohortPublished')
       .map(({ args }) => [`${args.cohort}/${args.blob}`, args.versionedHash]),
   )
-  const opened = new Set(logs.filter((log) => log.eventName === 'CohortOpened').map(({ args }) => Number(args.cohort)))
+  const disclosed = new Set(
+    logs.filter((log) => log.eventName === 'CohortDisclosed').map(({ args }) => Number(args.cohort)),
+  )
   return await each(range(state.cohorts), async (index): Promise<Cohort> => {
     const members = await reader.members(round, index)
     const hasSum = has(state.viableCohorts, index)
@@ -170,8 +172,8 @@ async function cohortsOf(
       expected: range(blobs).map((blob) => known(expected[blob])),
       published: range(blobs).map((blob) => known(published.get(`${index}/${blob}`))),
       isDropped: has(state.droppedCohorts, index),
-      isOpened: opened.has(index),
-      isFlipped: has(state.turnedCohorts, index),
+      isDisclosed: disclosed.has(index),
+      isFlipped: has(state.flippedCohorts, index),
     }
   })
 }
@@ -180,10 +182,10 @@ function known(hash: Hex | undefined): Hex | null {
   return hash === undefined || hash === zeroHash ? null : hash
 }
 
-/** The blocks from the start of the phase that discloses canaries to the last disclosure. */
+/** The blocks from the start of the phase that discloses decoys to the last disclosure. */
 function openingSpan(logs: readonly Log[]): Span | null {
-  const start = logs.find((log) => log.eventName === 'PhaseStarted' && PHASES[log.args.phase] === 'opening')
-  const end = logs.findLast((log) => log.eventName === 'CohortOpened')
+  const start = logs.find((log) => log.eventName === 'PhaseStarted' && PHASES[log.args.phase] === 'disclosing')
+  const end = logs.findLast((log) => log.eventName === 'CohortDisclosed')
   const [first, last] = [start?.blockNumber, end?.blockNumber]
   return first != null && last != null ? { first, last } : null
 }
@@ -207,7 +209,7 @@ async function earlier(
       const hashes = await reader.hashes(round, cohort, blobs)
       const weights = indices(members & state.survivors).map((index) => hospitals[index]?.weight ?? 0)
       const weight = weights.reduce((sum, one) => sum + one, 0)
-      return { cohort, weight, isFlipped: has(state.turnedCohorts, cohort), hashes }
+      return { cohort, weight, isFlipped: has(state.flippedCohorts, cohort), hashes }
     }),
   }))
 }
@@ -216,9 +218,9 @@ const NAMES = [
   'PhaseStarted',
   'UpdateCommitted',
   'SurvivorsFixed',
-  'CanariesSet',
+  'DecoysSet',
   'CohortPublished',
-  'CohortOpened',
+  'CohortDisclosed',
 ] as const
 const EVENTS = tasksAbi.filter((entry) => entry.type === 'event') as readonly AbiEvent[]
 const TOPICS = NAMES.map((name) => {
@@ -286,10 +288,10 @@ function shownBy(input: Hex, task: number, round: number): Shown[] {
 }
 
 function shownByCall(call: ReturnType<typeof decoded>, task: number, round: number): Shown[] {
-  if (call?.functionName !== 'openCanaries') return []
-  const [taskId, number, cohort, firstBlob, seed, negatedDelta, opened] = call.args
+  if (call?.functionName !== 'discloseDecoys') return []
+  const [taskId, number, cohort, firstBlob, seed, negatedDelta, disclosed] = call.args
   if (taskId !== BigInt(task) || number !== BigInt(round)) return []
-  return opened.map(({ first, second }, at) => ({
+  return disclosed.map(({ first, second }, at) => ({
     cohort: Number(cohort),
     blob: Number(firstBlob) + at,
     seed,

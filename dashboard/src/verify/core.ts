@@ -1,7 +1,7 @@
 /** The checks of a round's record. They are pure: no I/O, no clock, and random numbers only from an argument. */
 import { keccak256, size, slice, type Hex } from 'viem'
 import { say } from '../strings'
-import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './canaries'
+import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './decoys'
 import {
   BlobMalformed,
   commit,
@@ -80,21 +80,21 @@ export function recordStep(record: RoundRecord): Step {
   ])
 }
 
-/** In a canary round: compares the sign-flipped sums with the seed. */
+/** In a decoy round: compares the sign-flipped sums with the seed. */
 export function seedStep(record: RoundRecord): Step {
   const finding = new Finding()
-  const { canaries, shown, task, round } = record
-  const seed = shown.find((one) => seedCommitment(one.seed) === canaries?.seedCommitment)?.seed
-  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
-  if (!canaries) finding.add('waits', words.canariesUnset)
-  else if (opened.length === 0) finding.add('waits', words.canariesWait)
+  const { decoys, shown, task, round } = record
+  const seed = shown.find((one) => seedCommitment(one.seed) === decoys?.seedCommitment)?.seed
+  const disclosed = record.cohorts.filter((cohort) => cohort.isDisclosed)
+  if (!decoys) finding.add('waits', words.decoysUnset)
+  else if (disclosed.length === 0) finding.add('waits', words.decoysWait)
   else if (record.openingBlocks !== null) finding.add('skipped', words.manyBlocks(record.openingBlocks))
   else if (seed === undefined) finding.add('skipped', words.noSeed)
   else
-    for (const cohort of opened)
+    for (const cohort of disclosed)
       if (isFlipped(seed, task, round, cohort.index) !== cohort.isFlipped)
         finding.add('fails', words.flippedWrong(cohort.index, cohort.isFlipped))
-  return finding.step('canaries', words.canaries, [words.canariesHolds])
+  return finding.step('decoys', words.decoys, [words.decoysHolds])
 }
 
 /** The progress of the rounds before, or why it is not known. */
@@ -102,17 +102,17 @@ export type Learnt = { progress: Progress } | { state: 'fails' | 'skipped'; why:
 
 /** True if a sum was sign-flipped, and a transaction shows the negated delta that the aggregator committed to. */
 export function hasNegatedDelta(record: RoundRecord): boolean {
-  return record.cohorts.some((cohort) => cohort.isOpened && cohort.isFlipped) && committedTo(record).length > 0
+  return record.cohorts.some((cohort) => cohort.isDisclosed && cohort.isFlipped) && committedTo(record).length > 0
 }
 
-/** In a canary round: checks the negated delta. learnt: needed if `hasNegatedDelta`. Throws PointMalformed. */
+/** In a decoy round: checks the negated delta. learnt: needed if `hasNegatedDelta`. Throws PointMalformed. */
 export function negatedDeltaStep(record: RoundRecord, ceremony: readonly Point[], learnt: Learnt | null): Step {
   const finding = new Finding()
   const negatedDelta = committedTo(record)[0]?.negatedDelta
-  const opened = record.cohorts.filter((cohort) => cohort.isOpened)
+  const disclosed = record.cohorts.filter((cohort) => cohort.isDisclosed)
   const holds: string[] = []
-  if (opened.length === 0) finding.add('waits', words.canariesWait)
-  else if (!opened.some((cohort) => cohort.isFlipped)) holds.push(words.negatedDeltaUnused)
+  if (disclosed.length === 0) finding.add('waits', words.decoysWait)
+  else if (!disclosed.some((cohort) => cohort.isFlipped)) holds.push(words.negatedDeltaUnused)
   else if (negatedDelta === undefined || learnt === null) finding.add('skipped', words.noSeed)
   else if ('why' in learnt) finding.add(learnt.state, learnt.why)
   else {
@@ -130,10 +130,10 @@ export function negatedDeltaStep(record: RoundRecord, ceremony: readonly Point[]
 }
 
 /** The disclosures that show the negated delta that was committed to before publication. */
-function committedTo({ shown, canaries, blobs }: RoundRecord): Shown[] {
+function committedTo({ shown, decoys, blobs }: RoundRecord): Shown[] {
   return shown.filter(
     ({ negatedDelta }) =>
-      size(negatedDelta) === blobs * EIP2537_LENGTH && keccak256(negatedDelta) === canaries?.negatedDeltaDigest,
+      size(negatedDelta) === blobs * EIP2537_LENGTH && keccak256(negatedDelta) === decoys?.negatedDeltaDigest,
   )
 }
 
@@ -190,11 +190,11 @@ function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
     return null
   }
   if (event !== null && event !== held) finding.add('fails', words.eventDiffers(blob, held, event))
-  if (record.hasCanaries && !cohort.isOpened) {
-    finding.add('waits', words.sumUnopened(blob))
+  if (record.hasDecoys && !cohort.isDisclosed) {
+    finding.add('waits', words.sumUndisclosed(blob))
     return null
   }
-  const candidates = record.hasCanaries ? shownSums(of) : [total]
+  const candidates = record.hasDecoys ? shownSums(of) : [total]
   const found = candidates.find((point) => versionedHash(point) === held)
   if (found) return found
   if (candidates.length === 0) finding.add('skipped', words.sumUnshown(blob))
@@ -203,7 +203,7 @@ function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
 }
 
 /**
- * In a canary round: the published commitment for each pair of blinders that a transaction shows. They need no trust. If
+ * In a decoy round: the published commitment for each pair of blinders that a transaction shows. They need no trust. If
  * any two numbers match, all other scalars are those of the sum, or KZG's binding is broken.
  */
 function shownSums({ record, cohort, blob, total, weight, ceremony }: BlobOfSum): Point[] {

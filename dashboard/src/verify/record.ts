@@ -1,6 +1,6 @@
 /** A round's record from the chain, with all that the checks need. It goes to the worker, so it is plain data. */
 import type { Address, Hex } from 'viem'
-import type { Blinders, Layout } from './canaries'
+import type { Blinders, Layout } from './decoys'
 
 export interface Hospital {
   node: Address
@@ -17,11 +17,11 @@ export interface Cohort {
   /** The hash of each blob in the event of its publication; null before that. */
   published: (Hex | null)[]
   isDropped: boolean
-  isOpened: boolean
+  isDisclosed: boolean
   isFlipped: boolean
 }
 
-/** The disclosure of one blob in a canary round, from a transaction. The checks find out if it is true. */
+/** The disclosure of one blob in a decoy round, from a transaction. The checks find out if it is true. */
 export interface Shown extends Blinders {
   cohort: number
   blob: number
@@ -51,9 +51,9 @@ export interface RoundRecord {
   cohorts: Cohort[]
   /** The compressed commitments, one after the other, by the hospital's index. */
   points: Map<number, Hex>
-  hasCanaries: boolean
+  hasDecoys: boolean
   /** The aggregator's commitments before publication. */
-  canaries: { seedCommitment: Hex; negatedDeltaDigest: Hex } | null
+  decoys: { seedCommitment: Hex; negatedDeltaDigest: Hex } | null
   shown: Shown[]
   /** The number of blocks to read for `shown`, if it was too high; else null. */
   openingBlocks: number | null

@@ -2,7 +2,7 @@
 import type { Hex } from 'viem'
 import { messageOf } from '../lib/errors'
 import { say } from '../strings'
-import { emptyScalar, Progress, type PublishedSum } from './canaries'
+import { emptyScalar, Progress, type PublishedSum } from './decoys'
 import {
   blobStep,
   faultOf,
@@ -45,7 +45,7 @@ export async function* verify(record: RoundRecord, source: Source): AsyncGenerat
   const loaded = await ceremonyOf(source)
   yield loaded.step
   if (!loaded.points) return
-  if (record.hasCanaries) yield* canaries(record, loaded.points, source)
+  if (record.hasDecoys) yield* decoys(record, loaded.points, source)
   for (const cohort of cohorts) yield* cohortSteps(record, cohort, loaded.points, source)
 }
 
@@ -59,7 +59,7 @@ async function ceremonyOf(source: Source): Promise<{ step: Step; points?: Point[
   }
 }
 
-async function* canaries(record: RoundRecord, ceremony: readonly Point[], source: Source): AsyncGenerator<Step> {
+async function* decoys(record: RoundRecord, ceremony: readonly Point[], source: Source): AsyncGenerator<Step> {
   yield seedStep(record)
   try {
     const learnt = hasNegatedDelta(record) ? yield* learn(record, ceremony, source) : null
@@ -136,7 +136,7 @@ async function* cohortSteps(
 
 /** The scalar that most of a sum's scalars equal, because the model does not fill its blobs. */
 function nearOf(record: RoundRecord, cohort: Cohort): bigint {
-  if (!record.hasCanaries || record.round === STATISTICS_ROUND) return 0n
+  if (!record.hasDecoys || record.round === STATISTICS_ROUND) return 0n
   const weights = cohort.survivors.map((index) => BigInt(record.hospitals[index]?.weight ?? 0))
   return emptyScalar(
     weights.reduce((sum, one) => sum + one, 0n),

@@ -20,7 +20,15 @@ from consilium_chain.settings import read_settings
 from consilium_core.logs import emit
 from consilium_zk.tickets import public_key
 
-from consilium_lab.adversaries.worst_calls import LONG, MOST, NO_SALT, SEALING_KEYS, StrangerSettings, Try, WorstCalls
+from consilium_lab.adversaries.worst_calls import (
+    ENCRYPTION_KEYS,
+    LONG,
+    MOST,
+    NO_SALT,
+    StrangerSettings,
+    Try,
+    WorstCalls,
+)
 from consilium_lab.demo.options import Stranger
 
 
@@ -71,11 +79,11 @@ class Worst(WorstCalls):
     def _join(self) -> None:
         """Joins in its role with the worst values that the contract accepts; then tries both roles once more."""
         as_voter = self._tasks.joinAsVoter(self.task)
-        names = list(SEALING_KEYS)
+        names = list(ENCRYPTION_KEYS)
         name = names[(self.number - 1) // 2 % len(names)]
-        as_hospital = self._join_call(rows=MOST, sealing=SEALING_KEYS[name])
+        as_hospital = self._join_call(rows=MOST, sealing=ENCRYPTION_KEYS[name])
         if self.place is Stranger.HOSPITAL:
-            self._try((f"the most rows, and {name} as its sealing key", as_hospital))
+            self._try((f"the most rows, and {name} as its encryption key", as_hospital))
         else:
             self._try(("a voter that will not evaluate anything", as_voter))
         self._try(("a second time, as a hospital", as_hospital), ("a second time, as a voter", as_voter))
@@ -99,8 +107,8 @@ class Worst(WorstCalls):
     def _commit(self, round_: int) -> None:
         """In every second round a valid commitment with garbage for its cohort, but no upload; in others nothing."""
         if round_ % 2:
-            call = self._commit_call(round_, dealing=b"\xff" * LONG)
-            self._try(("the longest dealing, of garbage", call), ("the same for the second time", call))
+            call = self._commit_call(round_, share_bundle=b"\xff" * LONG)
+            self._try(("the longest share bundle, of garbage", call), ("the same for the second time", call))
         if self.place is Stranger.HOSPITAL:
             emit("silent", round=round_)
 

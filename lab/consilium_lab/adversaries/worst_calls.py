@@ -19,7 +19,7 @@ from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.transport_keys import TransportKey, transport_message
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR, to_eip2537
-from consilium_zk.key_exchange import public_key as sealing_key_of
+from consilium_zk.key_exchange import public_key as encryption_key_of
 from consilium_zk.kzg import Opening, Proof
 from consilium_zk.tickets import prove_possession, public_key, sign_ticket
 
@@ -34,9 +34,9 @@ NO_ROLE: Final = 200
 NO_SALT: Final = bytes(32)
 LONGEST_NAME: Final = b'"' + "\N{RIGHT-TO-LEFT OVERRIDE}<script>".encode() * 1_000 + b'"\n# '
 # Each stranger that joins as a hospital takes the next. They are not zero, so the contract accepts them.
-SEALING_KEYS: Final = {
+ENCRYPTION_KEYS: Final = {
     "the group's identity": (1).to_bytes(32, "little"),
-    "a key with a public secret": sealing_key_of(bytes(32)),
+    "a key with a public secret": encryption_key_of(bytes(32)),
     "the identity, not in its canonical form": (2**255 - 18).to_bytes(32, "little"),
     "all bits set": b"\xff" * 32,
 }
@@ -97,7 +97,7 @@ class WorstCalls:
         yield "a proof for another task", self._join_call(proof=self._transport_key.sign(elsewhere))
         yield "a proof for another's account", self._join_call(proof=self._transport_key.sign(copied))
         if self.params.masked:
-            yield "no sealing key", self._join_call(sealing=bytes(32))
+            yield "no encryption key", self._join_call(sealing=bytes(32))
 
     def _registrations(self) -> Iterator[Try]:
         register = self._staking.functions.register
@@ -180,13 +180,13 @@ class WorstCalls:
         points: bytes | None = None,
         value: int | None = None,
         proof: bytes = INFINITY,
-        dealing: bytes = b"",
+        share_bundle: bytes = b"",
     ) -> Any:
         """A valid update, except where the caller gives other values."""
         sound_points, sound_value = self._update(round_)
         points = sound_points if points is None else points
         value = sound_value if value is None else value
-        return self._tasks.commitUpdate(self.task, round_, (points, value.to_bytes(32, "big"), proof, dealing))
+        return self._tasks.commitUpdate(self.task, round_, (points, value.to_bytes(32, "big"), proof, share_bundle))
 
     def _commits(self, round_: int) -> Iterator[Try]:
         """The contract refuses them, or they change nothing."""
@@ -223,7 +223,7 @@ class WorstCalls:
             "another's, without a signature": [unsigned],
             "another's, with the largest signature": [malleable],
             "another's, again and again": [theirs] * 64,
-            "its own, with an unknown dealing": [replace(own, dealing=b"\xff" * 32)],
+            "its own, with an unknown share bundle": [replace(own, share_bundle=b"\xff" * 32)],
             "its own, for another round": [
                 ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
             ],

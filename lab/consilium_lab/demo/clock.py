@@ -19,7 +19,8 @@ from consilium_lab.demo.network import Network, Role
 from consilium_lab.demo.screen import Screen
 
 LEAPS = (
-    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.BLAMING, Phase.SCORING, Phase.REVEALING, Phase.OPENING,
+    Phase.COMMITTING, Phase.UPLOADING, Phase.PUBLISHING, Phase.DISPUTING, Phase.SCORING, Phase.REVEALING,
+    Phase.DISCLOSING,
 )  # fmt: skip
 GIVEN_UP = ("refused", "silent")  # events of a cheat that does nothing more in the phase
 
@@ -34,10 +35,10 @@ class Leap:
 
 @dataclass(frozen=True)
 class Scene:
-    """State of the task. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `testified` are bit maps.
+    """State of the task. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `submitted_evidence` are bit maps.
 
-    An idle party was killed, or cheats and does nothing more in this round. `testified`: in the present step of
-    Blaming, with the hospitals that have nothing to show.
+    An idle party was killed, or cheats and does nothing more in this round. `submitted_evidence`: in the present step
+    of Disputing, with the hospitals that have nothing to show.
     """
 
     state: TaskState
@@ -51,7 +52,7 @@ class Scene:
     idle_voters: int = 0
     uploaded: int = 0
     answered: int = 0
-    testified: int = 0
+    submitted_evidence: int = 0
     aggregator_refused: bool = False  # the refused call would have ended the phase
     aggregator_ignores: bool = False  # it has all signed updates, but commits none
 
@@ -75,15 +76,15 @@ def leap(scene: Scene) -> Leap | None:
             missing = round_.survivors & ~scene.answered
             until = state.deadline - margin(scene.params.publish_window)
             return _without(scene.hospitals, missing, scene.idle_hospitals, until)
-        case Phase.PUBLISHING | Phase.OPENING if scene.aggregator_refused:
+        case Phase.PUBLISHING | Phase.DISCLOSING if scene.aggregator_refused:
             return Leap(over, "the aggregator has no other publication")
-        case Phase.BLAMING:
+        case Phase.DISPUTING:
             step = dispute_step(state, scene.params.publish_window, scene.now)
-            left = round_.accused & round_.survivors & ~scene.testified
+            left = round_.accused & round_.survivors & ~scene.submitted_evidence
             if step == 2 or left & ~scene.idle_hospitals:
                 return None
             until = state.deadline - (2 - step) * scene.params.publish_window
-            return Leap(until, f"all have testified, step {step + 1} of 2")
+            return Leap(until, f"all have submitted evidence, step {step + 1} of 2")
         case Phase.SCORING:
             missing = state.active_voters & ~(round_.seated | round_.stood_down)
             return _without(scene.voters, missing, scene.idle_voters, over)
@@ -148,7 +149,7 @@ class Clock:
             idle_voters=_bits(voters, idle),
             uploaded=self._named_in("uploaded", number),
             answered=self._named_in("answered", number),
-            testified=_bits(hospitals, self._testified(number, step)),
+            submitted_evidence=_bits(hospitals, self._submitted_evidence(number, step)),
             aggregator_refused=self._is_refused(number, state.phase),
             aggregator_ignores=bool(self._logged("ignored", number)),
         )  # fmt: skip
@@ -173,19 +174,19 @@ class Clock:
         lines = (line for line in self._chronicle.lines_of(event) if line.fields.get("round") == round_)
         return sum(1 << index for index in {line.fields["hospital"] for line in lines})
 
-    def _testified(self, round_: int, step: int) -> set[str]:
+    def _submitted_evidence(self, round_: int, step: int) -> set[str]:
         without_evidence = {
             line.process
             for line in self._chronicle.lines_of("nothing-to-show")
             if (line.fields["round"], line.fields["step"]) == (round_, step)
         }
-        testified = self._chronicle.of_round(round_, "Testified")
+        submitted_evidence = self._chronicle.of_round(round_, "EvidenceSubmitted")
         return without_evidence | set(
-            self._names(event.values["hospital"] for event in testified if event.values["step"] == step)
+            self._names(event.values["hospital"] for event in submitted_evidence if event.values["step"] == step)
         )
 
     def _is_refused(self, round_: int, phase: Phase) -> bool:
-        call = {Phase.PUBLISHING: "publish", Phase.OPENING: "openCanaries"}.get(phase)
+        call = {Phase.PUBLISHING: "publish", Phase.DISCLOSING: "discloseDecoys"}.get(phase)
         (aggregator,) = self._network.of(Role.AGGREGATOR)
         return call is not None and any(
             line.process == aggregator.name

@@ -15,7 +15,7 @@ INK, MUTED, GRID = "#1f2933", "#6b7785", "#e3e8ee"
 BLUE, GREEN, ORANGE, RED = "#2463b0", "#2e8b6f", "#c9782b", "#b3342f"
 PHASE_COLOURS = {
     "forming": "#9fb3c8", "committing": BLUE, "uploading": "#6f9fd8", "publishing": GREEN, "drawing": "#b9c9a8",
-    "scoring": ORANGE, "revealing": "#e3b27a", "opening": "#7f6ea3",
+    "scoring": ORANGE, "revealing": "#e3b27a", "disclosing": "#7f6ea3",
 }  # fmt: skip
 LABEL_INCHES = 0.15  # height of a line's name in the money picture
 AXES_SHARE = 0.77  # of a figure's height, as matplotlib leaves it

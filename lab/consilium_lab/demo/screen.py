@@ -22,11 +22,11 @@ PHASES = {
     Phase.COMMITTING: "hospitals train and commit",
     Phase.UPLOADING: "hospitals upload their updates",
     Phase.PUBLISHING: "the aggregator publishes the sums",
-    Phase.BLAMING: "hospitals send evidence on a cohort without a sum",
+    Phase.DISPUTING: "hospitals send evidence on a cohort without a sum",
     Phase.DRAWING: "the beacon draws the seats",
     Phase.SCORING: "the committee evaluates and commits to scores",
     Phase.REVEALING: "the committee reveals its scores",
-    Phase.OPENING: "the aggregator shows which sums were sign-flipped",
+    Phase.DISCLOSING: "the aggregator shows which sums were sign-flipped",
     Phase.SETTLING: "rewards and slashes, page by page",
 }
 STYLE: dict[str, Any] = {"title_justify": "left", "box": box.SIMPLE_HEAD, "title_style": "bold"}
@@ -70,7 +70,7 @@ class Screen:
             self.say(f"  [red]round {values['round']} is void[/red]: no pay, and the model does not change")
         elif name == "CohortAccused":
             self.say(f"  [red]cohort {values['cohort']} has no sum[/red]: its hospitals disclose their masks")
-        elif name == "CulpritsNamed":
+        elif name == "CheatersNamed":
             joined = network.treasury.tasks.hospitals(network.task)
             named = [network.party(joined[index].node) for index in members(values["hospitals"])]
             shown = ", ".join(party.name for party in named if party)

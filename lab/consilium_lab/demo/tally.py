@@ -231,7 +231,7 @@ def _cohort(network: Network, chronicle: Chronicle, round_: int, state: RoundSta
         "weight": sum(weights),
         "dropped": bool(state.dropped_cohorts >> index & 1),
         "sum_verified_on_chain": len(published) == blobs and bool(state.summed_cohorts >> index & 1),
-        "turned": bool(state.turned_cohorts >> index & 1),
+        "flipped": bool(state.flipped_cohorts >> index & 1),
         "median_improvement": state.medians[index] / 1_000_000 if judged and index < len(state.medians) else None,
         "accepted": bool(state.accepted_cohorts >> index & 1),
     }
@@ -256,7 +256,7 @@ def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
         "ScoresCommitted": "commitScores",
         "ScoresRevealed": "revealScores",
         "VoterStoodDown": "standDown",
-        "RoundSettled": "settle (sums opened and settled)",
+        "RoundSettled": "settle (sums disclosed and settled)",
     }
     used: dict[str, dict[str, int]] = defaultdict(dict)
     parties: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from consilium_lab.errors import LabError
 Integers = NDArray[np.int64]
 
 
-NO_MODEL = 1 - 2**31  # score of a canary out of range, for INVALID_SCORE: products of it stay within 64 bits
+NO_MODEL = 1 - 2**31  # score of a decoy out of range, for INVALID_SCORE: products of it stay within 64 bits
 
 
 class Conduct(StrEnum):
@@ -34,12 +34,12 @@ Kind = tuple[Conduct, int, int]
 @dataclass(frozen=True)
 class Bank:
     """Scores in millionths. `scores[conduct, size, deviants]`: scores of cohorts of `size` hospitals, of which
-    `deviants` behave so and the others are honest, (tasks, rounds, cohorts, voters). `canaries`: the same of those
-    cohorts' canaries. A voter keeps its rows throughout a round, so its scores are correlated.
+    `deviants` behave so and the others are honest, (tasks, rounds, cohorts, voters). `decoys`: the same of those
+    cohorts' decoys. A voter keeps its rows throughout a round, so its scores are correlated.
     """
 
     scores: Mapping[Kind, Integers]
-    canaries: Mapping[Kind, Integers]
+    decoys: Mapping[Kind, Integers]
     truth: Mapping[Kind, Integers]  # the scores on all held-out rows: (tasks, rounds, cohorts)
     rows_per_voter: int
 
@@ -52,23 +52,23 @@ class Bank:
         return int(self._honest(1).shape[-1])
 
     def of(self, conduct: Conduct, size: int, deviants: int) -> tuple[Integers, Integers]:
-        """Scores of such cohorts and of their canaries. Raises LabError (RulesInvalid) for an unmeasured size."""
+        """Scores of such cohorts and of their decoys. Raises LabError (RulesInvalid) for an unmeasured size."""
         key = (Conduct.HONEST, size, 0) if deviants == 0 or conduct is Conduct.HONEST else (conduct, size, deviants)
         if key not in self.scores:
             measured = sorted({size for _, size, _ in self.scores})
             why = f"was not measured; measured are {measured}"
             raise LabError("RulesInvalid", field="cohort_size", value=size, why=why)
-        return self.scores[key], self.canaries[key]
+        return self.scores[key], self.decoys[key]
 
     def forecast(self, size: int) -> Integers:
         """Median honest improvement per round of a task, as earlier tasks show it."""
         return np.asarray(np.median(self.truth[Conduct.HONEST, size, 0], axis=(0, 2)), dtype=np.int64)
 
     def honest_fails(self, size: int, cohorts: int, late: bool) -> float:
-        """Chance that an honest voter rates a canary no worse than its sum in a round of so many cohorts."""
+        """Chance that an honest voter rates a decoy no worse than its sum in a round of so many cohorts."""
         part = slice(-1 if late else None, None)
-        scores, canaries = self.of(Conduct.HONEST, size, 0)
-        fails = (scores[:, part] <= canaries[:, part]).mean()
+        scores, decoys = self.of(Conduct.HONEST, size, 0)
+        fails = (scores[:, part] <= decoys[:, part]).mean()
         return float(1 - (1 - fails) ** cohorts)
 
     def _honest(self, size: int) -> Integers:
@@ -79,7 +79,7 @@ class Bank:
         voters' scores of the decoys.
         """
         truth, scores = self.truth[Conduct.HONEST, size, 0], self._honest(size)
-        canaries = self.canaries[Conduct.HONEST, size, 0]
+        decoys = self.decoys[Conduct.HONEST, size, 0]
         noise = (scores - truth[..., None]) / 1e6
         centred = noise - noise.mean(axis=2, keepdims=True)
         return [
@@ -92,9 +92,9 @@ class Bank:
                     float(np.sqrt(max(noise[:, r].var() - centred[:, r].var(), 0))), 4
                 ),
                 "voter_noise_kurtosis": round(float((noise[:, r] ** 4).mean() / noise[:, r].var() ** 2), 1),
-                "canary_score_median": round(float(np.median(canaries[:, r])) / 1e6, 4),
-                "canaries_out_of_range": round(float((canaries[:, r] == NO_MODEL).mean()), 4),
-                "honest_rate_canary_no_worse": round(float((scores[:, r] <= canaries[:, r]).mean()), 6),
+                "decoy_score_median": round(float(np.median(decoys[:, r])) / 1e6, 4),
+                "decoys_out_of_range": round(float((decoys[:, r] == NO_MODEL).mean()), 4),
+                "honest_rate_decoy_no_worse": round(float((scores[:, r] <= decoys[:, r]).mean()), 6),
             }
             for r in range(truth.shape[1])
         ]

@@ -16,10 +16,10 @@ def honest_from_rate(
     lazy_passes: float,
     honest_fails: float,
 ) -> float:
-    """The share of rounds with canaries above which evaluation pays more than laziness.
+    """The share of rounds with decoys above which evaluation pays more than laziness.
 
     Per seat, honesty earns `near_honest · seat_pay − cost` and laziness `near_lazy · seat_pay`. A voter that fails a
-    round with canaries loses that pay and `slash`. `lazy_passes`: the chance that a lazy voter passes such a round.
+    round with decoys loses that pay and `slash`. `lazy_passes`: the chance that a lazy voter passes such a round.
     `honest_fails`: the chance that an honest voter fails. Infinity if a lazy voter fails no more often.
     """
     lost = (1 - lazy_passes) * (near_lazy * seat_pay + slash) - honest_fails * (near_honest * seat_pay + slash)

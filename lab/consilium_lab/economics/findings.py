@@ -1,4 +1,4 @@
-"""Break-even shares from the rows: canary rounds above which laziness loses, cliques above which collusion gains."""
+"""Break-even shares from the rows: decoy rounds above which laziness loses, cliques above which collusion gains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTICEABLE = 0.05  # of the honest income
 ELECTORATES = ((40, 9), (40, 15), (40, 25), (100, 15), (100, 25), (236, 15), (236, 25))  # voters, seats
 CLIQUE_SHARES = (0.1, 0.2, 0.3, 0.4, 0.45)
 HARMFUL_BELOW = (0, -10_000, -20_000, -40_000)  # millionths
-# The chance to pass a round with canaries by its number of cohorts, for players that are the same in every round.
+# The chance to pass a round with decoys by its number of cohorts, for players that are the same in every round.
 BY_HAND: Mapping[Scenario, Callable[[int], float]] = {
     Scenario.LAZY: lambda cohorts: 0.0,
     Scenario.FORECAST: lambda cohorts: 0.0,
@@ -48,13 +48,13 @@ def zero_of(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def rate_curve(rows: Sequence[Row], scenario: str, late: bool) -> list[Row]:
-    """Rows of a tenth of the voters under the demo's terms, by the share of rounds with canaries."""
+    """Rows of a tenth of the voters under the demo's terms, by the share of rounds with decoys."""
     chosen = [row for row in rows if (row.scenario, row.share, row.terms, row.late) == (scenario, 0.1, "demo", late)]
-    return sorted(chosen, key=lambda row: row.canary_rate)
+    return sorted(chosen, key=lambda row: row.decoy_rate)
 
 
 def crossings(rows: Sequence[Row], setting: Setting) -> list[dict[str, Any]]:
-    """For each way to vote without evaluation: the share of rounds with canaries above which honesty earns more,
+    """For each way to vote without evaluation: the share of rounds with decoys above which honesty earns more,
     simulated and by formula; None if it never does.
     """
     found = []
@@ -63,7 +63,7 @@ def crossings(rows: Sequence[Row], setting: Setting) -> list[dict[str, Any]]:
             curve = rate_curve(rows, scenario, late)
             if not curve:
                 continue
-            crossed = 0.0 if curve[0].gain <= 0 else zero_of([(row.canary_rate, row.gain) for row in curve])
+            crossed = 0.0 if curve[0].gain <= 0 else zero_of([(row.decoy_rate, row.gain) for row in curve])
             found.append(
                 {
                     "scenario": str(scenario),
@@ -81,8 +81,8 @@ def _rounded(rate: float) -> float | None:
 
 
 def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
-    """By formula, from the share of each kind of vote near the medians in rounds without canaries."""
-    rules = replace(DEMO, late=late, canary_rate=0.0)
+    """By formula, from the share of each kind of vote near the medians in rounds without decoys."""
+    rules = replace(DEMO, late=late, decoy_rate=0.0)
     world = setting.world(rules)
     deviants = first(world.voters, 0.1)
     honest = play(world, everybody_honest(world))
@@ -95,7 +95,7 @@ def closed_crossing(scenario: Scenario, late: bool, setting: Setting) -> float:
         seat_pay=float(pay),
         near_lazy=near_lazy,
         near_honest=near_honest,
-        slash=(rules.silence_slash if scenario is Scenario.DODGING else rules.canary_slash) / MICRO,
+        slash=(rules.silence_slash if scenario is Scenario.DODGING else rules.decoy_slash) / MICRO,
         lazy_passes=BY_HAND[scenario](rules.cohorts),
         honest_fails=setting.bank.honest_fails(rules.cohort_size, rules.cohorts, late),
     )

@@ -2,8 +2,8 @@
 
 Each task splits the rows among 20 hospitals, and runs five rounds from zero with honest hospitals. In each round every
 kind of cohort is made from the real updates, after clipping and rounding. Voters score it. Each holds 34 rows
-(as in the demo), drawn with replacement, class by class, from the 30 % held out. They also score each cohort's canary
-(`consilium_zk.canaries`, here in floating point).
+(as in the demo), drawn with replacement, class by class, from the 30 % held out. They also score each cohort's decoy
+(`consilium_zk.decoys`, here in floating point).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.models import model_of
 from consilium_client.models.metrics import losses
 from consilium_client.models.training import train
-from consilium_zk.canaries import STRENGTH, STRENGTH_UNIT
+from consilium_zk.decoys import STRENGTH, STRENGTH_UNIT
 from numpy.typing import NDArray
 
 from consilium_lab.adversaries.nodes import SIGN_FLIP_FACTOR
@@ -37,14 +37,14 @@ TASKS = 8
 
 def measure(seed: int, tasks: int = TASKS, progress: Callable[[int], None] = lambda done: None) -> Bank:
     """A bank of `tasks` tasks, about a second each. `progress` is called with the number of finished ones."""
-    scores, canaries, truth = (defaultdict[Kind, list[Integers]](list) for _ in range(3))
+    scores, decoys, truth = (defaultdict[Kind, list[Integers]](list) for _ in range(3))
     for index in range(tasks):
         task = _Task(int(np.random.SeedSequence((seed, index)).generate_state(1)[0]))
         rounds = [task.round(r) for r in range(ROUNDS_PER_TASK)]
         for kind, part in itertools.product(rounds[0], range(3)):
-            (scores, canaries, truth)[part][kind].append(np.stack([found[kind][part] for found in rounds]))
+            (scores, decoys, truth)[part][kind].append(np.stack([found[kind][part] for found in rounds]))
         progress(index + 1)
-    return Bank(_stacked(scores), _stacked(canaries), _stacked(truth), ROWS)
+    return Bank(_stacked(scores), _stacked(decoys), _stacked(truth), ROWS)
 
 
 def _stacked(of: Mapping[Kind, list[Integers]]) -> Mapping[Kind, Integers]:
@@ -71,7 +71,7 @@ class _Task:
         self.voters = self._voters()
 
     def round(self, number: int) -> Mapping[Kind, tuple[Integers, Integers, Integers]]:
-        """Per kind of cohort the scores by voter, those of the canaries, and the truth; then the model moves on."""
+        """Per kind of cohort the scores by voter, those of the decoys, and the truth; then the model moves on."""
         updates = self._updates(number)
         base_losses = self._losses(self.base)
         order = self.random.permutation(HOSPITALS)
@@ -82,20 +82,20 @@ class _Task:
                 for deviants in [0] if conduct is Conduct.HONEST else range(1, size + 1):
                     means = np.stack([self._mean(updates, conduct, cohort, deviants) for cohort in cohorts])
                     scores, truth = self._scores(base_losses, means)
-                    found[conduct, size, deviants] = scores, self._canary_scores(base_losses, means), truth
+                    found[conduct, size, deviants] = scores, self._decoy_scores(base_losses, means), truth
         self.base = self.base + np.average(updates[Conduct.HONEST], axis=0, weights=self.weights)
         return found
 
     def _updates(self, number: int) -> dict[Conduct, Reals]:
         honest = np.stack([self._trained(i, number, table) for i, table in enumerate(self.tables)])
-        turned = [table.relabelled(1 - table.labels) for table in self.tables]
+        flipped = [table.relabelled(1 - table.labels) for table in self.tables]
         noise = self.random.standard_normal(honest.shape)
         raw = {
             Conduct.HONEST: honest,
             Conduct.ZERO: np.zeros_like(honest),
             Conduct.NOISE: noise * (np.linalg.norm(honest) / np.linalg.norm(noise)),
             Conduct.SIGN_FLIP: SIGN_FLIP_FACTOR * honest,
-            Conduct.LABEL_FLIP: np.stack([self._trained(i, number, table) for i, table in enumerate(turned)]),
+            Conduct.LABEL_FLIP: np.stack([self._trained(i, number, table) for i, table in enumerate(flipped)]),
         }
         return {
             conduct: np.stack([over_the_wire(update, self.spec) for update in updates])
@@ -113,13 +113,13 @@ class _Task:
         sent = np.concatenate([updates[conduct][cohort[:deviants]], updates[Conduct.HONEST][cohort[deviants:]]])
         return np.asarray(np.average(sent, axis=0, weights=self.weights[cohort]))
 
-    def _canary_scores(self, base_losses: Reals, means: Reals) -> Integers:
+    def _decoy_scores(self, base_losses: Reals, means: Reals) -> Integers:
         """Scores of the cohorts' decoys. A decoy with a value out of the quantiser's range is not a model."""
         reach = self.spec.update.value_range
         back = np.clip((self.base - self.initial) * STRENGTH / STRENGTH_UNIT, -reach, reach)
-        canaries = -means - back
-        is_model = (np.abs(canaries) <= reach).all(axis=1, keepdims=True)
-        return np.where(is_model, self._scores(base_losses, canaries)[0], NO_MODEL)
+        decoys = -means - back
+        is_model = (np.abs(decoys) <= reach).all(axis=1, keepdims=True)
+        return np.where(is_model, self._scores(base_losses, decoys)[0], NO_MODEL)
 
     def _voters(self) -> NDArray[np.int64]:
         """Row numbers, (voters, rows): each class in its share of the held-out rows."""

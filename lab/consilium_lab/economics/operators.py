@@ -27,7 +27,7 @@ class Trick(StrEnum):
     NO_REVEAL = "no reveal"  # its voters do not reveal if that makes the round void
     NO_SEAT = "no seat"  # its voters take no seats if that makes the round void
     MISMATCH = "mismatch"  # most ballots say "does not match": the round is void, the aggregator slashed
-    NOT_OPENED = "not opened"  # its aggregator misses the deadline
+    NOT_DISCLOSED = "not disclosed"  # its aggregator misses the deadline
     RATE = "rate"  # rejects none, but rates the cohorts that PICK would reject near zero
 
 
@@ -66,7 +66,7 @@ class Operator:
     def can(self, trick: Trick) -> bool:
         if trick in NEED_HOSPITALS:
             return bool(self.hospitals.any())
-        return self.aggregator or trick is not Trick.NOT_OPENED
+        return self.aggregator or trick is not Trick.NOT_DISCLOSED
 
     def income(self, moves: Moves) -> Reals:
         """Tokens a round, for each whole task: (R // ROUNDS_PER_TASK,). Raises LabError (MoneyLost)."""
@@ -75,7 +75,7 @@ class Operator:
         for number in range(ROUNDS_PER_TASK):
             r = np.arange(tasks) * ROUNDS_PER_TASK + number
             settled = settle_rounds(
-                rules, Ballots(moves.ballots.sums[r], moves.ballots.canaries[r]), self.world.tested[r],
+                rules, Ballots(moves.ballots.sums[r], moves.ballots.decoys[r]), self.world.tested[r],
                 moves.seated[r], moves.revealed[r], self.world.cohort_of[r], rules.budget + carried, moves.blamed[r],
             )  # fmt: skip
             evaluations = (moves.seated[r] & self.voters).sum(axis=1) * moves.evaluates[r]
@@ -116,13 +116,13 @@ class Operator:
         if trick is Trick.MISMATCH:
             blamed = rounds & enough & (seats > others)
             return replace(self.honest, blamed=blamed, evaluates=~blamed)
-        if trick is Trick.NOT_OPENED:
+        if trick is Trick.NOT_DISCLOSED:
             return replace(self.honest, blamed=rounds)
         plays = rounds & self._holds
         low = 1 if trick is Trick.RATE else rules.accept_floor - 1
         rated = np.where(self._kept(trick), self._medians, low)[..., None]
         own = np.where(plays[:, None, None], rated, self.honest.ballots.sums)
-        evaluates = ~plays | (trick is not Trick.REJECT_ALL)  # if nothing is accepted, no canary counts
+        evaluates = ~plays | (trick is not Trick.REJECT_ALL)  # if nothing is accepted, no decoy counts
         return replace(self.honest, ballots=self._ballots(own), evaluates=evaluates)
 
     @cached_property
@@ -144,7 +144,7 @@ class Operator:
         """Ballots with its voters' scores of sums. They know the decoys, and rate each below its sum."""
         theirs, found = liars_ballots(own, self._found), self._found
         return Ballots(
-            np.where(self.voters, theirs.sums, found.sums), np.where(self.voters, theirs.canaries, found.canaries)
+            np.where(self.voters, theirs.sums, found.sums), np.where(self.voters, theirs.decoys, found.decoys)
         )
 
     def _rounds(self, when: When) -> Flags:

@@ -25,10 +25,10 @@ class Settled:
     medians: Integers  # (R, K), 0 in a void round
     accepted: Flags  # (R, K)
     void: Flags  # (R,)
-    counted: Flags  # (R, K) the two medians tell the sum from its canary
-    failed: Flags  # (R, V) rated a canary that counts no worse than its sum
+    counted: Flags  # (R, K) the two medians tell the sum from its decoy
+    failed: Flags  # (R, V) rated a decoy that counts no worse than its sum
     near: Flags  # (R, V) revealed, and within tolerance of every median
-    earned: Flags  # (R, V) near and not failed; in a round with canaries, one counted
+    earned: Flags  # (R, V) near and not failed; in a round with decoys, one counted
     hospital_rewards: Integers  # (R, H)
     hospital_slashes: Integers
     voter_rewards: Integers  # (R, V)
@@ -42,7 +42,7 @@ def settle_rounds(
     rules: Rules, ballots: Ballots, tested: Flags, seated: Flags, revealed: Flags, cohort_of: Integers,
     budget: Integers | None = None, blamed: Flags | None = None,
 ) -> Settled:  # fmt: skip
-    """Settles R rounds. `tested` (R,): the rounds with canaries. `budget` (R,): the most that each round may pay, by
+    """Settles R rounds. `tested` (R,): the rounds with decoys. `budget` (R,): the most that each round may pay, by
     default the rules'. `blamed` (R,): the rounds that are void by the aggregator's fault.
 
     Scores are below 2^31 in size, so that no product exceeds 64 bits. All hospitals commit, survive and weigh 1; all
@@ -56,9 +56,9 @@ def settle_rounds(
     medians = np.where(judged, lower_medians(ballots.sums, revealed), 0)
     accepted = (medians >= rules.accept_floor) & judged
     harmful = (medians < rules.harmful_below) & judged
-    apart = medians - lower_medians(ballots.canaries, revealed) >= rules.canary_margin
+    apart = medians - lower_medians(ballots.decoys, revealed) >= rules.decoy_margin
     counted = accepted & apart & tested[:, None]
-    failed = (counted[..., None] & (ballots.sums <= ballots.canaries)).any(axis=1) & revealed
+    failed = (counted[..., None] & (ballots.sums <= ballots.decoys)).any(axis=1) & revealed
     near = _near(rules, ballots.sums, medians) & revealed & judged
     earned = near & ~failed & (counted.any(axis=1) | ~tested)[:, None]
 
@@ -77,7 +77,7 @@ def settle_rounds(
     paid = hospital_rewards.sum(axis=1) + voter_rewards.sum(axis=1) + aggregator_rewards
     harmful_slash = portion(rules.hospital_bond, rules.harmful_slash_bps)
     hospital_slashes = np.take_along_axis(harmful, cohort_of, axis=1) * harmful_slash
-    voter_slashes = (seated & ~revealed) * rules.silence_slash + failed * rules.canary_slash
+    voter_slashes = (seated & ~revealed) * rules.silence_slash + failed * rules.decoy_slash
     aggregator_slashes = blamed * portion(rules.aggregator_bond, rules.not_published_slash_bps)
     settled = Settled(
         medians, accepted, void, counted, failed, near, earned, hospital_rewards, hospital_slashes, voter_rewards,

@@ -64,7 +64,7 @@ def play(world: World, cast: Cast) -> Played:
     revealed = world.seated & ~(_silent(world, cast.vote) & cast.voters)
     theirs = ballots_of(world, cast, found, revealed)
     ballots = Ballots(
-        np.where(cast.voters, theirs.sums, found.sums), np.where(cast.voters, theirs.canaries, found.canaries)
+        np.where(cast.voters, theirs.sums, found.sums), np.where(cast.voters, theirs.decoys, found.decoys)
     )
     settled = settle_rounds(rules, ballots, world.tested, world.seated, revealed, world.cohort_of)
     costs = (world.seated & (~cast.voters | _evaluates(world, cast.vote)[:, None])) * rules.evaluation_cost
@@ -105,11 +105,11 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
         case Vote.COPYING:
             return _alike(_copied(cast.voters, found.sums, revealed))
         case Vote.COIN | Vote.DODGING:
-            says_so = world.coin | ~world.tested[:, None, None]  # nothing to guess without canaries
+            says_so = world.coin | ~world.tested[:, None, None]  # nothing to guess without decoys
             return Ballots(np.where(says_so, forecast, -LOUD), np.where(says_so, -LOUD, forecast))
         case Vote.COMPARING:
             works = _evaluates(world, cast.vote)[:, None, None]
-            return Ballots(np.where(works, found.sums, forecast), np.where(works, found.canaries, -LOUD))
+            return Ballots(np.where(works, found.sums, forecast), np.where(works, found.decoys, -LOUD))
         case Vote.COLLUDING | Vote.OPPORTUNIST:
             loud = np.where(favoured(world, cast.own)[..., None], LOUD, world.rules.harmful_below)  # rejects only
             plays = holds_median(revealed, cast.voters) | (cast.vote is Vote.COLLUDING)
@@ -122,13 +122,13 @@ def ballots_of(world: World, cast: Cast, found: Ballots, revealed: Flags) -> Bal
 
 
 def _alike(scores: Integers) -> Ballots:
-    """The same score for a sum and for its canary."""
+    """The same score for a sum and for its decoy."""
     return Ballots(scores, scores)
 
 
 def liars_ballots(sums: Integers, found: Ballots) -> Ballots:
     """Ballots of a liar about sums that knows the decoys. It rates each below its sum, so as not to fail."""
-    return Ballots(sums, np.minimum(found.canaries, sums - 1))
+    return Ballots(sums, np.minimum(found.decoys, sums - 1))
 
 
 def holds_median(revealed: Flags, clique: Flags) -> Flags:

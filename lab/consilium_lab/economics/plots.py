@@ -42,7 +42,7 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
     written = []
     for name, drawn in (
         ("economics-payoffs", payoffs(rows)),
-        ("economics-canaries", canaries(rows, crossings)),
+        ("economics-decoys", decoys(rows, crossings)),
         ("economics-collusion", collusion(rows)),
         ("economics-rejections", rejections(rows)),
     ):
@@ -57,7 +57,7 @@ def draw_plots(rows: Sequence[Row], crossings: Sequence[dict[str, Any]], folder:
 def payoffs(rows: Sequence[Row]) -> Figure | None:
     """Incomes of honest and dishonest players: two panels for voters, one for cliques and hospitals."""
     panels = [
-        ("voters, demo's terms without canaries", _bars(rows, VOTES, "without canaries"), (-9, 12)),
+        ("voters, demo's terms without decoys", _bars(rows, VOTES, "without decoys"), (-9, 12)),
         ("voters, demo's terms", _bars(rows, VOTES, "demo"), (-30, 14)),
         (
             "cliques and hospitals, recommended terms",
@@ -100,19 +100,19 @@ def _bars(rows: Sequence[Row], scenarios: Collection[Scenario], terms: str) -> l
     return list(found.values())
 
 
-def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure | None:
-    """Payoff without evaluation by the share of rounds with canaries, and by the share of lazy voters."""
+def decoys(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure | None:
+    """Payoff without evaluation by the share of rounds with decoys, and by the share of lazy voters."""
     if not all(rate_curve(rows, scenario, False) for scenario in CURVES):
         return None
     drawn, axes = _figure(12, 4.2, 3)
     for axis, late in zip(axes[:2], (False, True), strict=True):
         honest = rate_curve(rows, Scenario.FORECAST, late)
-        axis.plot([r.canary_rate for r in honest], [r.if_honest for r in honest], color="black", label="honest")
+        axis.plot([r.decoy_rate for r in honest], [r.if_honest for r in honest], color="black", label="honest")
         for scenario, colour in zip(CURVES, WAYS, strict=True):
             curve = rate_curve(rows, scenario, late)
-            axis.plot([r.canary_rate for r in curve], [r.deviant_mean for r in curve], color=colour, label=scenario)
+            axis.plot([r.decoy_rate for r in curve], [r.deviant_mean for r in curve], color=colour, label=scenario)
             _mark(axis, next(c for c in crossings if (c["scenario"], c["late"]) == (scenario, late)), colour)
-        axis.set(xlabel="share of rounds with canaries", xscale="log", xlim=(0.01, 1), ylim=(-25, 14))
+        axis.set(xlabel="share of rounds with decoys", xscale="log", xlim=(0.01, 1), ylim=(-25, 14))
         axis.set_xticks((0.01, 0.03, 0.1, 0.3, 1), ("0.01", "0.03", "0.1", "0.3", "1"))
         title = "a task that has converged" if late else "tasks of five rounds"
         axis.set_title(f"{title}; a tenth do not look", loc="left", fontsize=10)
@@ -121,7 +121,7 @@ def canaries(rows: Sequence[Row], crossings: Sequence[dict[str, Any]]) -> Figure
         axis.axhline(0, color=IDLE, linewidth=0.8)
     axes[0].set_ylabel("tokens per round and voter")
     axes[0].legend(frameon=False, fontsize=8, loc="lower left")
-    title = "Canaries make not looking lose (demo's terms; dotted: where it should meet honesty, by hand)"
+    title = "Decoys make not looking lose (demo's terms; dotted: where it should meet honesty, by hand)"
     drawn.suptitle(title, x=0.01, ha="left")
     return drawn
 
@@ -134,12 +134,12 @@ def _mark(axis: Axes, crossing: dict[str, Any], colour: str) -> None:
 
 
 def _lazy_crowd(axis: Axes, rows: Sequence[Row]) -> None:
-    curve = sorted((row for row in rows if not row.late and row.canary_rate == 1), key=lambda row: row.share)
+    curve = sorted((row for row in rows if not row.late and row.decoy_rate == 1), key=lambda row: row.share)
     shares = [row.share * 100 for row in curve]
     axis.plot(shares, [row.honest_mean for row in curve], color="black", label="honest")
     axis.plot(shares, [row.deviant_mean for row in curve], color=WAYS[1], label="forecast")
     axis.set(xlabel="share of voters that forecast, %", ylim=(-25, 14))
-    axis.set_title("canaries in all rounds; many do not look", loc="left", fontsize=10)
+    axis.set_title("decoys in all rounds; many do not look", loc="left", fontsize=10)
     axis.legend(frameon=False, fontsize=8, loc="upper right")
 
 

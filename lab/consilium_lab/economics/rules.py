@@ -46,9 +46,9 @@ class Rules:
     tolerance_bps: int = 5_000
     harmful_slash_bps: int = 2_000
     not_revealed_slash_bps: int = 1_000
-    failed_canary_slash_bps: int = 5_000
-    canary_margin: int = 50_000
-    canary_rate: float = 1.0  # share of rounds with canaries; a round has one for every sum, or none
+    failed_decoy_slash_bps: int = 5_000
+    decoy_margin: int = 50_000
+    decoy_rate: float = 1.0  # share of rounds with decoys; a round has one for every sum, or none
     late: bool = False  # all rounds are like a task's last one: a long task that has converged
     evaluation_cost: int = 5 * MICRO  # to a voter, per round with a seat
     training_cost: int = 10 * MICRO  # to a hospital, per round
@@ -63,7 +63,7 @@ class Rules:
             ("cohort_size", self.hospitals % self.cohort_size == 0, f"does not divide {self.hospitals} hospitals"),
             ("seats", 1 <= self.seats <= self.voters, f"must be 1 to {self.voters}, the number of voters"),
             ("min_reveals", 1 <= self.min_reveals <= self.seats, f"must be 1 to {self.seats}, the number of seats"),
-            ("canary_rate", 0 <= self.canary_rate <= 1, "must be a share, 0 to 1"),
+            ("decoy_rate", 0 <= self.decoy_rate <= 1, "must be a share, 0 to 1"),
         ):
             if not is_right:
                 raise LabError("RulesInvalid", field=field, value=getattr(self, field), why=why)
@@ -73,9 +73,9 @@ class Rules:
         return self.hospitals // self.cohort_size
 
     @property
-    def canary_slash(self) -> int:
+    def decoy_slash(self) -> int:
         """The slash of a voter that failed in a round."""
-        return portion(self.voter_bond, self.failed_canary_slash_bps)
+        return portion(self.voter_bond, self.failed_decoy_slash_bps)
 
     @property
     def silence_slash(self) -> int:
@@ -87,15 +87,15 @@ class Rules:
         """The amount that the seats of a round share."""
         return portion(self.budget, self.voter_share_bps)
 
-    def terms(self, canaries: bool) -> Terms:
+    def terms(self, decoys: bool) -> Terms:
         """Terms of one round, for the plain reference."""
         shared = {field.name: getattr(self, field.name) for field in fields(Terms) if hasattr(self, field.name)}
         return Terms(
-            **shared, pool=self.budget, rounds=1, max_hospitals=self.hospitals, digests=False, canaries=canaries,
+            **shared, pool=self.budget, rounds=1, max_hospitals=self.hospitals, digests=False, decoys=decoys,
             withheld_slash_bps=0,
         )  # fmt: skip
 
 
 DEMO = Rules()
-PLAIN = replace(DEMO, canary_rate=0.0)
+PLAIN = replace(DEMO, decoy_rate=0.0)
 RECOMMENDED = replace(DEMO, seats=15, min_reveals=8, tolerance_abs=20_000, not_revealed_slash_bps=5_000)

@@ -111,7 +111,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 def brief(report: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
     """The result with only the rows and fields that page or pictures show. Rows that agree in `GROUPED_BY` become one,
-    with lists of values. A row without seats, canary rate or cohort size has those of its terms; a `committee` has the
+    with lists of values. A row without seats, decoy rate or cohort size has those of its terms; a `committee` has the
     recommended terms with other seats.
     """
     short = [one for row in rows if (one := _shown(row)) is not None]
@@ -136,8 +136,8 @@ def _shown(row: Row) -> dict[str, Any] | None:
     if row.terms == "committee":
         drawn_with_errors = ("gain_se",) if row.min_reveals > 1 else ()
         kept = ("terms", "seats", "min_reveals", "share", "gain", *drawn_with_errors)
-    elif row.scenario in VOTES and row.terms == "demo" and row.canary_rate < 1:
-        kept = ("terms", "late", "share", "canary_rate", "deviant_mean", "if_honest")
+    elif row.scenario in VOTES and row.terms == "demo" and row.decoy_rate < 1:
+        kept = ("terms", "late", "share", "decoy_rate", "deviant_mean", "if_honest")
     elif row.scenario in VOTES:
         crowd = row.scenario == Scenario.FORECAST and row.terms == "demo" and not row.late
         if row.share not in SHARES_SHOWN[: 1 if row.late else None] and not crowd:

@@ -30,7 +30,7 @@ SPLITS = (1, 2, 4, 8, 16)
 SYBIL_STAKE = 4  # bonds, a tenth of all
 OPERATOR_SHARES = (0.05, 0.15, 0.3, 0.45)
 TERMS = {"demo": DEMO, "recommended": RECOMMENDED}
-VOTERS_TERMS = {"without canaries": PLAIN, **TERMS}
+VOTERS_TERMS = {"without decoys": PLAIN, **TERMS}
 MONEY: dict[str, dict[str, Any]] = {
     "refunded": {"unpaid": Unpaid.REFUNDED},
     "carried": {"unpaid": Unpaid.CARRIED},
@@ -69,7 +69,7 @@ class Row:
     share: float  # of stake, or of hospitals, or of the aggregator's rounds
     honest_mean: float
     deviant_mean: float
-    canary_rate: float
+    decoy_rate: float
     if_honest: float
     gain: float
     gain_se: float
@@ -81,7 +81,7 @@ class Row:
     cohort_size: int
     detail: str = ""
     held: float | None = None  # share of rounds in which a clique held the median
-    framed: float | None = None  # share of the others' ballots that failed a canary
+    framed: float | None = None  # share of the others' ballots that failed a decoy
 
     def as_json(self) -> dict[str, Any]:
         rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(self).items() if v is not None}
@@ -131,7 +131,7 @@ def _row(
         share=share,
         honest_mean=float(honest.mean()),
         deviant_mean=float(deviant.mean()),
-        canary_rate=rules.canary_rate,
+        decoy_rate=rules.decoy_rate,
         if_honest=float(if_honest.mean()),
         gain=float(difference.mean()),
         gain_se=float(difference.std() / np.sqrt(len(difference))),
@@ -166,7 +166,7 @@ def _all_honest(scenario: Scenario, setting: Setting) -> Iterator[Row]:
 
 
 def _voters(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """Rows under all terms, in whole tasks and in converged ones; and by the share of rounds with canaries."""
+    """Rows under all terms, in whole tasks and in converged ones; and by the share of rounds with decoys."""
     for terms, rules in VOTERS_TERMS.items():
         for late in (False, True):
             for share in SHARES:
@@ -174,7 +174,7 @@ def _voters(scenario: Scenario, setting: Setting) -> Iterator[Row]:
     if scenario in CURVES:
         for late in (False, True):
             for rate in RATES:
-                rules = replace(DEMO, late=late, canary_rate=rate)
+                rules = replace(DEMO, late=late, decoy_rate=rate)
                 yield deviant_row(scenario, 0.1, rules, "demo", setting)
     if scenario is Scenario.FORECAST:
         for share in LAZY_SHARES:
@@ -214,8 +214,8 @@ def _cliques(scenario: Scenario, setting: Setting) -> Iterator[Row]:
 
 
 def _framing(scenario: Scenario, setting: Setting) -> Iterator[Row]:
-    """An opportunist clique whose hospitals poison, so that its cohorts' canaries are better than their sums: where it
-    holds the median it accepts the poison and rates the canary low, and honest voters fail.
+    """An opportunist clique whose hospitals poison, so that its cohorts' decoys are better than their sums: where it
+    holds the median it accepts the poison and rates the decoy low, and honest voters fail.
     """
     for terms, rules in TERMS.items():
         for share in SHARES:

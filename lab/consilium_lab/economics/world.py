@@ -17,10 +17,10 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ballots:
-    """Scores of sums and of their canaries, each (R, K, V). The latter mean nothing in a round without canaries."""
+    """Scores of sums and of their decoys, each (R, K, V). The latter mean nothing in a round without decoys."""
 
     sums: Integers
-    canaries: Integers
+    decoys: Integers
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class World:
     evaluator: Integers  # (R, V) which measured voter this one is
     seated: Flags  # (R, V)
     tested: Flags  # (R,) the round's sums have decoys
-    coin: Flags  # (R, K, V) this voter tells the sum from its canary by tossing a coin
+    coin: Flags  # (R, K, V) this voter tells the sum from its decoy by tossing a coin
 
     @property
     def rounds(self) -> int:
@@ -57,7 +57,7 @@ class World:
         found = Ballots(*np.empty((2, self.rounds, cohorts, self.voters), dtype=np.int64))
         for number in np.unique(count):
             r, k = np.nonzero(count == number)
-            for into, table in zip((found.sums, found.canaries), self.bank.of(conduct, size, int(number)), strict=True):
+            for into, table in zip((found.sums, found.decoys), self.bank.of(conduct, size, int(number)), strict=True):
                 measured = (self.first_pick[r] + k) % table.shape[2]
                 rows = table[self.task[r], self.phase[r], measured]  # (found, measured voters)
                 into[r, k] = np.take_along_axis(rows, self.evaluator[r], axis=1)
@@ -76,7 +76,7 @@ def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[floa
     """
     held = np.array(stakes or [1.0] * rules.voters)
     tasks = -(-rounds // ROUNDS_PER_TASK)
-    dealing, voters, seats, tested, coins = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(5))
+    assignment, voters, seats, tested, coins = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(5))
     order = np.argsort(voters.random((rounds, bank.voters)), axis=1)
     numbers = np.full(ROUNDS_PER_TASK, ROUNDS_PER_TASK - 1) if rules.late else np.arange(ROUNDS_PER_TASK)
     phase = np.tile(numbers, tasks)[:rounds]
@@ -84,13 +84,13 @@ def draw(rules: Rules, bank: Bank, rounds: int, seed: int, stakes: Sequence[floa
         rules=rules,
         bank=bank,
         shares=held / held.sum(),
-        task=np.repeat(dealing.integers(0, bank.tasks, tasks), ROUNDS_PER_TASK)[:rounds],
+        task=np.repeat(assignment.integers(0, bank.tasks, tasks), ROUNDS_PER_TASK)[:rounds],
         phase=phase,
-        cohort_of=_dealt(dealing, rounds, rules),
-        first_pick=dealing.integers(0, rules.hospitals, rounds),
+        cohort_of=_assigned(assignment, rounds, rules),
+        first_pick=assignment.integers(0, rules.hospitals, rounds),
         evaluator=order[:, np.maximum(np.arange(len(held)) - (alike - 1), 0)],
         seated=seats.random((rounds, len(held))) < seat_chance(held / held.sum(), rules.seats),
-        tested=tested.permutation(rounds) < round(rules.canary_rate * rounds),  # exactly that share of them
+        tested=tested.permutation(rounds) < round(rules.decoy_rate * rounds),  # exactly that share of them
         coin=coins.random((rounds, rules.cohorts, len(held))) < 0.5,
     )
 
@@ -100,7 +100,7 @@ def seat_chance(shares: Reals, seats: int) -> Reals:
     return np.minimum(1.0, seats * shares)
 
 
-def _dealt(random: np.random.Generator, rounds: int, rules: Rules) -> Integers:
+def _assigned(random: np.random.Generator, rounds: int, rules: Rules) -> Integers:
     """The cohort of every hospital, shuffled anew in every round: (R, H)."""
     places = np.argsort(random.random((rounds, rules.hospitals)), axis=1)
     return places % rules.cohorts

@@ -44,7 +44,7 @@ LONGEST_PAUSE_OF_CHAIN = 5.0  # seconds before a silent chain is asked again
 # The events of a task that get a line.
 SHOWN = {
     "TaskProposed", "TaskFunded", "AggregatorJoined", "HospitalJoined", "VoterJoined", "RoundSettled", "RoundVoided",
-    "Slashed", "CohortAccused", "CulpritsNamed", "TaskStopped", "TaskEnded",
+    "Slashed", "CohortAccused", "CheatersNamed", "TaskStopped", "TaskEnded",
 }  # fmt: skip
 WORDS: Words = {
     **EVENTS,

@@ -1,4 +1,4 @@
-"""Decoys (canaries) at the aggregator: sums published as they are or sign-flipped, and the secrets that disclose them.
+"""Decoys (decoys) at the aggregator: sums published as they are or sign-flipped, and the secrets that disclose them.
 
 Seed and blinders are on disk before the publication, because a restart must not cost the bond.
 """
@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from consilium_chain.ledger.publishing import Canaries, OpenedBlob, OpenedCohort
+from consilium_chain.ledger.publishing import Decoys, DisclosedBlob, DisclosedCohort
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
-from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import blinders
-from consilium_zk.canaries import is_turned, published_blob, published_commitment, seed_commitment
 from consilium_zk.curve import to_eip2537
+from consilium_zk.decoys import is_flipped, published_blob, published_commitment, seed_commitment
 
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum
-from consilium_server.errors import CanariesLost
+from consilium_server.errors import DecoysLost
 
 SEED_BYTES = 32
 SETTLE_GAS = 200_000  # without the part that grows with nodes and scores
@@ -47,28 +47,28 @@ class HiddenSums:
     task: int
     round: int
     seed: bytes
-    retreat: Retreat
+    negated_delta: NegatedDelta
     _blinders: dict[int, list[Blinders]] = field(default_factory=dict)
 
     def hide(self, cohort: int, total: CohortSum, weight: int) -> CohortSum:
         """A cohort's published sum, given its true sum and total weight: without blinders, and flipped by the seed."""
-        turned = is_turned(self.seed, self.task, self.round, cohort)
-        layout = self.retreat.layout
+        flipped = is_flipped(self.seed, self.task, self.round, cohort)
+        layout = self.negated_delta.layout
         secret = self._blinders[cohort] = [blinders(blob) for blob in total.blobs]
         blobs = [
-            published_blob(blob, back, weight, layout, turned)
-            for blob, back in zip(total.blobs, self.retreat.blobs, strict=True)
+            published_blob(blob, back, weight, layout, flipped)
+            for blob, back in zip(total.blobs, self.negated_delta.blobs, strict=True)
         ]
         commitments = [
-            published_commitment(point, weight, own, back, layout, turned)
-            for point, own, back in zip(total.commitments, secret, self.retreat.points, strict=True)
+            published_commitment(point, weight, own, back, layout, flipped)
+            for point, own, back in zip(total.commitments, secret, self.negated_delta.points, strict=True)
         ]
         return CohortSum(blobs, commitments)
 
     @property
-    def canaries(self) -> Canaries:
+    def decoys(self) -> Decoys:
         """Commitments to the seed and to the negated delta. They are published with the sums."""
-        return Canaries(seed_commitment(self.seed), self.retreat.digest)
+        return Decoys(seed_commitment(self.seed), self.negated_delta.digest)
 
     @property
     def secrets(self) -> RoundSecrets:
@@ -84,7 +84,7 @@ def store_secrets(folder: Path, round_: int, found: RoundSecrets) -> None:
 
 
 def read_secrets(folder: Path, round_: int) -> RoundSecrets:
-    """Reads a round's secrets. Raises CanariesLost."""
+    """Reads a round's secrets. Raises DecoysLost."""
     try:
         raw = json.loads(_path(folder, round_).read_text())
         pairs = {
@@ -97,7 +97,7 @@ def read_secrets(folder: Path, round_: int) -> RoundSecrets:
         return RoundSecrets(seed, pairs, int(raw["survivors"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         # Unchained: the error could quote the secrets.
-        raise CanariesLost("CanariesLost", path=str(_path(folder, round_))) from None
+        raise DecoysLost("DecoysLost", path=str(_path(folder, round_))) from None
 
 
 def _path(folder: Path, round_: int) -> Path:
@@ -105,52 +105,52 @@ def _path(folder: Path, round_: int) -> Path:
 
 
 def earlier_secrets(task: AggregatedTask, round_: int) -> RoundSecrets | None:
-    """Secrets of an earlier publication of this round, or of an attempt at one. Raises CanariesLost."""
+    """Secrets of an earlier publication of this round, or of an attempt at one. Raises DecoysLost."""
     return read_secrets(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
 
 
 def hidden_sums(
-    task: AggregatedTask, round_: int, earlier: RoundSecrets | None, on_chain: Canaries | None
+    task: AggregatedTask, round_: int, earlier: RoundSecrets | None, on_chain: Decoys | None
 ) -> HiddenSums | None:
     """Begins a round's hidden sums, with the `earlier` seed if there is one; None in a round without decoys.
 
-    A transaction with the earlier seed may reach the chain at any time. Raises CanariesLost if the canaries `on_chain`
+    A transaction with the earlier seed may reach the chain at any time. Raises DecoysLost if the decoys `on_chain`
     are others.
     """
-    if not task.params.has_canaries(round_):
+    if not task.params.has_decoys(round_):
         return None
     seed = earlier.seed if earlier else secrets.token_bytes(SEED_BYTES)
     blinders_before = dict(earlier.blinders) if earlier else {}
-    hidden = HiddenSums(task.number, round_, seed, task.sums.retreat(round_), blinders_before)
-    if on_chain not in (None, hidden.canaries):
-        raise CanariesLost("CanariesLost", path=str(task.secrets_folder))
+    hidden = HiddenSums(task.number, round_, seed, task.sums.negated_delta(round_), blinders_before)
+    if on_chain not in (None, hidden.decoys):
+        raise DecoysLost("DecoysLost", path=str(task.secrets_folder))
     return hidden
 
 
 def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: bool) -> None:
     """Discloses on chain which sums were sign-flipped, with the proof of all sums. Settles in the same call if it can.
 
-    `force`: without a dry run. Raises CanariesLost, Refused.
+    `force`: without a dry run. Raises DecoysLost, Refused.
     """
     secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
     points = ledger.record.committed_points(task.number, round_)
     hospitals = ledger.tasks.hospitals(task.number)
     cohorts = task.cohorts(round_, round_state)
 
-    def opened(cohort: int) -> OpenedCohort:
+    def disclosed(cohort: int) -> DisclosedCohort:
         survivors = [points[hospitals[index].node] for index in members(cohorts[cohort] & round_state.survivors)]
         blobs = [
-            OpenedBlob(pair, [to_eip2537(point[blob]) for point in survivors])
+            DisclosedBlob(pair, [to_eip2537(point[blob]) for point in survivors])
             for blob, pair in enumerate(secret.blinders[cohort])
         ]
-        return OpenedCohort(cohort, blobs)
+        return DisclosedCohort(cohort, blobs)
 
     closed = round_state.viable_cohorts & ~round_state.summed_cohorts
-    receipts = ledger.aggregator.open_canaries(
-        task.number, round_, secret.seed, task.sums.retreat(round_).points,
-        [opened(cohort) for cohort in members(closed)], _settle_gas(task, len(hospitals)), force,
+    receipts = ledger.aggregator.disclose_decoys(
+        task.number, round_, secret.seed, task.sums.negated_delta(round_).points,
+        [disclosed(cohort) for cohort in members(closed)], _settle_gas(task, len(hospitals)), force,
     )  # fmt: skip
-    emit("opened", round=round_, gas=sum(receipt.gas_used for receipt in receipts))
+    emit("disclosed", round=round_, gas=sum(receipt.gas_used for receipt in receipts))
 
 
 def _settle_gas(task: AggregatedTask, hospitals: int) -> int:

@@ -9,12 +9,12 @@ from consilium_chain.errors import StatementMalformed
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Accusation
 from consilium_chain.ledger.structs import RoundState
-from consilium_chain.rounds.disputes import Shown, find_culprits, read_case
+from consilium_chain.rounds.disputes import Shown, find_cheaters, read_case
 from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
 from consilium_core.logs import emit
 from consilium_zk.disputes import parse_statement, upload_digest
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskedCohort, masking_digest
 
 from consilium_server.aggregator.task import AggregatedTask
@@ -29,10 +29,12 @@ class Statements:
         self._signing, self.round = ledger.messages.statements(task, round_), round_
         self._signed: dict[int, SignedStatement] = {}
 
-    def sound(self, cohort: MaskedCohort, dealings: Mapping[int, Dealing], uploads: Mapping[int, Upload]) -> set[int]:
+    def sound(
+        self, cohort: MaskedCohort, share_bundles: Mapping[int, ShareBundle], uploads: Mapping[int, Upload]
+    ) -> set[int]:
         """Hospitals of a cohort's masking whose upload has a valid statement. Only these answer for their upload."""
-        masking, sound = masking_digest(cohort, dealings), set()
-        for index in dealings.keys() & uploads.keys():
+        masking, sound = masking_digest(cohort, share_bundles), set()
+        for index in share_bundles.keys() & uploads.keys():
             try:
                 self._take(index, uploads[index], masking)
             except (StatementMalformed, ShapeWrong) as error:
@@ -90,9 +92,9 @@ def accuse_withholders(store: ArtifactStore, answers: Mapping[int, bytes]) -> Ac
 
 def name_cheaters(task: AggregatedTask, round_: int, round_state: RoundState) -> None:
     """Names on chain the hospitals that broke the sums of accused cohorts. Raises EvidenceMalformed, Refused."""
-    cheaters = find_culprits(task.ledger, task.store, task.number, round_, round_state)
+    cheaters = find_cheaters(task.ledger, task.store, task.number, round_, round_state)
     if not cheaters:
-        raise EvidenceMalformed("the testimony of every survivor fits its upload")
+        raise EvidenceMalformed("the evidence of every survivor fits its upload")
     for index, reason in cheaters.items():
-        emit("culprit", round=round_, hospital=index, reason=reason)
+        emit("cheater", round=round_, hospital=index, reason=reason)
     task.ledger.aggregator.name_cheaters(task.number, round_, sum(1 << index for index in cheaters))

@@ -45,7 +45,7 @@ from consilium_server.aggregator.round_work import Rounds
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import CanariesLost, ServerError, SuperLinkFailed
+from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
 from consilium_server.flower.internals import DATABASE, SuperLink
 from consilium_server.open_steps import chain_view, take_open_step
 
@@ -59,14 +59,14 @@ MOST_PROVERS = 8
 PURPOSE: dict[Phase, tuple[Step, ...]] = {
     Phase.UPLOADING: (Step.FIX_SURVIVORS, Step.PUBLISH),
     Phase.PUBLISHING: (Step.PUBLISH,),
-    Phase.BLAMING: (Step.NAME,),
-    Phase.REVEALING: (Step.OPEN,),
-    Phase.OPENING: (Step.OPEN,),
+    Phase.DISPUTING: (Step.NAME,),
+    Phase.REVEALING: (Step.DISCLOSE,),
+    Phase.DISCLOSING: (Step.DISCLOSE,),
 }
 FINAL = (Step.FIX_SURVIVORS, Step.PUBLISH, Step.NAME)  # a refusal of these is not tried again
 OVERTAKEN = {"AlreadySummed", "AlreadyPublished"}  # another account did a part of it: the rest is still due
 MOVED = {"WrongPhase", "WrongRound"}  # the chain moved on after the step was chosen
-UNOPENABLE = {"BlobMismatch", "CanariesMismatch", "CommitmentMismatch", "PointsWrong"}  # also at any later time
+UNOPENABLE = {"BlobMismatch", "DecoysMismatch", "CommitmentMismatch", "PointsWrong"}  # also at any later time
 
 
 def home_lock(home: Path) -> AbstractContextManager[None]:
@@ -227,7 +227,7 @@ class Aggregator:
             self.ledger, state, round_state,
             upload_margin=margin(params.upload_window), answer_margin=margin(params.publish_window),
             masked=params.masked, publish_window=params.publish_window,
-            has_canaries=params.has_canaries(state.round), min_reveals=params.min_reveals,
+            has_decoys=params.has_decoys(state.round), min_reveals=params.min_reveals,
         )  # fmt: skip
 
     def _collect(self, grid: Carrier, nodes: dict[int, int], state: TaskState, round_state: RoundState) -> bool:
@@ -274,10 +274,10 @@ class Aggregator:
         except EvidenceMalformed as error:  # the sum is correct, so there is no cheater
             emit("nobody-named", round=state.round, error=str(error))
             self.rounds.of(state.round).refused = step
-        except CanariesLost as error:  # the operator may restore them before the deadline
+        except DecoysLost as error:  # the operator may restore them before the deadline
             work = self.rounds.of(state.round)
             if not work.are_secrets_lost:
-                emit("canaries-lost", round=state.round, error=str(error))
+                emit("decoys-lost", round=state.round, error=str(error))
             work.are_secrets_lost = True
             self.ledger.connection.blocks.wait_after(self.ledger.connection.blocks.number())
         except RandomnessUnavailable as error:  # any account may deliver the drand round
@@ -295,7 +295,7 @@ class Aggregator:
                 found.publish(self.forces(state.round))
             case Step.NAME if round_state:
                 name_cheaters(self.task, state.round, round_state)
-            case Step.OPEN if round_state:
+            case Step.DISCLOSE if round_state:
                 disclose(self.task, state.round, round_state, self.forces(state.round))
             case _:
                 take_open_step(self.ledger, self.number, step, state.round, round_state)

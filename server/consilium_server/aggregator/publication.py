@@ -39,12 +39,12 @@ class Publication:
     accused: dict[int, Accusation] = field(default_factory=dict)
 
     def publish(self, force: bool) -> None:
-        """Sends every viable cohort's fate; `force`: without a dry run. Raises Refused, CanariesLost, SumMismatch."""
+        """Sends every viable cohort's fate; `force`: without a dry run. Raises Refused, DecoysLost, SumMismatch."""
         task, round_, started = self.task, self.work.number, time.monotonic()
         begun = self.state.phase is Phase.PUBLISHING
         before = task.ledger.record.published_so_far(task.number, round_) if begun else NOTHING_SAID
         earlier = earlier_secrets(task, round_)
-        hidden = hidden_sums(task, round_, earlier, before.canaries)
+        hidden = hidden_sums(task, round_, earlier, before.decoys)
         allowed = self.round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
         contributions = self._contributions(allowed)
         cohorts = self.work.cohorts(self.round_state)
@@ -54,11 +54,11 @@ class Publication:
         if hidden is not None and self.published:  # an empty result must not replace secrets from before a restart
             store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
         publish = task.ledger.aggregator.publish_digests if task.params.digests else task.ledger.aggregator.publish_sums
-        canaries = hidden.canaries if hidden and self.published else None
+        decoys = hidden.decoys if hidden and self.published else None
         fate = CohortsFate(None if begun else self.survivors)
         if task.params.masked:
             fate = CohortsFate(dropped=self.dropped, accused=self.accused)
-        receipts = publish(task.number, round_, fate, self.published, canaries, force, before)
+        receipts = publish(task.number, round_, fate, self.published, decoys, force, before)
         emit(
             "published", round=round_, gas=sum(r.gas_used for r in receipts), cohorts=len(self.published),
             survivors=self.survivors.bit_count(), seconds=round(time.monotonic() - started, 3),

@@ -42,7 +42,7 @@ class ReplyStore:
         """Writes a reply. After the return it survives a power cut."""
         match reply:
             case Signed():
-                write_private_file(self._folder / f"signed-{index}", reply.update.to_wire() + reply.dealing)
+                write_private_file(self._folder / f"signed-{index}", reply.update.to_wire() + reply.share_bundle)
             case Upload():
                 head = _LENGTH.pack(len(reply.statement)) + reply.statement
                 write_private_file(self._folder / f"upload-{index}", b"".join([head, *reply.blobs]))

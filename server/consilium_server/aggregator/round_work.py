@@ -10,11 +10,11 @@ from consilium_chain.errors import Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, RoundState, TaskState, members
 from consilium_chain.rounds.machine import Step
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_core.logs import emit
 from consilium_zk.errors import SharesInvalid
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskedCohort
 
 from consilium_server.aggregator.collection import Carrier, Collection
@@ -99,7 +99,7 @@ class Known:
     relayable: dict[int, SignedUpdate] = field(default_factory=dict)
     unsound: set[int] = field(default_factory=set)
     masked: dict[int, MaskedCohort] = field(default_factory=dict)
-    maskings: tuple[int, dict[int, dict[int, Dealing]]] | None = None
+    maskings: tuple[int, dict[int, dict[int, ShareBundle]]] | None = None
     uploaders: tuple[int, int] | None = None
     statements: Statements | None = None
     answers: dict[int, CohortAnswers] | None = None
@@ -160,22 +160,22 @@ class RoundWork:
         for index in new:
             signed = collection.signed[index]
             try:
-                self.store_dealing(index, signed.dealing, cohorts)
+                self.store_share_bundle(index, signed.share_bundle, cohorts)
             except SharesInvalid as error:
-                emit("dealing-refused", round=self.number, hospital=index, error=str(error))
+                emit("share-bundle-refused", round=self.number, hospital=index, error=str(error))
                 known.unsound.add(index)
             else:
                 known.relayable[index] = signed.update
         return known.relayable
 
-    def store_dealing(self, index: int, dealing: bytes, cohorts: Sequence[int]) -> None:
-        """Stores a hospital's secret shares if they are valid. Raises SharesInvalid (DealingInvalid)."""
+    def store_share_bundle(self, index: int, share_bundle: bytes, cohorts: Sequence[int]) -> None:
+        """Stores a hospital's secret shares if they are valid. Raises SharesInvalid (ShareBundleInvalid)."""
         cohort = next((c for c in cohorts if c >> index & 1), None)
         if self._task.params.masked and cohort is not None:
-            self.masked_cohort(cohort).parse(index, dealing)
-            self._task.store.put_file(dealing)
-        elif dealing:
-            raise SharesInvalid("DealingInvalid", reason="this round has no secret shares")
+            self.masked_cohort(cohort).parse(index, share_bundle)
+            self._task.store.put_file(share_bundle)
+        elif share_bundle:
+            raise SharesInvalid("ShareBundleInvalid", reason="this round has no secret shares")
 
     def masked_cohort(self, cohort: int) -> MaskedCohort:
         """A cohort, by its members' bit map; read from the chain once, because its keys no longer change."""
@@ -183,14 +183,14 @@ class RoundWork:
             self.known.masked[cohort] = masked_cohort(self._task.ledger, self._task.number, self.number, cohort)
         return self.known.masked[cohort]
 
-    def masking(self, cohort: int, committed: int) -> dict[int, Dealing]:
+    def masking(self, cohort: int, committed: int) -> dict[int, ShareBundle]:
         """Valid secret shares of the committed hospitals of a cohort, by its members' bit map."""
         if self.known.maskings is None or self.known.maskings[0] != committed:
             self.known.maskings = committed, {}
         found = self.known.maskings[1]
         if cohort not in found:
             task, masked = self._task, self.masked_cohort(cohort)
-            found[cohort] = read_dealings(task.ledger, task.store, task.number, self.number, masked)
+            found[cohort] = read_share_bundles(task.ledger, task.store, task.number, self.number, masked)
         return found[cohort]
 
     @property

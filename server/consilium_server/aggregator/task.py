@@ -39,7 +39,7 @@ class AggregatedTask:
             raise SpecMismatch(f"the terms of task {number} on chain differ from its file: ask its operator")
         place = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
-        return cls(ledger, store, number, params, sums, home / "canaries" / place, home / "replies" / place)
+        return cls(ledger, store, number, params, sums, home / "decoys" / place, home / "replies" / place)
 
     def blob_count(self, round_: int) -> int:
         """Blobs of one upload."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import RoundState, members
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_core.logs import emit
 from consilium_zk.blobs import Blob
 from consilium_zk.errors import AnswerMalformed, UnmaskingFailed
@@ -72,6 +72,6 @@ def cohort_answers(
 ) -> CohortAnswers:
     """Begins the answers of a cohort with fixed survivors. Raises ArtifactMissing, ArtifactCorrupt."""
     masked = masked_cohort(ledger, task, round_, cohort)
-    dealings = read_dealings(ledger, store, task, round_, masked)
+    share_bundles = read_share_bundles(ledger, store, task, round_, masked)
     survivors = cohort & round_state.survivors
-    return CohortAnswers(round_, survivors, masked.threshold, Unmasking(masked, dealings, members(survivors)))
+    return CohortAnswers(round_, survivors, masked.threshold, Unmasking(masked, share_bundles, members(survivors)))

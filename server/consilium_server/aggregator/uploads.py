@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode, signed_update_bytes
-from consilium_chain.rounds.signed_updates import NO_DEALING, SignedUpdate, parse_signed_update
+from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE, SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.curve import weighted_sum
@@ -25,7 +25,7 @@ class Signed:
     """A hospital's signed update; in a masked task also its secret shares, whose digest the update holds."""
 
     update: SignedUpdate
-    dealing: bytes
+    share_bundle: bytes
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def parse_reply(content: RecordDict, hospital: str, blob_count: int) -> Signed |
 def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
     """Parses a signed update with its secret shares. Raises SignedUpdateMalformed."""
     size = signed_update_bytes(blob_count)
-    update, dealing = parse_signed_update(body[:size], hospital, blob_count), body[size:]
-    if update.dealing != (keccak(dealing) if dealing else NO_DEALING):
+    update, share_bundle = parse_signed_update(body[:size], hospital, blob_count), body[size:]
+    if update.share_bundle != (keccak(share_bundle) if share_bundle else NO_SHARE_BUNDLE):
         raise SignedUpdateMalformed("its secret shares do not match their digest in the update")
-    return Signed(update, dealing)
+    return Signed(update, share_bundle)
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:

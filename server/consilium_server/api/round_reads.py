@@ -139,7 +139,7 @@ def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_sch
         commitments=[
             task_schemas.CommitmentView(
                 hospital=one.account, position=positions.get((one.account, Role.HOSPITAL)),
-                points=points_of(one.values), dealing=_hash_or_none(one.values["dealing"]),
+                points=points_of(one.values), share_bundle=_hash_or_none(one.values["shareBundle"]),
                 transaction=one.transaction, block=one.block,
             )
             for one in events.named("UpdateCommitted")
@@ -173,7 +173,7 @@ def _cohort(events: RoundEvents, number: int, cohort: int, survivors: int) -> di
     """The values of a cohort that both views of it have."""
     return {
         "cohort": number, "members": list(members(cohort)), "survivors": list(members(cohort & survivors)),
-        "is_turned": turned_of(events, number), "blobs": blobs_of(events, number),
+        "is_flipped": flipped_of(events, number), "blobs": blobs_of(events, number),
     }  # fmt: skip
 
 
@@ -190,10 +190,14 @@ def survivors_of(events: RoundEvents) -> int:
     return int(fixed["survivors"]) if fixed else 0
 
 
-def turned_of(events: RoundEvents, cohort: int) -> bool | None:
+def flipped_of(events: RoundEvents, cohort: int) -> bool | None:
     """True if a cohort's sum was sign-flipped; None until that is disclosed."""
     return next(
-        (bool(one.values["isTurned"]) for one in events.named("CohortOpened") if int(one.values["cohort"]) == cohort),
+        (
+            bool(one.values["isFlipped"])
+            for one in events.named("CohortDisclosed")
+            if int(one.values["cohort"]) == cohort
+        ),
         None,
     )
 
@@ -241,24 +245,24 @@ def _committee(
             )
         )  # fmt: skip
     is_over = summary["outcome"] != name(Outcome.PENDING)
-    turned = [turned_of(events, cohort) or False for cohort in range(cohorts)]
+    flipped = [flipped_of(events, cohort) or False for cohort in range(cohorts)]
     return task_schemas.Committee(
         seed=drawn["seed"] if drawn else None,
         seat_weight=str(int(drawn["seatWeight"])) if drawn else None,
         ballots=ballots,
-        spread=spread(list(revealed.values()), turned) if is_over else [],
+        spread=spread(list(revealed.values()), flipped) if is_over else [],
     )
 
 
-def spread(ballots: Iterable[Sequence[int]], turned: Sequence[bool]) -> list[task_schemas.Spread]:
+def spread(ballots: Iterable[Sequence[int]], flipped: Sequence[bool]) -> list[task_schemas.Spread]:
     """Spread of the scores of each cohort's true sum. `ballots`: as revealed, in millionths.
 
     It excludes ballots that say "does not match", and scores that call a sum an invalid model.
     """
     counted = [ballot for ballot in ballots if ballot and ballot[0] != DOES_NOT_MATCH]
     spreads = []
-    for cohort, is_turned in enumerate(turned):
-        at = cohort + (len(turned) if is_turned else 0)
+    for cohort, is_flipped in enumerate(flipped):
+        at = cohort + (len(flipped) if is_flipped else 0)
         scores = sorted(b[at] for b in counted if at < len(b) and b[at] != INVALID_SCORE)
         if not scores:
             continue
@@ -282,14 +286,14 @@ def proof(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas
     if not events.named("UpdateCommitted"):
         raise Problem("not-found", f"round {round_} of task {task} has no commitments yet: try again later")
     committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
-    canaries, params, survivors = events.last("CanariesSet"), row.TaskRow.params, survivors_of(events)
+    decoys, params, survivors = events.last("DecoysSet"), row.TaskRow.params, survivors_of(events)
     deployment = at.deployment
     return task_schemas.Proof(
         chain_id=deployment.chain_id, contract=deployment.tasks, task=task, round=round_,
         spec_hash=schemas.hexed(row.TaskRow.spec_hash), digests=params["digests"],
-        canaries=params["canaries"] and round_ != STATISTICS_ROUND,
-        seed_commitment=canaries["seedCommitment"] if canaries else None,
-        retreat=canaries["retreat"] if canaries else None,
+        decoys=params["decoys"] and round_ != STATISTICS_ROUND,
+        seed_commitment=decoys["seedCommitment"] if decoys else None,
+        negated_delta=decoys["negatedDelta"] if decoys else None,
         hospitals=[
             task_schemas.ProofMember(
                 position=one.position, hospital=one.account,

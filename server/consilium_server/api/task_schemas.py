@@ -136,7 +136,7 @@ class ProofCohort(ApiModel):
     cohort: int
     members: Indices
     survivors: Indices
-    is_turned: bool | None = Field(description="sign-flipped as a decoy; null until it is disclosed")
+    is_flipped: bool | None = Field(description="sign-flipped as a decoy; null until it is disclosed")
     blobs: list[BlobHashes]
 
 
@@ -150,7 +150,7 @@ class CommitmentView(ApiModel):
     hospital: Account
     position: int | None
     points: list[Bytes] = Field(description="KZG commitments, G1 compressed, 48 bytes for each blob")
-    dealing: Hash | None = Field(description="keccak256 of the hospital's secret shares")
+    share_bundle: Hash | None = Field(description="keccak256 of the hospital's secret shares")
     transaction: Hash
     block: int
 
@@ -161,7 +161,7 @@ class Ballot(ApiModel):
     commitment: Hash | None
     verdict: Literal["not_revealed", "scored", "does_not_match", "stood_down"]
     scores: list[int | None] | None = Field(
-        description="in millionths, by cohort; in canary rounds, then of each cohort's other reading; null for an"
+        description="in millionths, by cohort; in decoy rounds, then of each cohort's other reading; null for an"
         " invalid model"
     )
 
@@ -225,9 +225,9 @@ class Proof(ApiModel):
     digests: bool = Field(
         description="true if sums are published as hashes only, with their bytes in the artifact store"
     )
-    canaries: bool
+    decoys: bool
     seed_commitment: Hash | None
-    retreat: Hash | None
+    negated_delta: Hash | None
     hospitals: list[ProofMember]
     cohorts: list[ProofCohort]
     evidence: list[Evidence]

@@ -60,11 +60,15 @@ def artifacts(connection: Connection, task: int, round_: int, places: Sequence[s
     query = (
         select(EventRow.name, EventRow.account, EventRow.values, Block.hash)
         .join(Block, Block.number == EventRow.block)
-        .where(EventRow.task == task, func.coalesce(EventRow.round, 0) == round_, EventRow.name.in_((*NAMING, "Dealt")))
+        .where(
+            EventRow.task == task,
+            func.coalesce(EventRow.round, 0) == round_,
+            EventRow.name.in_((*NAMING, "SharesPublished")),
+        )
         .order_by(EventRow.block, EventRow.log_index)
     )
     rows = list(connection.execute(query))
-    on_chain = {account for name, account, *_ in rows if name == "Dealt"}
+    on_chain = {account for name, account, *_ in rows if name == "SharesPublished"}
     digests: dict[str, list[bytes]] = defaultdict(list)
     for name, account, values, _ in rows:
         if name in NAMING and not (name == "UpdateCommitted" and account in on_chain):
@@ -82,7 +86,7 @@ def artifacts(connection: Connection, task: int, round_: int, places: Sequence[s
 
 _FIELD = {
     "TaskProposed": "specHash",
-    "UpdateCommitted": "dealing",
+    "UpdateCommitted": "shareBundle",
     "CohortAccused": "evidence",
     "CohortPublished": "versionedHash",
 }

@@ -48,7 +48,7 @@ PAID: dict[tuple[str, str], dict[str, str]] = {
     JOIN: {"taskId": "task"},
     ("tasks", "resume"): {"taskId": "task"},
     ("tasks", "commitUpdate"): {"taskId": "task"},
-    ("tasks", "testify"): {"taskId": "task"},
+    ("tasks", "submitEvidence"): {"taskId": "task"},
     ("tasks", "tick"): {"taskId": "task"},
     ("tasks", "releaseBond"): {"taskId": "task", "account": "account"},
     ("tasks", "claim"): {},

@@ -19,7 +19,7 @@ interface ITaskRegistry is ITaskTypes {
         uint256 rows,
         bytes calldata transportKey,
         bytes calldata transportProof,
-        bytes32 sealingKey
+        bytes32 encryptionKey
     ) external;
     function joinAsVoter(uint256 taskId) external;
     /// @notice Lets an absent hospital take part again from the next round on. It may call between the start of a
@@ -53,7 +53,7 @@ interface ITaskRegistry is ITaskTypes {
         returns (bytes memory);
     /// @notice The members of a cohort, as a bit map over hospitals.
     function cohortMembers(uint256 taskId, uint256 round, uint256 cohort) external view returns (uint256);
-    /// @notice The versioned hash of the blob that must be published; zero until it is summed. In a canary round the
+    /// @notice The versioned hash of the blob that must be published; zero until it is summed. In a decoy round the
     ///         hash of the published blob; zero until it is published.
     function expectedBlobHash(uint256 taskId, uint256 round, uint256 cohort, uint256 blob)
         external

@@ -20,10 +20,10 @@ interface ITaskRounds is ITaskTypes {
     /// @notice Adds up the survivors' commitments to one blob by weight. Anyone may call.
     /// @param points the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each.
     function sumCommitments(uint256 taskId, uint256 round, uint256 cohort, uint256 blob, bytes calldata points) external;
-    /// @notice Commits the aggregator, before it publishes, to the sums that it flips. See `CanariesSet`.
-    function setCanaries(uint256 taskId, uint256 round, bytes32 seedCommitment, bytes32 retreat) external;
-    /// @notice Publishes a cohort's blobs `firstBlob …`: the transaction's blobs `txBlob …`. Without canaries they must
-    ///         be the expected sums; with canaries `openCanaries` compares them. Only the aggregator may call.
+    /// @notice Commits the aggregator, before it publishes, to the sums that it flips. See `DecoysSet`.
+    function setDecoys(uint256 taskId, uint256 round, bytes32 seedCommitment, bytes32 negatedDelta) external;
+    /// @notice Publishes a cohort's blobs `firstBlob …`: the transaction's blobs `txBlob …`. Without decoys they must
+    ///         be the expected sums; with decoys `discloseDecoys` compares them. Only the aggregator may call.
     function publish(uint256 taskId, uint256 round, uint256 cohort, uint256 firstBlob, uint256 txBlob, uint256 count)
         external;
     /// @notice Publishes versioned hashes alone, in a task with `digests`. The committee says if the bytes are
@@ -35,17 +35,17 @@ interface ITaskRounds is ITaskTypes {
     ///         it leaves out of the survivors. Only the aggregator may call.
     function dropCohort(uint256 taskId, uint256 round, uint256 cohort) external;
     /// @notice Drops a cohort whose survivors' uploads do not add up to their commitments, and starts a dispute: once
-    ///         all other cohorts are published or dropped, its hospitals testify. Only the aggregator may call.
+    ///         all other cohorts are published or dropped, its hospitals submit evidence. Only the aggregator may call.
     function accuseCohort(uint256 taskId, uint256 round, uint256 cohort, bytes32 accusation, bytes32 evidence) external;
-    /// @notice Records the testimony of a hospital of an accused cohort. In the first third of the dispute it commits
+    /// @notice Records the evidence of a hospital of an accused cohort. In the first third of the dispute it commits
     ///         to its masks; in the second it discloses the secrets behind masks that others contest
     ///         (docs/secure-aggregation.md).
-    /// @param step 0 or 1, the current step. A relayer cannot make testimony count for another step.
-    function testify(uint256 taskId, uint256 round, uint256 step, bytes calldata testimony) external;
+    /// @param step 0 or 1, the current step. A relayer cannot make evidence count for another step.
+    function submitEvidence(uint256 taskId, uint256 round, uint256 step, bytes calldata evidence) external;
     /// @notice Names the cheaters, in the last third of the dispute. A committee is drawn then. If most of it
     ///         disagrees, the aggregator is slashed, otherwise the named hospitals are. Only the aggregator may call.
     /// @param hospitals bit map over hospitals of accused cohorts; at least one.
-    function nameCulprits(uint256 taskId, uint256 round, uint256 hospitals) external;
+    function nameCheaters(uint256 taskId, uint256 round, uint256 hospitals) external;
     /// @notice Fixes the seed that tickets sign. Anyone may call.
     function drawSeats(uint256 taskId, bytes calldata beaconProof) external;
     /// @notice Takes a seat with a winning ticket, and commits to scores (`scoreCommitment`).
@@ -60,8 +60,8 @@ interface ITaskRounds is ITaskTypes {
     /// @notice Says that the voter drew no seat, so that the phase can end early.
     function standDown(uint256 taskId, uint256 round) external;
     /// @notice Reveals the scores behind a voter's commitment.
-    /// @param scores one per cohort in order, 0 for a cohort that is not viable. With canaries twice as many: first
-    ///        every cohort's candidate as published, then sign-flipped. In a task with canaries or `digests`, and in a
+    /// @param scores one per cohort in order, 0 for a cohort that is not viable. With decoys twice as many: first
+    ///        every cohort's candidate as published, then sign-flipped. In a task with decoys or `digests`, and in a
     ///        round with accused cohorts, a ballot that starts with -2^63 + 1 says that published data or named
     ///        cheaters are wrong.
     function revealScores(uint256 taskId, uint256 round, int64[] calldata scores, bytes32 salt) external;
@@ -82,7 +82,7 @@ interface ITaskRounds is ITaskTypes {
     ///         UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing) in the domain
     ///         ("Consilium", "1", chain, this contract).
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 dealing)
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle)
         external
         view
         returns (bytes32);

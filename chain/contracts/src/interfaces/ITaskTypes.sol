@@ -18,11 +18,11 @@ interface ITaskTypes {
         Committing, // hospitals post commitments with KZG proofs
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
         Publishing, // the aggregator publishes each cohort's sum, or accuses a cohort whose sum is wrong
-        Blaming, // the dispute over accused cohorts: hospitals testify in two steps, then the aggregator names cheaters
+        Disputing, // the dispute over accused cohorts: evidence in two steps, then the aggregator names cheaters
         Drawing, // waits for the beacon's value that draws the seats
         Scoring, // seated voters commit to scores
         Revealing, // seated voters reveal their scores
-        Opening, // the aggregator discloses which sums are sign-flipped, and proves that they are the sums
+        Disclosing, // the aggregator discloses which sums are sign-flipped, and proves that they are the sums
         Settling, // rewards and slashes, page by page, if one transaction cannot hold them
         Ended
     }
@@ -37,9 +37,9 @@ interface ITaskTypes {
         None,
         TooFewHospitals, // no cohort reached its minimum size
         SurvivorsNotFixed, // the aggregator let the upload phase pass
-        NotPublished, // the aggregator let the publishing or blaming phase pass
+        NotPublished, // the aggregator let the publishing or disputing phase pass
         TooFewScores, // fewer than `minReveals` score commitments or reveals
-        NotOpened, // the aggregator let the opening phase pass
+        NotDisclosed, // the aggregator let the disclosing phase pass
         Mismatched, // most voters who revealed say that published data or named cheaters are wrong
         NoSums, // no cohort has a sum
         NoRandomness // the beacon gave no value; the task ends with this round
@@ -51,9 +51,9 @@ interface ITaskTypes {
         WithheldUpload,
         FalseUpload,
         NotRevealed,
-        FailedCanary,
+        FailedDecoy,
         NotPublished,
-        NotOpened,
+        NotDisclosed,
         Mismatched
     }
 
@@ -63,8 +63,8 @@ interface ITaskTypes {
         Stranger, // the account has no role in the task
         Statistics, // round 0 is neither judged nor paid
         Void, // the round is void: nobody is paid
-        NotPublished, // the aggregator let the upload, publishing or blaming phase pass
-        NotOpened, // the aggregator let the opening phase pass
+        NotPublished, // the aggregator let the upload, publishing or disputing phase pass
+        NotDisclosed, // the aggregator let the disclosing phase pass
         Mismatched, // the aggregator published wrong data or named the wrong cheaters
         SatOut, // the hospital was assigned to no cohort
         NotCommitted,
@@ -76,10 +76,10 @@ interface ITaskTypes {
         NoImprovement, // its cohort was accepted and improved nothing
         NoSeat,
         NotRevealed, // the voter held a seat
-        Untested, // no canary of the round could test voters: none is paid
-        FailedCanary, // the voter rated a canary at least as high as its sum
+        Untested, // no decoy of the round could test voters: none is paid
+        FailedDecoy, // the voter rated a decoy at least as high as its sum
         Far, // a score of the voter is too far from the median; or it says, in a minority, that nothing matches
-        Late, // the aggregator fixed survivors, published or opened in a grace period
+        Late, // the aggregator fixed survivors, published or disclosed in a grace period
         Paid
     }
 
@@ -88,10 +88,10 @@ interface ITaskTypes {
         bytes32 specHash; // keccak256 of the task file
         address aggregator; // in one storage slot with the next six, which publishing reads
         bool digests; // sums may be published by hash alone, for chains without blobs
-        bool canaries; // sums of training rounds are published as they are or sign-flipped, and voters must tell
+        bool decoys; // sums of training rounds are published as they are or sign-flipped, and voters must tell
         bool masked; // updates are masked, so that the aggregator learns only a cohort's sum
-        uint8 updateBits; // bits of an update's value, 2 to 40; used only with canaries
-        uint8 laneBits; // bits of a scalar's lane, wide enough for published values; used only with canaries
+        uint8 updateBits; // bits of an update's value, 2 to 40; used only with decoys
+        uint8 laneBits; // bits of a scalar's lane, wide enough for published values; used only with decoys
         uint32 publishWindow; // as in `uploadWindow`, the aggregator may take half as long again, without its fee
         uint128 pool; // rewards, paid in by the operator at proposal and by `fund`
         uint128 hospitalBond;
@@ -115,15 +115,15 @@ interface ITaskTypes {
         int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor, and <= -10,000
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
-        uint64 canaryMargin; // a pair counts if the medians of sum and canary differ by at least this; > 0
+        uint64 decoyMargin; // a pair counts if the medians of sum and decoy differ by at least this; > 0
         uint16 hospitalShareBps; // the three shares sum to 10,000
         uint16 voterShareBps;
         uint16 aggregatorShareBps;
         uint16 harmfulSlashBps; // all slashes are shares of the bond, per event
         uint16 withheldSlashBps; // at most the aggregator's fee for an average hospital
         uint16 notRevealedSlashBps;
-        uint16 failedCanarySlashBps;
-        uint16 notPublishedSlashBps; // also for sums not opened, or mismatched
+        uint16 failedDecoySlashBps;
+        uint16 notPublishedSlashBps; // also for sums not disclosed, or mismatched
         uint32 joinWindow; // all windows together, at their longest in every round, take at most 180 days
         uint32 commitWindow;
         uint32 uploadWindow;
@@ -173,7 +173,7 @@ interface ITaskTypes {
         uint256 accused; // bit map over hospitals: those that committed in accused cohorts
         uint256 named; // bit map over hospitals: cheaters that the aggregator named
         uint256 guilty; // the named hospitals, once the committee agreed
-        uint256 turnedCohorts; // bit map over cohorts whose sum was published sign-flipped; known once opened
+        uint256 flippedCohorts; // bit map over cohorts whose sum was published sign-flipped; known once disclosed
         uint256 seated; // voters: bit map
         uint256 stoodDown; // voters: bit map
         uint256 revealed; // voters: bit map
@@ -201,7 +201,7 @@ interface ITaskTypes {
         bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
         bytes32 value; // of the combined polynomial at the challenge
         bytes proof; // G1, compressed, 48 bytes
-        bytes dealing; // of a masked task: encrypted secret shares for the cohort (docs/secure-aggregation.md)
+        bytes shareBundle; // of a masked task: encrypted secret shares for the cohort (docs/secure-aggregation.md)
     }
 
     /// @notice An update that another account sends, with the hospital's signature on `commitmentDigest`. The value and
@@ -211,13 +211,13 @@ interface ITaskTypes {
         bytes points; // as in `Update`
         bytes32 value; // as in `Update`
         G1 proof; // EIP-2537: the batch check adds proofs up, which precompile 0x0A cannot
-        bytes32 dealing; // keccak256 of the secret shares, which the aggregator has; 0 if the task is not masked
+        bytes32 shareBundle; // keccak256 of the secret shares, which the aggregator has; 0 if the task is not masked
         bytes32 r; // the signature in its compact form (EIP-2098)
         bytes32 vs;
     }
 
-    /// @notice The disclosure of a published blob of a canary round.
-    struct Opened {
+    /// @notice The disclosure of a published blob of a decoy round.
+    struct Disclosed {
         uint256 first; // sums of the survivors' weighted blinders, which the published blob leaves out
         uint256 second;
         bytes points; // the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each
@@ -227,49 +227,49 @@ interface ITaskTypes {
     /// @param pool after the amount is added.
     event TaskFunded(uint256 indexed taskId, address indexed operator, uint256 amount, uint256 pool);
     /// @param transportKey the hospital's Flower node key: a point of P-256, both coordinates in 64 bytes.
-    /// @param sealingKey X25519 key (RFC 7748) to which its cohort encrypts; 0 if the task is not masked.
+    /// @param encryptionKey X25519 key (RFC 7748) to which its cohort encrypts; 0 if the task is not masked.
     event HospitalJoined(
         uint256 indexed taskId,
         address indexed hospital,
         uint256 index,
         uint32 weight,
         bytes transportKey,
-        bytes32 sealingKey
+        bytes32 encryptionKey
     );
     event VoterJoined(uint256 indexed taskId, address indexed voter, uint256 index);
     event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
     event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
     /// @param points the commitments, G1 compressed, 48 bytes per blob, so that everybody can add them up.
-    /// @param dealing keccak256 of the hospital's secret shares; 0 if it has none.
+    /// @param shareBundle keccak256 of the hospital's secret shares; 0 if it has none.
     event UpdateCommitted(
-        uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 dealing
+        uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 shareBundle
     );
     /// @notice Secret shares from the hospital's own transaction: the aggregator may not have them.
-    event Dealt(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes dealing);
+    event SharesPublished(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes shareBundle);
     event SurvivorsFixed(uint256 indexed taskId, uint256 indexed round, uint256 survivors);
     event CohortSummed(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
     /// @param seedCommitment commits to the seed that says which cohorts' sums are sign-flipped.
-    /// @param retreat keccak256 of the commitments to the round's negated delta, G1 in EIP-2537 encoding, 128 bytes per
-    ///        blob. The public record gives the negated delta, so everybody can check it.
-    event CanariesSet(uint256 indexed taskId, uint256 indexed round, bytes32 seedCommitment, bytes32 retreat);
-    event CohortOpened(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isTurned);
+    /// @param negatedDelta keccak256 of the commitments to the round's negated delta, G1 in EIP-2537 encoding, 128
+    ///        bytes per blob. The public record gives the negated delta, so everybody can check it.
+    event DecoysSet(uint256 indexed taskId, uint256 indexed round, bytes32 seedCommitment, bytes32 negatedDelta);
+    event CohortDisclosed(uint256 indexed taskId, uint256 indexed round, uint256 cohort, bool isFlipped);
     /// @notice The cohort has no sum: too few hospitals helped to unmask it, or it does not match their commitments.
     event CohortDropped(uint256 indexed taskId, uint256 indexed round, uint256 cohort);
-    /// @notice A dispute begins: the survivors' uploads do not add up to their commitments. Survivors must `testify`.
-    ///         Every hospital of the cohort that sent secret shares may be named.
+    /// @notice A dispute begins: the survivors' uploads do not add up to their commitments. Survivors must
+    ///         `submitEvidence`. Every hospital of the cohort that sent secret shares may be named.
     /// @param accusation hash of all that was fixed before the dispute (docs/secure-aggregation.md).
     /// @param evidence keccak256 of a file in the artifact store that judges need beside the chain.
     event CohortAccused(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, bytes32 accusation, bytes32 evidence
     );
-    /// @param step 0 or 1. In each step the first testimony of a hospital counts.
-    event Testified(
-        uint256 indexed taskId, uint256 indexed round, address indexed hospital, uint256 step, bytes testimony
+    /// @param step 0 or 1. In each step the first evidence of a hospital counts.
+    event EvidenceSubmitted(
+        uint256 indexed taskId, uint256 indexed round, address indexed hospital, uint256 step, bytes evidence
     );
-    event CulpritsNamed(uint256 indexed taskId, uint256 indexed round, uint256 hospitals);
+    event CheatersNamed(uint256 indexed taskId, uint256 indexed round, uint256 hospitals);
     event CohortPublished(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
@@ -309,7 +309,7 @@ interface ITaskTypes {
     error TaskUnknown(uint256 taskId);
     error WrongPhase(uint256 taskId, Phase actual, Phase wanted);
     error WrongRound(uint256 taskId, uint256 actual, uint256 given);
-    /// @notice The dispute is in another step (`testify`).
+    /// @notice The dispute is in another step (`submitEvidence`).
     error WrongStep(uint256 taskId, uint256 actual, uint256 given);
     error PhaseOver(uint256 taskId, uint64 deadline);
     error PhaseNotOver(uint256 taskId, uint64 deadline);
@@ -320,21 +320,21 @@ interface ITaskTypes {
     error TransportKeyInvalid(address hospital);
     /// @notice Another hospital of the task has this key. Make a new one.
     error TransportKeyTaken(address hospital);
-    /// @notice A hospital needs a sealing key to join a masked task.
-    error SealingKeyMissing(address hospital);
+    /// @notice A hospital needs an encryption key to join a masked task.
+    error EncryptionKeyMissing(address hospital);
     error VoterKeyMissing(address voter);
     error NotAMember(uint256 taskId, address account);
     error AlreadyCommitted(uint256 taskId, address account);
     error BlobUnknown(uint256 blob, uint256 blobs);
     error CommitmentMalformed(address hospital, uint256 blob);
     error OpeningInvalid(address hospital);
-    /// @notice The hospital did not sign this task, round, points and `dealing`, or the signature is not canonical.
+    /// @notice The hospital did not sign this task, round, points and `shareBundle`, or the signature is not canonical.
     error SignatureInvalid(address hospital);
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);
     /// @notice Name at least one hospital, and only those that committed in accused cohorts.
-    error CulpritsInvalid(uint256 hospitals);
+    error CheatersInvalid(uint256 hospitals);
     /// @notice The points have the wrong length, in bytes.
     error PointsWrong(uint256 given, uint256 wanted);
     /// @notice The hospital committed to another point.
@@ -350,15 +350,15 @@ interface ITaskTypes {
     error NotMasked(uint256 taskId);
     /// @notice The task's sums are published as blobs. Call `publish`.
     error NotByDigest(uint256 taskId);
-    /// @notice A canary round adds sums up in `openCanaries`.
-    error CanaryRound(uint256 taskId, uint256 round);
-    error NotACanaryRound(uint256 taskId, uint256 round);
-    error CanariesAlreadySet(uint256 taskId, uint256 round);
-    error CanariesNotSet(uint256 taskId, uint256 round);
+    /// @notice A decoy round adds sums up in `discloseDecoys`.
+    error DecoyRound(uint256 taskId, uint256 round);
+    error NotADecoyRound(uint256 taskId, uint256 round);
+    error DecoysAlreadySet(uint256 taskId, uint256 round);
+    error DecoysNotSet(uint256 taskId, uint256 round);
     /// @notice The aggregator committed to another seed or negated delta before it published.
-    error CanariesMismatch(uint256 taskId, uint256 round);
-    /// @notice Some cohorts are not opened. Both fields are bit maps over cohorts.
-    error CohortsNotOpened(uint256 opened, uint256 wanted);
+    error DecoysMismatch(uint256 taskId, uint256 round);
+    /// @notice Some cohorts are not disclosed. Both fields are bit maps over cohorts.
+    error CohortsNotDisclosed(uint256 disclosed, uint256 wanted);
     error VoterKeyMismatch(address voter);
     error TicketInvalid(address voter);
     error SeatNotWon(address voter, uint256 draw, uint256 threshold);

@@ -17,15 +17,15 @@ library Signatures {
 
     /// @notice The digest that the hospital signs.
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    /// @param dealing keccak256 of the secret shares; 0 for none.
-    function digest(uint256 taskId, uint256 round, bytes memory points, bytes32 dealing)
+    /// @param shareBundle keccak256 of the secret shares; 0 for none.
+    function digest(uint256 taskId, uint256 round, bytes memory points, bytes32 shareBundle)
         internal
         view
         returns (bytes32)
     {
         // Computed anew each time: the code may run on a fork with another chain id.
         bytes32 domain = keccak256(abi.encode(DOMAIN_TYPE, NAME, VERSION, block.chainid, address(this)));
-        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points), dealing));
+        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points), shareBundle));
         return MessageHashUtils.toTypedDataHash(domain, message);
     }
 

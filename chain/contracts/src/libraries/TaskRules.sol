@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
-import {Canaries} from "./Canaries.sol";
+import {Decoys} from "./Decoys.sol";
 import {Payouts} from "./Payouts.sol";
 
 /// @title The limits of a task's parameters.
@@ -28,7 +28,7 @@ library TaskRules {
     int64 internal constant MAX_HARMFUL_BELOW = -10_000;
     /// @dev The part of its window by which the aggregator may overrun a phase, without its fee.
     uint256 internal constant GRACE_BPS = 5_000;
-    uint256 internal constant BLAMING_STEPS = 3; // each as long as publishing
+    uint256 internal constant DISPUTE_STEPS = 3; // each as long as publishing
     /// @dev The task ends if the beacon gives no value for so long.
     uint256 internal constant BEACON_WINDOW = 7 days;
 
@@ -52,7 +52,7 @@ library TaskRules {
         _require(p.updateBlobs > 0 && p.updateBlobs <= MAX_BLOBS, "updateBlobs");
         _require(p.rowsPerWeight > 0, "rowsPerWeight");
         _require(p.maxWeight > 0, "maxWeight");
-        if (p.canaries) _validateCanaries(p);
+        if (p.decoys) _validateDecoys(p);
         _require(p.harmfulBelow <= p.acceptFloor && p.harmfulBelow <= MAX_HARMFUL_BELOW, "harmfulBelow");
         _require(
             uint256(p.hospitalShareBps) + p.voterShareBps + p.aggregatorShareBps == Payouts.BASIS_POINTS, "shareBps"
@@ -60,7 +60,7 @@ library TaskRules {
         _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
         _require(p.withheldSlashBps <= Payouts.BASIS_POINTS, "withheldSlashBps");
         _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");
-        _require(p.failedCanarySlashBps <= Payouts.BASIS_POINTS, "failedCanarySlashBps");
+        _require(p.failedDecoySlashBps <= Payouts.BASIS_POINTS, "failedDecoySlashBps");
         _require(p.notPublishedSlashBps <= Payouts.BASIS_POINTS / SLASHES_PER_BOND, "notPublishedSlashBps");
         requireOutweighed(p.aggregatorBond, p.notPublishedSlashBps, p.pool, p.rounds, p.aggregatorShareBps);
         _require(
@@ -103,19 +103,19 @@ library TaskRules {
     }
 
     /// @dev Published values must not overflow their lanes, or their commitment differs from the contract's.
-    function _validateCanaries(ITaskTypes.TaskParams calldata p) private pure {
+    function _validateDecoys(ITaskTypes.TaskParams calldata p) private pure {
         _require(p.updateBits >= MIN_BITS && p.updateBits <= MAX_BITS, "updateBits");
-        uint256 most = Canaries.highest(p.updateBits, uint256(p.maxHospitals) * p.maxWeight);
-        _require(p.laneBits <= Canaries.USABLE_BITS && most >> p.laneBits == 0, "laneBits");
-        _require(p.canaryMargin > 0 && p.canaryMargin <= uint64(type(int64).max), "canaryMargin");
+        uint256 most = Decoys.highest(p.updateBits, uint256(p.maxHospitals) * p.maxWeight);
+        _require(p.laneBits <= Decoys.USABLE_BITS && most >> p.laneBits == 0, "laneBits");
+        _require(p.decoyMargin > 0 && p.decoyMargin <= uint64(type(int64).max), "decoyMargin");
     }
 
     /// @dev The longest duration of a task in seconds: every phase lasts until its deadline, and the beacon dies in the
     ///      end. Waits for a living beacon come on top. They take minutes, and nobody can prolong them: anybody may
     ///      prove a value.
     function _longest(ITaskTypes.TaskParams calldata p) private pure returns (uint256) {
-        // Publishing, opening, and the steps of the dispute in between.
-        uint256 published = 2 * graced(p.publishWindow) + BLAMING_STEPS * p.publishWindow;
+        // Publishing, disclosing, and the steps of the dispute in between.
+        uint256 published = 2 * graced(p.publishWindow) + DISPUTE_STEPS * p.publishWindow;
         uint256 round = p.commitWindow + graced(p.uploadWindow) + published + p.scoreWindow + p.revealWindow;
         return p.joinWindow + (uint256(p.rounds) + 1) * round + BEACON_WINDOW;
     }

@@ -12,7 +12,8 @@ import {Scores} from "./Scores.sol";
 /// @title The results of a round, account by account. Settling pays and slashes by them, and `explain` repeats them.
 /// @notice There are two steps. First, cohorts are judged, and the round keeps the results. Then each account's payout
 ///         follows from the round alone, for any page of settling and any later call.
-/// @dev It reads only state that no later round changes. The plain reference is `consilium_chain/settlement/settlement.py`.
+/// @dev It reads only state that no later round changes. The plain reference is
+///      `consilium_chain/settlement/settlement.py`.
 library Verdicts {
     using Bits for uint256;
 
@@ -31,7 +32,7 @@ library Verdicts {
     struct Judgement {
         int64 median; // median score of the sum
         bool isAccepted;
-        bool isTest; // the committee can tell its canary from the sum
+        bool isTest; // the committee can tell its decoy from the sum
         uint256 gain; // the claims of its hospitals together
     }
 
@@ -47,9 +48,9 @@ library Verdicts {
         judgement.isAccepted = judgement.median >= p.acceptFloor;
         if (!judgement.isAccepted) return judgement;
         judgement.gain = Payouts.gain(_weight(task, _summed(task, number, cohort)), judgement.median);
-        if (!p.canaries) return judgement;
-        int256 canary = _median(task, number, _scoreIndex(round, cohort, true), raters);
-        judgement.isTest = judgement.median - canary >= int256(uint256(p.canaryMargin));
+        if (!p.decoys) return judgement;
+        int256 decoy = _median(task, number, _scoreIndex(round, cohort, true), raters);
+        judgement.isTest = judgement.median - decoy >= int256(uint256(p.decoyMargin));
     }
 
     /// @notice Reads a round whose cohorts are judged, or that is void, or the statistics round.
@@ -148,7 +149,7 @@ library Verdicts {
 
     function aggregatorUnpaid(ITaskTypes.VoidReason reason) internal pure returns (ITaskTypes.PayoutReason) {
         if (reason == ITaskTypes.VoidReason.None) return ITaskTypes.PayoutReason.Statistics;
-        if (reason == ITaskTypes.VoidReason.NotOpened) return ITaskTypes.PayoutReason.NotOpened;
+        if (reason == ITaskTypes.VoidReason.NotDisclosed) return ITaskTypes.PayoutReason.NotDisclosed;
         if (reason == ITaskTypes.VoidReason.Mismatched) return ITaskTypes.PayoutReason.Mismatched;
         bool isMissed =
             reason == ITaskTypes.VoidReason.SurvivorsNotFixed || reason == ITaskTypes.VoidReason.NotPublished;
@@ -160,8 +161,8 @@ library Verdicts {
     }
 
     /// @dev A ballot's index of a cohort's score: as published in the first half, sign-flipped in the second.
-    function _scoreIndex(Round storage round, uint256 cohort, bool ofCanary) private view returns (uint256) {
-        bool isFlipped = uint256(round.turnedCohorts).has(cohort) != ofCanary;
+    function _scoreIndex(Round storage round, uint256 cohort, bool ofDecoy) private view returns (uint256) {
+        bool isFlipped = uint256(round.flippedCohorts).has(cohort) != ofDecoy;
         return isFlipped ? round.cohorts + cohort : cohort;
     }
 
@@ -207,14 +208,14 @@ library Verdicts {
         if (!verdict.isPaid) return _unpaid(round);
         // Without sums there is nothing to test: the committee judged named cheaters, and is paid for that.
         bool isTested = round.tests != 0 || round.viableCohorts == 0;
-        if (task.params.canaries && !isTested) return ITaskTypes.PayoutReason.Untested;
+        if (task.params.decoys && !isTested) return ITaskTypes.PayoutReason.Untested;
         // A voter that says that nothing matches rated nothing. It is only unpaid: a slash would hit an honest voter
         // among lazy ones.
         if (round.mismatched.has(index)) return ITaskTypes.PayoutReason.Far;
         return _ballotReason(task, round, verdict, index);
     }
 
-    /// @dev The reason of a voter that rated. It fails if it rated a canary at least as high as its sum.
+    /// @dev The reason of a voter that rated. It fails if it rated a decoy at least as high as its sum.
     function _ballotReason(Task storage task, Round storage round, Verdict memory verdict, uint256 index)
         private
         view
@@ -228,7 +229,7 @@ library Verdicts {
             int64 score = Scores.scoreAt(task.scores, verdict.number, index, _scoreIndex(round, cohort, false));
             bool fails = tests.has(cohort)
                 && score <= Scores.scoreAt(task.scores, verdict.number, index, _scoreIndex(round, cohort, true));
-            if (fails) return ITaskTypes.PayoutReason.FailedCanary;
+            if (fails) return ITaskTypes.PayoutReason.FailedDecoy;
             bool isNear = Payouts.isNear(score, verdict.medians[cohort], p.toleranceAbs, p.toleranceBps);
             if (!isNear) reason = ITaskTypes.PayoutReason.Far;
         }

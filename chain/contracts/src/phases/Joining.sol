@@ -33,11 +33,11 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         uint256 rows,
         bytes calldata transportKey,
         bytes calldata transportProof,
-        bytes32 sealingKey
+        bytes32 encryptionKey
     ) external {
         Task storage task = _joinable(taskId);
         if (rows == 0) revert RowsAreZero();
-        if (sealingKey == 0 && task.params.masked) revert SealingKeyMissing(msg.sender);
+        if (encryptionKey == 0 && task.params.masked) revert EncryptionKeyMissing(msg.sender);
         uint256 index = task.hospitals.length;
         if (index == task.params.maxHospitals) revert TaskFull(taskId);
         _takeTransportKey(taskId, task, transportKey, transportProof);
@@ -45,7 +45,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
         task.hospitals.push(HospitalEntry({node: msg.sender, weight: weight, bond: Bond(bond, 0, 0)}));
         task.state.activeHospitals = task.state.activeHospitals.with(index);
-        emit HospitalJoined(taskId, msg.sender, index, weight, transportKey, sealingKey);
+        emit HospitalJoined(taskId, msg.sender, index, weight, transportKey, encryptionKey);
         _join(taskId, task, IStaking.Role.Hospital, index, bond);
     }
 

@@ -66,7 +66,7 @@ abstract contract Judging is Concluding, ITaskRounds {
         uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Voter, type(uint256).max);
         if (!round.seated.has(index)) revert NotSeated(taskId, msg.sender);
         if (round.revealed.has(index)) revert AlreadyActed(taskId, msg.sender);
-        uint256 wanted = _hasCanaries(task, number) ? 2 * uint256(round.cohorts) : round.cohorts;
+        uint256 wanted = _hasDecoys(task, number) ? 2 * uint256(round.cohorts) : round.cohorts;
         if (scores.length != wanted) revert ScoreCountWrong(scores.length, wanted);
         bytes32 commitment = Scores.commitment(taskId, number, msg.sender, scores, salt);
         if (commitment != task.scoreCommitments[Keys.entry(number, index)]) revert RevealMismatch(msg.sender);
@@ -103,7 +103,7 @@ abstract contract Judging is Concluding, ITaskRounds {
     /// @dev True if voters may say that nothing matches: the contract could not compare the sums, or cheaters are
     ///      named.
     function _isAsked(Task storage task, Round storage round) private view returns (bool) {
-        return task.params.digests || task.params.canaries || round.named != 0;
+        return task.params.digests || task.params.decoys || round.named != 0;
     }
 
     function _requireWon(bytes calldata ticket, uint256 threshold) private view {

@@ -4,18 +4,18 @@ pragma solidity ^0.8.28;
 import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381} from "../libraries/Bls12381.sol";
-import {Canaries} from "../libraries/Canaries.sol";
+import {Decoys} from "../libraries/Decoys.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
-import {Blaming} from "./Blaming.sol";
+import {Disputing} from "./Disputing.sol";
 import {Summing} from "./Summing.sol";
 
 /// @title Sums: their expected commitments, and the blobs that publish them.
 /// @notice The consensus layer proves that a blob's bytes belong to the commitment behind its versioned hash. If that
 ///         hash is the one of the survivors' added commitments, the blob is the sum of their committed updates. In a
-///         canary round `Opening` makes this comparison after the reveals.
-abstract contract Publishing is Summing, Blaming {
+///         decoy round `Disclosing` makes this comparison after the reveals.
+abstract contract Publishing is Summing, Disputing {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
@@ -23,7 +23,7 @@ abstract contract Publishing is Summing, Blaming {
         external
     {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
-        if (_hasCanaries(task, number)) revert CanaryRound(taskId, number);
+        if (_hasDecoys(task, number)) revert DecoyRound(taskId, number);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
         if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
@@ -37,13 +37,13 @@ abstract contract Publishing is Summing, Blaming {
     }
 
     /// @inheritdoc ITaskRounds
-    function setCanaries(uint256 taskId, uint256 number, bytes32 seedCommitment, bytes32 retreat) external {
+    function setDecoys(uint256 taskId, uint256 number, bytes32 seedCommitment, bytes32 negatedDelta) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         _requireAggregator(task);
-        if (!_hasCanaries(task, number)) revert NotACanaryRound(taskId, number);
-        if (round.canaries != 0) revert CanariesAlreadySet(taskId, number);
-        round.canaries = Canaries.commitment(seedCommitment, retreat);
-        emit CanariesSet(taskId, number, seedCommitment, retreat);
+        if (!_hasDecoys(task, number)) revert NotADecoyRound(taskId, number);
+        if (round.decoys != 0) revert DecoysAlreadySet(taskId, number);
+        round.decoys = Decoys.commitment(seedCommitment, negatedDelta);
+        emit DecoysSet(taskId, number, seedCommitment, negatedDelta);
     }
 
     /// @inheritdoc ITaskRounds
@@ -108,8 +108,8 @@ abstract contract Publishing is Summing, Blaming {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         _requireAggregator(task);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
-        bool hasCanaries = _hasCanaries(task, number);
-        if (hasCanaries && round.canaries == 0) revert CanariesNotSet(taskId, number);
+        bool hasDecoys = _hasDecoys(task, number);
+        if (hasDecoys && round.decoys == 0) revert DecoysNotSet(taskId, number);
 
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
         (uint256 published, uint256 blobs) = (sums.publishedBlobs, round.blobs);
@@ -118,7 +118,7 @@ abstract contract Publishing is Summing, Blaming {
             if (blob >= blobs) revert BlobUnknown(blob, blobs);
             if (published.has(blob)) revert AlreadyPublished(cohort, blob);
             bytes32 key = Keys.entry(number, cohort, blob);
-            if (hasCanaries) _take(task, key, cohort, blob, hashes[i]);
+            if (hasDecoys) _take(task, key, cohort, blob, hashes[i]);
             else _compare(task, key, cohort, blob, hashes[i]);
             published = published.with(blob);
             emit CohortPublished(taskId, number, cohort, blob, hashes[i]);
@@ -147,7 +147,7 @@ abstract contract Publishing is Summing, Blaming {
         _noteLate(task, round, task.params.publishWindow);
         bool isWhole = published == Bits.below(round.cohorts); // same slot: the common case needs no further read
         if (!isWhole && round.accused != 0) {
-            return _startPhase(taskId, task, Phase.Blaming, TaskRules.BLAMING_STEPS * task.params.publishWindow);
+            return _startPhase(taskId, task, Phase.Disputing, TaskRules.DISPUTE_STEPS * task.params.publishWindow);
         }
         if (published == 0) return _conclude(taskId, task, VoidReason.NoSums);
         bool isJudged = task.state.round != 0 || task.params.digests;

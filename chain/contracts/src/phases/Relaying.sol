@@ -46,16 +46,16 @@ abstract contract Relaying is Training {
         address hospital = update.hospital;
         // The sender vouches that it has the bytes of the secret shares. Otherwise a relayer could put a hospital into
         // a masked sum that nobody can unmask.
-        if (update.dealing != 0) _requireAggregator(_tasks[taskId]);
+        if (update.shareBundle != 0) _requireAggregator(_tasks[taskId]);
         bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
-        bytes32 digest = Signatures.digest(taskId, number, points, update.dealing);
+        bytes32 digest = Signatures.digest(taskId, number, points, update.shareBundle);
         bool isSigned = Signatures.isBy(hospital, digest, update.r, update.vs);
         if (!isSigned) revert SignatureInvalid(hospital);
         // A value has one form, as for precompile 0x0A.
         if (uint256(update.value) >= Kzg.MODULUS) revert OpeningInvalid(hospital);
         claim.update = position;
         (claim.ratio, claim.point) = Kzg.challenge(taskId, number, hospital, points);
-        emit UpdateCommitted(taskId, number, hospital, points, update.dealing);
+        emit UpdateCommitted(taskId, number, hospital, points, update.shareBundle);
     }
 
     /// @dev Reverts with the first hospital whose proof fails alone; the last one needs no check.

@@ -22,7 +22,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
     uint256 private constant PAGE_GAS = 9_000_000;
     uint256 private constant GAS_PER_NODE = 90_000; // to slash or pay one
     uint256 private constant GAS_PER_SCORE = 4_000; // to read and sort one
-    uint256 private constant SCORES_PER_COHORT = 2; // one of the sum, one of its canary
+    uint256 private constant SCORES_PER_COHORT = 2; // one of the sum, one of its decoy
 
     /// @dev Rewards of a page. One call hands them over to Staking, where they vest.
     struct Page {
@@ -43,11 +43,11 @@ abstract contract Settling is Concluding, ITaskSettlement {
     /// @inheritdoc ITaskSettlement
     function settle(uint256 taskId, uint256 number) public {
         Phase phase = _known(taskId).state.phase;
-        if (phase != Phase.Opening && phase != Phase.Settling) phase = Phase.Revealing;
+        if (phase != Phase.Disclosing && phase != Phase.Settling) phase = Phase.Revealing;
         (Task storage task, Round storage round) = _in(taskId, phase, number);
         if (phase == Phase.Settling) return _close(taskId, task);
-        if (phase == Phase.Opening) {
-            if (!_isSummed(round)) revert CohortsNotOpened(round.summedCohorts, round.viableCohorts);
+        if (phase == Phase.Disclosing) {
+            if (!_isSummed(round)) revert CohortsNotDisclosed(round.summedCohorts, round.viableCohorts);
         } else if (round.revealed != round.seated) {
             _requireOver(taskId, task);
         }
@@ -61,8 +61,8 @@ abstract contract Settling is Concluding, ITaskSettlement {
         _requireOver(taskId, task);
         _payBounty(taskId, task);
         Round storage round = task.rounds[task.state.round];
-        bool isLate = task.state.phase == Phase.Opening && !_isSummed(round);
-        if (isLate) _concludeAtFault(taskId, task, VoidReason.NotOpened);
+        bool isLate = task.state.phase == Phase.Disclosing && !_isSummed(round);
+        if (isLate) _concludeAtFault(taskId, task, VoidReason.NotDisclosed);
         else _decide(taskId, task, round);
     }
 
@@ -73,14 +73,14 @@ abstract contract Settling is Concluding, ITaskSettlement {
             return _concludeAtFault(taskId, task, VoidReason.Mismatched);
         }
         if (revealed - mismatched < wanted) return _conclude(taskId, task, VoidReason.TooFewScores);
-        if (!_isSummed(round)) return _startGracedPhase(taskId, task, Phase.Opening, task.params.publishWindow);
+        if (!_isSummed(round)) return _startGracedPhase(taskId, task, Phase.Disclosing, task.params.publishWindow);
         round.guilty = round.named;
         // The statistics round has one cohort. If cheaters are named for it, it has no sum.
         bool isLost = task.state.round == 0 && round.named != 0;
         _conclude(taskId, task, isLost ? VoidReason.NoSums : VoidReason.None);
     }
 
-    /// @dev True if the contract has compared every sum with its blob. Without canaries publication does that.
+    /// @dev True if the contract has compared every sum with its blob. Without decoys publication does that.
     function _isSummed(Round storage round) private view returns (bool) {
         return round.summedCohorts == round.viableCohorts;
     }

@@ -19,9 +19,9 @@ abstract contract Slashing is TaskBase {
         if (reason == PayoutReason.Withheld) return (SlashReason.WithheldUpload, p.withheldSlashBps);
         if (reason == PayoutReason.FalseUpload) return (SlashReason.FalseUpload, p.harmfulSlashBps);
         if (reason == PayoutReason.NotRevealed) return (SlashReason.NotRevealed, p.notRevealedSlashBps);
-        if (reason == PayoutReason.FailedCanary) return (SlashReason.FailedCanary, p.failedCanarySlashBps);
+        if (reason == PayoutReason.FailedDecoy) return (SlashReason.FailedDecoy, p.failedDecoySlashBps);
         if (reason == PayoutReason.NotPublished) return (SlashReason.NotPublished, p.notPublishedSlashBps);
-        if (reason == PayoutReason.NotOpened) return (SlashReason.NotOpened, p.notPublishedSlashBps);
+        if (reason == PayoutReason.NotDisclosed) return (SlashReason.NotDisclosed, p.notPublishedSlashBps);
         if (reason == PayoutReason.Mismatched) return (SlashReason.Mismatched, p.notPublishedSlashBps);
     }
 

@@ -90,8 +90,8 @@ abstract contract TaskBase is ITaskTypes {
     }
 
     /// @dev Voters do not judge the statistics, so they need no test there.
-    function _hasCanaries(Task storage task, uint256 number) internal view returns (bool) {
-        return number != 0 && task.params.canaries;
+    function _hasDecoys(Task storage task, uint256 number) internal view returns (bool) {
+        return number != 0 && task.params.decoys;
     }
 
     // Phase changes.

@@ -50,7 +50,7 @@ abstract contract Training is Concluding, ITaskRounds {
         _checkProof(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
-        emit UpdateCommitted(taskId, number, msg.sender, points, _recordShares(taskId, number, update.dealing));
+        emit UpdateCommitted(taskId, number, msg.sender, points, _recordShares(taskId, number, update.shareBundle));
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
@@ -72,10 +72,10 @@ abstract contract Training is Concluding, ITaskRounds {
         else _startGracedPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }
 
-    function _recordShares(uint256 taskId, uint256 number, bytes calldata dealing) private returns (bytes32) {
-        if (dealing.length == 0) return 0;
-        emit Dealt(taskId, number, msg.sender, dealing);
-        return keccak256(dealing);
+    function _recordShares(uint256 taskId, uint256 number, bytes calldata shareBundle) private returns (bytes32) {
+        if (shareBundle.length == 0) return 0;
+        emit SharesPublished(taskId, number, msg.sender, shareBundle);
+        return keccak256(shareBundle);
     }
 
     /// @dev Ends the commitments. The round goes on with the cohorts that have enough of them.

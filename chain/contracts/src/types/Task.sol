@@ -60,12 +60,12 @@ struct Round {
     uint256 revealed;
     uint256 mismatched; // revealed voters that say that nothing matches
     uint128 seatWeight; // Staking counts stake in 96 bits
-    uint64 tests; // cohorts whose canary the committee can tell from the sum
+    uint64 tests; // cohorts whose decoy the committee can tell from the sum
     bytes32 cohortSeed;
     bytes32 seatSeed;
-    bytes32 canaries; // `Canaries.commitment` of the secrets that the aggregator discloses after the reveals
+    bytes32 decoys; // `Decoys.commitment` of the secrets that the aggregator discloses after the reveals
     uint64 acceptedCohorts;
-    uint64 turnedCohorts; // sign-flipped
+    uint64 flippedCohorts; // sign-flipped
     uint128 budget; // the most that the round pays, once it is concluded
     uint64 droppedCohorts; // dropped after the survivors were fixed
     uint256 accused; // hospitals that committed in cohorts that the aggregator accused
@@ -76,7 +76,7 @@ struct Round {
 
 struct Cohort {
     uint256 members;
-    uint128 summedBlobs; // in a canary round: opened blobs
+    uint128 summedBlobs; // in a decoy round: disclosed blobs
     uint128 publishedBlobs;
 }
 
@@ -92,7 +92,7 @@ struct Task {
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;
     mapping(bytes32 roundHospitalBlob => bytes32) commitments; // keccak256 of the compressed point
-    mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash to be published; with canaries, published
+    mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash to be published; with decoys, published
     mapping(bytes32 roundAndVoter => bytes32) scoreCommitments;
     mapping(bytes32 roundVoterWord => uint256) scores; // four to a word
 }

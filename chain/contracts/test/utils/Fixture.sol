@@ -113,7 +113,7 @@ abstract contract Fixture is Test {
             specHash: keccak256("specification"),
             aggregator: AGGREGATOR,
             digests: false,
-            canaries: false,
+            decoys: false,
             masked: false,
             updateBits: 0,
             laneBits: 0,
@@ -139,14 +139,14 @@ abstract contract Fixture is Test {
             harmfulBelow: -10_000,
             toleranceAbs: 500,
             toleranceBps: 1_000,
-            canaryMargin: 0,
+            decoyMargin: 0,
             hospitalShareBps: 7_000,
             voterShareBps: 2_000,
             aggregatorShareBps: 1_000,
             harmfulSlashBps: 2_000,
             withheldSlashBps: 0,
             notRevealedSlashBps: 5_000,
-            failedCanarySlashBps: 0,
+            failedDecoySlashBps: 0,
             notPublishedSlashBps: 5_000,
             joinWindow: uint32(WINDOW),
             commitWindow: uint32(WINDOW),
@@ -176,7 +176,7 @@ abstract contract Fixture is Test {
         bytes memory key = _transportKey(hospital);
         bytes memory proof = _transportProof(hospital, hospital);
         vm.prank(hospital);
-        tasks.joinAsHospital(id, rows, key, proof, keccak256("sealing key"));
+        tasks.joinAsHospital(id, rows, key, proof, keccak256("encryption key"));
     }
 
     /// @dev Every account's own.

@@ -42,7 +42,7 @@ abstract contract RelayFixture is Fixture {
         (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(i), compressed);
         update.hospital = _signer(i);
         (update.points, update.value, update.proof) = Lines.opened(lines, ratio, z);
-        (update.r, update.vs) = _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.dealing));
+        (update.r, update.vs) = _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.shareBundle));
     }
 
     /// @dev EIP-2098.

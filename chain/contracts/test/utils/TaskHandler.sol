@@ -6,15 +6,15 @@ import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
 import {Scores} from "../../src/libraries/Scores.sol";
 import {TaskRules} from "../../src/libraries/TaskRules.sol";
-import {CanaryFixture} from "./CanaryFixture.sol";
+import {DecoyFixture} from "./DecoyFixture.sol";
 import {Signer} from "./Crypto.sol";
 
 /// @notice All roles of a task. Each makes a call that is allowed at the moment, or none. No call here may revert.
-contract TaskHandler is CanaryFixture {
+contract TaskHandler is DecoyFixture {
     using Bits for uint256;
 
     mapping(uint256 task => mapping(uint256 round => mapping(uint256 voter => int64))) private _opinionOf;
-    mapping(uint256 task => mapping(uint256 round => bool)) private _areCanariesSet;
+    mapping(uint256 task => mapping(uint256 round => bool)) private _areDecoysSet;
 
     function start() external {
         setUp();
@@ -31,10 +31,10 @@ contract TaskHandler is CanaryFixture {
             if (round.members.has(who) && !round.committed.has(who)) return _commit(who);
         }
         uint256 asked = _roundState().accused & _roundState().survivors;
-        if (state.phase == ITaskTypes.Phase.Blaming && asked.has(who) && !_canName()) {
+        if (state.phase == ITaskTypes.Phase.Disputing && asked.has(who) && !_canName()) {
             uint256 step = block.timestamp < state.deadline - 2 * WINDOW ? 0 : 1;
             vm.prank(_hospital(who));
-            return tasks.testify(id, state.round, step, "testimony");
+            return tasks.submitEvidence(id, state.round, step, "evidence");
         }
         bool canResume = state.phase == ITaskTypes.Phase.Committing || state.phase == ITaskTypes.Phase.Uploading
             || state.phase == ITaskTypes.Phase.Publishing;
@@ -59,14 +59,16 @@ contract TaskHandler is CanaryFixture {
         ITaskTypes.Phase phase = tasks.state(id).phase;
         ITaskTypes.RoundState memory round = _roundState();
         if (phase == ITaskTypes.Phase.Uploading) return _fix(_choice(round, left));
-        if (phase == ITaskTypes.Phase.Blaming) return _blame(round.accused, left);
-        if (phase == ITaskTypes.Phase.Publishing && _hasCanaries() && !_areCanariesSet[id][_round()]) {
-            _areCanariesSet[id][_round()] = true;
-            return _setCanaries();
+        if (phase == ITaskTypes.Phase.Disputing) return _blame(round.accused, left);
+        if (phase == ITaskTypes.Phase.Publishing && _hasDecoys() && !_areDecoysSet[id][_round()]) {
+            _areDecoysSet[id][_round()] = true;
+            return _setDecoys();
         }
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             if (!round.viableCohorts.has(cohort)) continue;
-            if (phase == ITaskTypes.Phase.Opening && !round.summedCohorts.has(cohort)) return _openCohort(cohort);
+            if (phase == ITaskTypes.Phase.Disclosing && !round.summedCohorts.has(cohort)) {
+                return _discloseCohort(cohort);
+            }
             bool isNext = phase == ITaskTypes.Phase.Publishing && !round.publishedCohorts.has(cohort);
             if (isNext) return _publishOrDrop(cohort, left);
         }
@@ -105,7 +107,7 @@ contract TaskHandler is CanaryFixture {
             _draw();
         } else if (state.phase == ITaskTypes.Phase.Revealing && round.seated == round.revealed) {
             tasks.settle(id, state.round);
-        } else if (state.phase == ITaskTypes.Phase.Opening && round.summedCohorts == round.viableCohorts) {
+        } else if (state.phase == ITaskTypes.Phase.Disclosing && round.summedCohorts == round.viableCohorts) {
             tasks.settle(id, state.round);
         } else if (state.phase == ITaskTypes.Phase.Settling) {
             tasks.settle(id, state.round);
@@ -199,7 +201,7 @@ contract TaskHandler is CanaryFixture {
                 _release(_voter(i), IStaking.Role.Voter);
             }
         }
-        if (tasks.taskCount() % 3 > 0) params = _canaryParams();
+        if (tasks.taskCount() % 3 > 0) params = _decoyParams();
         (params.digests, params.withheldSlashBps) = (tasks.taskCount() % 2 == 1, 300);
         if (tasks.taskCount() % 4 < 2) {
             (params.masked, params.cohorts, params.minCohortSize, params.minHospitals) = (true, 1, 3, 3);
@@ -227,8 +229,8 @@ contract TaskHandler is CanaryFixture {
         if (room > 0) _fund(amount % room + 1);
     }
 
-    function _hasCanaries() private view returns (bool) {
-        return _round() > 0 && tasks.params(id).canaries;
+    function _hasDecoys() private view returns (bool) {
+        return _round() > 0 && tasks.params(id).decoys;
     }
 
     /// @dev Sometimes the aggregator drops or accuses a masked cohort.
@@ -246,7 +248,7 @@ contract TaskHandler is CanaryFixture {
         uint256 round = _round();
         uint256 named = accused & choice;
         vm.prank(AGGREGATOR);
-        tasks.nameCulprits(id, round, named == 0 ? accused : named);
+        tasks.nameCheaters(id, round, named == 0 ? accused : named);
     }
 
     function _canName() private view returns (bool) {
@@ -255,7 +257,7 @@ contract TaskHandler is CanaryFixture {
 
     function _publishCohort(uint256 cohort) private {
         uint256 round = _round();
-        bytes32 hash = _hasCanaries() ? _publishedHash(cohort, 0, _isFlipped(cohort)) : _sumCohort(cohort, 0);
+        bytes32 hash = _hasDecoys() ? _publishedHash(cohort, 0, _isFlipped(cohort)) : _sumCohort(cohort, 0);
         if (!tasks.params(id).digests) return _publish(cohort, 0, hash);
         bytes32[] memory hashes = new bytes32[](1);
         hashes[0] = hash;
@@ -266,7 +268,7 @@ contract TaskHandler is CanaryFixture {
     /// @dev Most voters judge. Some give everything the same score, and some say that nothing matches.
     function _ballotOf(int64 opinion) private view returns (int64[] memory) {
         if (opinion % 11 == 1) opinion = Scores.DOES_NOT_MATCH;
-        if (!_hasCanaries()) return _scores(opinion);
+        if (!_hasDecoys()) return _scores(opinion);
         return
             opinion % 11 == 2 || opinion == Scores.DOES_NOT_MATCH
                 ? _constant(opinion)

@@ -6,17 +6,18 @@ import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Scores} from "../src/libraries/Scores.sol";
-import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {DecoyFixture} from "./utils/DecoyFixture.sol";
 import {MaskingFixture} from "./utils/MaskingFixture.sol";
 import {Log} from "./utils/Vm.sol";
 
-/// @notice Disputes over masked cohorts whose uploads do not add up to their commitments: accuse, testify, name, judge.
-contract BlamingTest is MaskingFixture, CanaryFixture {
+/// @notice Disputes over masked cohorts whose uploads do not add up to their commitments: accuse, submit evidence,
+///         name, judge.
+contract DisputingTest is MaskingFixture, DecoyFixture {
     using Bits for uint256;
 
     bytes32 private constant ACCUSATION = keccak256("accusation");
     bytes32 private constant EVIDENCE = keccak256("evidence");
-    bytes private constant TESTIMONY = "testimony";
+    bytes private constant SUBMITTED = "evidence";
     uint256 private constant FALSE_UPLOAD = 20e18; // a fifth of a hospital's bond, as for a harmful cohort
 
     uint256 private _entropy;
@@ -29,16 +30,16 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         tasks.accuseCohort(id, round, cohort, ACCUSATION, EVIDENCE);
     }
 
-    function _testify(address account) private {
+    function _submitEvidence(address account) private {
         (uint256 round, uint256 step) = (_round(), _step());
         vm.prank(account);
-        tasks.testify(id, round, step, TESTIMONY);
+        tasks.submitEvidence(id, round, step, SUBMITTED);
     }
 
     function _name(uint256 hospitals) private {
         uint256 round = _round();
         vm.prank(AGGREGATOR);
-        tasks.nameCulprits(id, round, hospitals);
+        tasks.nameCheaters(id, round, hospitals);
     }
 
     function _namingStart() private view returns (uint64) {
@@ -50,14 +51,14 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     /// @dev Cohort 0 is published, the other one accused.
-    function _toBlaming() private {
+    function _toDisputing() private {
         _toPublishingOf(_masked(_params()));
         _publishCohort(0);
         _accuse(1);
     }
 
     /// @dev Nothing is published.
-    function _toBlamingAll(ITaskTypes.TaskParams memory params) private {
+    function _toDisputingAll(ITaskTypes.TaskParams memory params) private {
         _toPublishingOf(params);
         _accuse(0);
         _accuse(1);
@@ -103,12 +104,12 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         );
     }
 
-    function _refuseTestifying(address sender, bytes memory refusal) private {
-        _refused(sender, abi.encodeCall(ITaskRounds.testify, (id, _round(), 0, TESTIMONY)), refusal);
+    function _refuseEvidence(address sender, bytes memory refusal) private {
+        _refused(sender, abi.encodeCall(ITaskRounds.submitEvidence, (id, _round(), 0, SUBMITTED)), refusal);
     }
 
     function _refuseNaming(address sender, uint256 hospitals, bytes memory refusal) private {
-        _refused(sender, abi.encodeCall(ITaskRounds.nameCulprits, (id, _round(), hospitals)), refusal);
+        _refused(sender, abi.encodeCall(ITaskRounds.nameCheaters, (id, _round(), hospitals)), refusal);
     }
 
     function _wrongPhase(ITaskTypes.Phase actual, ITaskTypes.Phase wanted) private view returns (bytes memory) {
@@ -163,7 +164,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     // Accusing.
 
-    function test_accuseCohort_keepsWhomAndStartsBlaming() public {
+    function test_accuseCohort_keepsWhomAndStartsDisputing() public {
         _toPublishingOf(_masked(_params()));
         uint256 accused = tasks.cohortMembers(id, 1, 1);
         vm.expectEmit(address(tasks));
@@ -175,7 +176,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.warp(block.timestamp + WINDOW / 2);
         bytes32 hash = _sumCohort(0, 0);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.PhaseStarted(id, 1, ITaskTypes.Phase.Blaming, uint64(block.timestamp + 3 * WINDOW));
+        emit ITaskTypes.PhaseStarted(id, 1, ITaskTypes.Phase.Disputing, uint64(block.timestamp + 3 * WINDOW));
         _publish(0, 0, hash);
         ITaskTypes.RoundState memory round = _roundState();
         vm.assertEq(round.accused, accused);
@@ -198,14 +199,14 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     /// @dev A hospital that committed sent secret shares. They may be wrong, even if it did not upload.
     function test_accuseCohort_accusesWhoCommittedInItsCohortAlone() public {
         (uint256 four, uint256 missing) = _accuseWithOneMissing();
-        _assertPhase(ITaskTypes.Phase.Blaming);
+        _assertPhase(ITaskTypes.Phase.Disputing);
         uint256 accused = tasks.cohortMembers(id, 1, four);
         vm.assertEq(_roundState().accused, accused);
-        _refuseTestifying(_hospital(missing), _notAMember(_hospital(missing)));
-        _refuseTestifying(_hospital(_memberOf(1 - four)), _notAMember(_hospital(_memberOf(1 - four))));
+        _refuseEvidence(_hospital(missing), _notAMember(_hospital(missing)));
+        _refuseEvidence(_hospital(_memberOf(1 - four)), _notAMember(_hospital(_memberOf(1 - four))));
         vm.warp(_namingStart());
         uint256 named = accused.with(_memberOf(1 - four));
-        _refuseNaming(AGGREGATOR, named, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, named));
+        _refuseNaming(AGGREGATOR, named, abi.encodeWithSelector(ITaskTypes.CheatersInvalid.selector, named));
         _nameAndDraw(uint256(0).with(missing));
         _vote(0, _scores(0));
         tasks.settle(id, 1);
@@ -270,7 +271,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         bytes[] memory calls = new bytes[](3);
         calls[0] = abi.encodeCall(ITaskRounds.accuseCohort, (id, 1, 0, ACCUSATION, EVIDENCE));
         calls[1] = abi.encodeCall(ITaskRounds.accuseCohort, (id, 1, 1, ACCUSATION, EVIDENCE));
-        calls[2] = abi.encodeCall(ITaskRounds.nameCulprits, (id, 1, 1));
+        calls[2] = abi.encodeCall(ITaskRounds.nameCheaters, (id, 1, 1));
         uint64 naming = uint64(block.timestamp + 2 * WINDOW);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, naming));
         vm.prank(AGGREGATOR);
@@ -279,46 +280,46 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         (accusing[0], accusing[1]) = (calls[0], calls[1]);
         vm.prank(AGGREGATOR);
         tasks.multicall(accusing);
-        _assertPhase(ITaskTypes.Phase.Blaming);
+        _assertPhase(ITaskTypes.Phase.Disputing);
         vm.assertEq(_roundState().accused, Bits.below(MEMBERS));
     }
 
-    // Testifying.
+    // Submitting evidence.
 
-    /// @dev Time sets the step, to the second. After the second step testimony is too late.
+    /// @dev Time sets the step, to the second. After the second step evidence is too late.
     /// forge-config: default.fuzz.runs = 64
-    function test_testify_countsForTheStepOfItsTime(uint256 offset) public {
-        _toBlaming();
+    function test_submitEvidence_countsForTheStepOfItsTime(uint256 offset) public {
+        _toDisputing();
         address hospital = _hospital(_memberOf(1));
         offset = offset % (3 * WINDOW + 2);
         uint64 naming = _namingStart();
         (uint256 start, uint64 deadline) = (block.timestamp, tasks.state(id).deadline);
         vm.warp(start + offset);
         if (offset >= 2 * WINDOW) {
-            return _refuseTestifying(hospital, _over(offset <= 3 * WINDOW ? naming : deadline));
+            return _refuseEvidence(hospital, _over(offset <= 3 * WINDOW ? naming : deadline));
         }
         uint256 step = offset < WINDOW ? 0 : 1;
-        // A hospital may testify again, but readers take the first.
+        // A hospital may submit evidence again, but readers take the first.
         for (uint256 i = 0; i < 2; ++i) {
             vm.expectEmit(address(tasks));
-            emit ITaskTypes.Testified(id, 1, hospital, step, TESTIMONY);
-            _testify(hospital);
+            emit ITaskTypes.EvidenceSubmitted(id, 1, hospital, step, SUBMITTED);
+            _submitEvidence(hospital);
         }
     }
 
-    function test_testify_turnsWithTheSecond() public {
+    function test_submitEvidence_turnsWithTheSecond() public {
         uint256[4] memory offsets = [WINDOW - 1, WINDOW, 2 * WINDOW - 1, 2 * WINDOW];
         for (uint256 i = 0; i < offsets.length; ++i) {
             uint256 state = vm.snapshotState();
-            test_testify_countsForTheStepOfItsTime(offsets[i]);
+            test_submitEvidence_countsForTheStepOfItsTime(offsets[i]);
             vm.revertToState(state);
         }
     }
 
-    /// @dev A relayer may send testimony late or early, but it counts only for its own step.
+    /// @dev A relayer may send evidence late or early, but it counts only for its own step.
     /// forge-config: default.fuzz.runs = 64
-    function test_testify_countsForNoOtherStep(uint256 offset, uint256 given) public {
-        _toBlaming();
+    function test_submitEvidence_countsForNoOtherStep(uint256 offset, uint256 given) public {
+        _toDisputing();
         address hospital = _hospital(_memberOf(1));
         vm.warp(block.timestamp + offset % (2 * WINDOW));
         uint256 step = _step();
@@ -326,49 +327,49 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         if (given == step) given = 1 - step;
         _refused(
             hospital,
-            abi.encodeCall(ITaskRounds.testify, (id, 1, given, TESTIMONY)),
+            abi.encodeCall(ITaskRounds.submitEvidence, (id, 1, given, SUBMITTED)),
             abi.encodeWithSelector(ITaskTypes.WrongStep.selector, id, step, given)
         );
     }
 
-    /// @dev Testimony for the first step does not count in the second.
-    function test_testify_keptBackIsRefusedAndLeavesTheNextStepToTheHospital() public {
-        _toBlaming();
+    /// @dev Evidence for the first step does not count in the second.
+    function test_submitEvidence_keptBackIsRefusedAndLeavesTheNextStepToTheHospital() public {
+        _toDisputing();
         address hospital = _hospital(_memberOf(1));
-        bytes memory kept = abi.encodeCall(ITaskRounds.testify, (id, 1, 0, bytes("points")));
+        bytes memory kept = abi.encodeCall(ITaskRounds.submitEvidence, (id, 1, 0, bytes("points")));
         bytes memory refusal = abi.encodeWithSelector(ITaskTypes.WrongStep.selector, id, 1, 0);
         vm.warp(_namingStart() - WINDOW);
         _refused(hospital, kept, refusal);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.Testified(id, 1, hospital, 1, TESTIMONY);
-        _testify(hospital);
+        emit ITaskTypes.EvidenceSubmitted(id, 1, hospital, 1, SUBMITTED);
+        _submitEvidence(hospital);
         _refused(hospital, kept, refusal);
     }
 
-    function test_testify_refusals() public {
+    function test_submitEvidence_refusals() public {
         _toPublishingOf(_masked(_params()));
         (address accused, address other) = (_hospital(_memberOf(1)), _hospital(_memberOf(0)));
         _accuse(1);
-        _refuseTestifying(accused, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Blaming));
+        _refuseEvidence(accused, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Disputing));
         _publishCohort(0);
         address[4] memory strangers = [STRANGER, AGGREGATOR, _voter(0), other];
         for (uint256 i = 0; i < strangers.length; ++i) {
-            _refuseTestifying(strangers[i], _notAMember(strangers[i]));
+            _refuseEvidence(strangers[i], _notAMember(strangers[i]));
         }
         _refused(
             accused,
-            abi.encodeCall(ITaskRounds.testify, (id, 0, 0, TESTIMONY)),
+            abi.encodeCall(ITaskRounds.submitEvidence, (id, 0, 0, SUBMITTED)),
             abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 0)
         );
         uint64 naming = _namingStart();
         vm.warp(naming);
-        _refuseTestifying(accused, _over(naming));
+        _refuseEvidence(accused, _over(naming));
         _name(_roundState().accused);
-        _refuseTestifying(accused, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Blaming));
+        _refuseEvidence(accused, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Disputing));
     }
 
-    function test_testify_ofAnEarlierRoundIsRefused() public {
-        _toBlaming();
+    function test_submitEvidence_ofAnEarlierRoundIsRefused() public {
+        _toDisputing();
         address hospital = _hospital(_memberOf(1));
         _pass();
         tasks.tick(id);
@@ -379,47 +380,47 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _accuse(1);
         _refused(
             hospital,
-            abi.encodeCall(ITaskRounds.testify, (id, 1, 0, TESTIMONY)),
+            abi.encodeCall(ITaskRounds.submitEvidence, (id, 1, 0, SUBMITTED)),
             abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 2, 1)
         );
-        _testify(hospital);
+        _submitEvidence(hospital);
     }
 
     // Naming.
 
-    function test_nameCulprits_refusals() public {
+    function test_nameCheaters_refusals() public {
         _toPublishingOf(_masked(_params()));
         _accuse(1);
-        uint256 culprits = uint256(0).with(_memberOf(1));
-        _refuseNaming(AGGREGATOR, culprits, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Blaming));
+        uint256 cheaters = uint256(0).with(_memberOf(1));
+        _refuseNaming(AGGREGATOR, cheaters, _wrongPhase(ITaskTypes.Phase.Publishing, ITaskTypes.Phase.Disputing));
         _publishCohort(0);
         (uint64 naming, uint64 deadline) = (_namingStart(), tasks.state(id).deadline);
         bytes memory early = abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, naming);
-        _refuseNaming(AGGREGATOR, culprits, early);
+        _refuseNaming(AGGREGATOR, cheaters, early);
         vm.warp(naming - 1);
-        _refuseNaming(AGGREGATOR, culprits, early);
+        _refuseNaming(AGGREGATOR, cheaters, early);
         vm.warp(naming);
-        _refuseNaming(STRANGER, culprits, abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
-        uint256[3] memory wrong = [0, culprits.with(_memberOf(0)), culprits.with(MEMBERS)];
+        _refuseNaming(STRANGER, cheaters, abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
+        uint256[3] memory wrong = [0, cheaters.with(_memberOf(0)), cheaters.with(MEMBERS)];
         for (uint256 i = 0; i < wrong.length; ++i) {
-            _refuseNaming(AGGREGATOR, wrong[i], abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, wrong[i]));
+            _refuseNaming(AGGREGATOR, wrong[i], abi.encodeWithSelector(ITaskTypes.CheatersInvalid.selector, wrong[i]));
         }
         uint256 state = vm.snapshotState();
         vm.warp(deadline + 1);
-        _refuseNaming(AGGREGATOR, culprits, _over(deadline));
+        _refuseNaming(AGGREGATOR, cheaters, _over(deadline));
         vm.revertToState(state);
         vm.warp(deadline); // the last second
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.CulpritsNamed(id, 1, culprits);
-        _name(culprits);
-        vm.assertEq(_roundState().named, culprits);
+        emit ITaskTypes.CheatersNamed(id, 1, cheaters);
+        _name(cheaters);
+        vm.assertEq(_roundState().named, cheaters);
         vm.assertEq(_roundState().guilty, 0);
-        _refuseNaming(AGGREGATOR, culprits, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Blaming));
+        _refuseNaming(AGGREGATOR, cheaters, _wrongPhase(ITaskTypes.Phase.Drawing, ITaskTypes.Phase.Disputing));
     }
 
     function test_tick_slashesTheAggregatorThatNamesNobody() public {
-        _toBlaming();
-        _testify(_hospital(_memberOf(1)));
+        _toDisputing();
+        _submitEvidence(_hospital(_memberOf(1)));
         uint64 deadline = tasks.state(id).deadline;
         vm.warp(deadline);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, deadline));
@@ -439,19 +440,19 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     /// @dev One cohort is paid as usual. In the other, named hospitals are slashed and the rest is unpaid.
     function test_settle_slashesWhomTheCommitteeFindsToo() public {
-        _toBlaming();
+        _toDisputing();
         (uint256 paid, uint256 accused) = (_survivors(1, 0), _survivors(1, 1));
-        uint256 culprit = _first(accused);
-        _nameAndDraw(uint256(0).with(culprit));
+        uint256 cheater = _first(accused);
+        _nameAndDraw(uint256(0).with(cheater));
         _vote(1, _scores(1_000));
         vm.assertEq(_roundState().mismatched, 1);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.Slashed(id, 1, _hospital(culprit), FALSE_UPLOAD, ITaskTypes.SlashReason.FalseUpload);
+        emit ITaskTypes.Slashed(id, 1, _hospital(cheater), FALSE_UPLOAD, ITaskTypes.SlashReason.FalseUpload);
         tasks.settle(id, 1);
         _assertSettled(1, 1);
-        vm.assertEq(tasks.roundState(id, 1).guilty, uint256(0).with(culprit));
-        _sayOf(1, uint256(0).with(culprit), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
-        _sayOf(1, accused.without(culprit), ITaskTypes.PayoutReason.NotInSum, 0);
+        vm.assertEq(tasks.roundState(id, 1).guilty, uint256(0).with(cheater));
+        _sayOf(1, uint256(0).with(cheater), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, accused.without(cheater), ITaskTypes.PayoutReason.NotInSum, 0);
         _sayOf(1, paid, ITaskTypes.PayoutReason.Paid, 0);
         _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
         _says(1, _voter(1), ITaskTypes.PayoutReason.Paid, 0);
@@ -461,11 +462,11 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
             if (paid.has(i)) weight += i + 1;
         }
         vm.assertEq(_earned(AGGREGATOR), 50e18 * weight / 28);
-        vm.assertTrue(tasks.state(id).activeHospitals.has(culprit)); // with bond left it goes on
+        vm.assertTrue(tasks.state(id).activeHospitals.has(cheater)); // with bond left it goes on
     }
 
     function test_settle_withoutAnySumPaysTheCommitteeAlone() public {
-        _toBlamingAll(_masked(_params()));
+        _toDisputingAll(_masked(_params()));
         _nameAndSettle(3, 0, _scores(0), 0);
         vm.assertEq(tasks.roundState(id, 1).medians.length, 2);
         _sayOf(1, Bits.below(MEMBERS) & ~uint256(3), ITaskTypes.PayoutReason.NotInSum, 0);
@@ -479,9 +480,9 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         vm.assertEq(tasks.state(id).poolLeft, 1_000e18 - 3 * (uint256(100e18) / 3));
     }
 
-    /// @dev Voters may disagree without canaries and digests, too.
+    /// @dev Voters may disagree without decoys and digests, too.
     function test_settle_slashesTheAggregatorWhereMostFindOthers() public {
-        _toBlaming();
+        _toDisputing();
         _nameAndDraw(uint256(0).with(_memberOf(1)));
         _vote(2, _scores(1_000));
         vm.expectEmit(address(tasks));
@@ -504,7 +505,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function test_settle_withTooFewJudgesSlashesNobody() public {
-        _toBlamingAll(_masked(_params()));
+        _toDisputingAll(_masked(_params()));
         _nameAndDraw(1);
         uint256 state = vm.snapshotState();
         _score(0, _scores(0));
@@ -532,7 +533,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     function test_settle_slashesAsFarAsTheBondReaches() public {
         ITaskTypes.TaskParams memory params = _masked(_params());
         (params.rounds, params.harmfulSlashBps) = (3, 7_000);
-        _toBlamingAll(params);
+        _toDisputingAll(params);
         for (uint256 round = 1; round < 3; ++round) {
             if (round > 1) {
                 _form();
@@ -554,7 +555,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _accuse(0);
         _accuse(1);
         vm.warp(_namingStart());
-        _refuseNaming(AGGREGATOR, 3, abi.encodeWithSelector(ITaskTypes.CulpritsInvalid.selector, 3));
+        _refuseNaming(AGGREGATOR, 3, abi.encodeWithSelector(ITaskTypes.CheatersInvalid.selector, 3));
         _nameAndDraw(2);
         _vote(0, _scores(0));
         tasks.settle(id, 3);
@@ -567,7 +568,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     // The statistics, which nobody else judges.
 
-    function _toStatisticsBlaming(bool digests) private {
+    function _toStatisticsDisputing(bool digests) private {
         ITaskTypes.TaskParams memory params = _masked(_params());
         params.digests = digests;
         _toStatisticsOf(params);
@@ -577,7 +578,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     /// forge-config: default.fuzz.runs = 16
     function test_settle_ofTheStatisticsSlashesAndEndsTheTask(bool digests) public {
-        _toStatisticsBlaming(digests);
+        _toStatisticsDisputing(digests);
         _vote(1, _scores(0));
         tasks.settle(id, 0);
         _assertVoid(0, ITaskTypes.VoidReason.NoSums);
@@ -594,7 +595,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
 
     /// forge-config: default.fuzz.runs = 16
     function test_settle_ofTheStatisticsSlashesTheSilentAndTheAggregator(bool digests) public {
-        _toStatisticsBlaming(digests);
+        _toStatisticsDisputing(digests);
         int64[] memory against = _scores(Scores.DOES_NOT_MATCH);
         for (uint256 i = 0; i < VOTERS; ++i) {
             _score(i, against);
@@ -636,16 +637,16 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         _fix(Bits.below(MEMBERS));
         _accuse(0);
         _publishDigest(1, _sumCohort(1, 0));
-        uint256 culprits = _survivors(1, 0);
-        _nameAndSettle(culprits, 1, _scores(1_000), 2);
+        uint256 cheaters = _survivors(1, 0);
+        _nameAndSettle(cheaters, 1, _scores(1_000), 2);
         _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
     }
 
-    // With canaries.
+    // With decoys.
 
-    /// @dev No canaries are set: there is nothing to open, and no test of the committee's scores.
-    function test_settle_withCanariesAndWithoutAnySumPaysTheCommittee() public {
-        _toBlamingAll(_masked(_canaryParams()));
+    /// @dev No decoys are set: there is nothing to disclose, and no test of the committee's scores.
+    function test_settle_withDecoysAndWithoutAnySumPaysTheCommittee() public {
+        _toDisputingAll(_masked(_decoyParams()));
         _nameAndSettle(4, 1, _constant(0), 0);
         _says(1, _voter(0), ITaskTypes.PayoutReason.Far, 0);
         _says(1, _voter(1), ITaskTypes.PayoutReason.Paid, 0);
@@ -654,37 +655,37 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     /// @dev One cohort is published sign-flipped, one is accused.
-    function _toCanaryOpening() private returns (uint256 culprit) {
-        _toPublishingOf(_masked(_canaryParams()));
+    function _toDecoyDisclosing() private returns (uint256 cheater) {
+        _toPublishingOf(_masked(_decoyParams()));
         _flip(1);
-        _setCanaries();
+        _setDecoys();
         _publish(0, 0, _publishedHash(0, 0, true));
         _accuse(1);
-        culprit = _memberOf(1);
-        _nameAndDraw(uint256(0).with(culprit));
+        cheater = _memberOf(1);
+        _nameAndDraw(uint256(0).with(cheater));
         _vote(0, _ballot(GOOD, BAD));
         tasks.settle(id, 1);
-        _assertPhase(ITaskTypes.Phase.Opening);
+        _assertPhase(ITaskTypes.Phase.Disclosing);
         vm.assertEq(_roundState().guilty, 0); // not before the rest of the round is known
     }
 
-    function test_settle_withCanariesSlashesOnceAllIsOpened() public {
-        uint256 culprit = _toCanaryOpening();
+    function test_settle_withDecoysSlashesOnceAllIsDisclosed() public {
+        uint256 cheater = _toDecoyDisclosing();
         uint256 accused = _survivors(1, 1);
-        _openCohort(0);
+        _discloseCohort(0);
         tasks.settle(id, 1);
         _assertSettled(1, 1);
-        _sayOf(1, uint256(0).with(culprit), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
-        _sayOf(1, accused.without(culprit), ITaskTypes.PayoutReason.NotInSum, 0);
+        _sayOf(1, uint256(0).with(cheater), ITaskTypes.PayoutReason.FalseUpload, FALSE_UPLOAD);
+        _sayOf(1, accused.without(cheater), ITaskTypes.PayoutReason.NotInSum, 0);
         _sayOf(1, Bits.below(MEMBERS) & ~accused, ITaskTypes.PayoutReason.Paid, 0);
     }
 
-    function test_tick_withCanariesNotOpenedSlashesTheAggregatorAlone() public {
-        _toCanaryOpening();
+    function test_tick_withDecoysNotDisclosedSlashesTheAggregatorAlone() public {
+        _toDecoyDisclosing();
         _pass();
         tasks.tick(id);
-        _assertVoid(1, ITaskTypes.VoidReason.NotOpened);
-        _says(1, AGGREGATOR, ITaskTypes.PayoutReason.NotOpened, 100e18);
+        _assertVoid(1, ITaskTypes.VoidReason.NotDisclosed);
+        _says(1, AGGREGATOR, ITaskTypes.PayoutReason.NotDisclosed, 100e18);
         _assertNobodyGuilty(1);
     }
 
@@ -695,7 +696,7 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     /// forge-config: default.fuzz.runs = 48
     function test_explain_agreesWithTheEventsWhateverIsAccused(uint256 entropy) public {
         _entropy = entropy;
-        ITaskTypes.TaskParams memory params = _masked(_choose(2) == 0 ? _params() : _canaryParams());
+        ITaskTypes.TaskParams memory params = _masked(_choose(2) == 0 ? _params() : _decoyParams());
         params.harmfulSlashBps = uint16(_choose(10_001));
         _propose(params);
         _joinMembers();
@@ -714,13 +715,13 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
         else if (phase == ITaskTypes.Phase.Committing) _commitSome();
         else if (phase == ITaskTypes.Phase.Uploading) _fixSome();
         else if (phase == ITaskTypes.Phase.Publishing) _publishSome();
-        else if (phase == ITaskTypes.Phase.Blaming) _blameSome();
+        else if (phase == ITaskTypes.Phase.Disputing) _disputeSome();
         else if (phase == ITaskTypes.Phase.Scoring) _scoreSome();
         else if (phase == ITaskTypes.Phase.Revealing) _revealSome();
         else if (phase == ITaskTypes.Phase.Settling) tasks.settle(id, round);
         else if (_choose(8) > 0) _openAll();
         if (tasks.state(id).phase != phase || _round() != round) return;
-        if (phase == ITaskTypes.Phase.Opening && _roundState().summedCohorts == _roundState().viableCohorts) {
+        if (phase == ITaskTypes.Phase.Disclosing && _roundState().summedCohorts == _roundState().viableCohorts) {
             return tasks.settle(id, round);
         }
         _pass();
@@ -749,26 +750,26 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     }
 
     function _publishSome() private {
-        bool hasCanaries = _round() > 0 && tasks.params(id).canaries;
-        if (hasCanaries && _choose(16) > 0) _setCanaries();
-        else if (hasCanaries) return;
+        bool hasDecoys = _round() > 0 && tasks.params(id).decoys;
+        if (hasDecoys && _choose(16) > 0) _setDecoys();
+        else if (hasDecoys) return;
         uint256 cohorts = _roundState().viableCohorts;
         for (uint256 cohort = 0; cohorts >> cohort != 0; ++cohort) {
             if (!cohorts.has(cohort)) continue;
             uint256 choice = _choose(_round() == 0 ? 16 : 5);
             if (choice == 0) _drop(cohort);
             else if (choice <= 2) _accuse(cohort);
-            else if (hasCanaries) _publish(cohort, 0, _publishedHash(cohort, 0, _isFlipped(cohort)));
+            else if (hasDecoys) _publish(cohort, 0, _publishedHash(cohort, 0, _isFlipped(cohort)));
             else _publishCohort(cohort);
         }
     }
 
-    function _blameSome() private {
+    function _disputeSome() private {
         ITaskTypes.RoundState memory round = _roundState();
         uint256 accused = round.accused;
         for (uint256 step = 0; step < 2; ++step) {
             for (uint256 i = 0; i < MEMBERS; ++i) {
-                if ((accused & round.survivors).has(i) && _choose(2) == 0) _testify(_hospital(i));
+                if ((accused & round.survivors).has(i) && _choose(2) == 0) _submitEvidence(_hospital(i));
             }
             vm.warp(block.timestamp + WINDOW);
         }
@@ -792,9 +793,9 @@ contract BlamingTest is MaskingFixture, CanaryFixture {
     /// @dev The same ballot for commitment and reveal. All voters agree, or one or two do not.
     function _opinion(uint256 voter) private view returns (int64[] memory scores) {
         uint256 mood = uint256(_roundState().seatSeed) % 6;
-        bool hasCanaries = _round() > 0 && tasks.params(id).canaries;
+        bool hasDecoys = _round() > 0 && tasks.params(id).decoys;
         int64 score = mood == 0 ? -int64(2_000) : int64(2_000);
-        scores = hasCanaries ? _ballot(score, -3_000) : _scores(score);
+        scores = hasDecoys ? _ballot(score, -3_000) : _scores(score);
         if (mood == 1 && voter == 0 || mood == 2 && voter < 2) scores[0] = Scores.DOES_NOT_MATCH;
     }
 

@@ -2,13 +2,13 @@
 pragma solidity ^0.8.28;
 
 import {Bls12381, G1} from "../src/libraries/Bls12381.sol";
-import {Canaries, Shown} from "../src/libraries/Canaries.sol";
+import {Decoys, Shown} from "../src/libraries/Decoys.sol";
 import {Kzg} from "../src/libraries/Kzg.sol";
 import {Test} from "./utils/Vm.sol";
 
 /// @notice The library's commitments equal those of ckzg to blobs that were built lane by lane.
-contract CanariesTest is Test {
-    string private constant VECTORS = "../../tests/vectors/canaries.json";
+contract DecoysTest is Test {
+    string private constant VECTORS = "../../tests/vectors/decoys.json";
     uint256 private constant CASES = 6;
 
     string private _json;
@@ -27,7 +27,7 @@ contract CanariesTest is Test {
             string memory blob = _item(string.concat(key, ".blobs"), 0);
             for (uint256 j = 0; vm.keyExistsJson(_json, blob); blob = _item(string.concat(key, ".blobs"), ++j)) {
                 vm.assertEq(_hash(blob, weights, bits, laneBits, false), _word(blob, ".hash_as_it_is"));
-                vm.assertEq(_hash(blob, weights, bits, laneBits, true), _word(blob, ".hash_turned"));
+                vm.assertEq(_hash(blob, weights, bits, laneBits, true), _word(blob, ".hash_flipped"));
                 ++blobs;
             }
         }
@@ -35,14 +35,14 @@ contract CanariesTest is Test {
     }
 
     /// @dev Each input counts: any other value gives another hash.
-    function test_setTerms_dependsOnEverythingThatIsOpened() public view {
+    function test_setTerms_dependsOnEverythingThatIsDisclosed() public view {
         string memory key = _item(".cases", 2);
         string memory blob = string.concat(key, ".blobs[0]");
         uint256[] memory weights = vm.parseJsonUintArray(_json, string.concat(key, ".weights"));
         bytes memory points = vm.parseJsonBytes(_json, string.concat(blob, ".points"));
         for (uint256 i = 0; i < 2; ++i) {
             bool isFlipped = i == 1;
-            bytes32 right = _word(blob, isFlipped ? ".hash_turned" : ".hash_as_it_is");
+            bytes32 right = _word(blob, isFlipped ? ".hash_flipped" : ".hash_as_it_is");
             Shown memory shown = _shown(blob, isFlipped);
             vm.assertEq(_hash(shown, points, weights, 16, 25), right);
             shown.first += 1;
@@ -65,8 +65,8 @@ contract CanariesTest is Test {
             string memory key = _item(".cases", i);
             (uint256 taskId, uint256 round, uint256 cohort) =
                 (_uint(key, ".task"), _uint(key, ".round"), _uint(key, ".cohort"));
-            bool expected = vm.parseJsonBool(_json, string.concat(key, ".turned"));
-            vm.assertTrue(Canaries.isFlipped(_word(key, ".seed"), taskId, round, cohort) == expected);
+            bool expected = vm.parseJsonBool(_json, string.concat(key, ".flipped"));
+            vm.assertTrue(Decoys.isFlipped(_word(key, ".seed"), taskId, round, cohort) == expected);
             if (expected) ++flipped;
         }
         vm.assertTrue(flipped > 0 && flipped < CASES);
@@ -75,7 +75,7 @@ contract CanariesTest is Test {
     function test_seedCommitment_isTheVectors() public view {
         for (uint256 i = 0; i < CASES; ++i) {
             string memory key = _item(".cases", i);
-            bytes32 found = Canaries.seedCommitment(_word(key, ".seed"));
+            bytes32 found = Decoys.seedCommitment(_word(key, ".seed"));
             vm.assertEq(found, _word(key, ".seed_commitment"));
         }
     }
@@ -88,9 +88,9 @@ contract CanariesTest is Test {
             for (uint256 j = 0; j < weights.length; ++j) {
                 weight += weights[j];
             }
-            vm.assertEq(Canaries.highest(_uint(key, ".bits"), weight) >> _uint(key, ".lane_bits"), 0);
+            vm.assertEq(Decoys.highest(_uint(key, ".bits"), weight) >> _uint(key, ".lane_bits"), 0);
         }
-        vm.assertEq(Canaries.highest(16, 256), 4 * 256 * uint256(32_767));
+        vm.assertEq(Decoys.highest(16, 256), 4 * 256 * uint256(32_767));
     }
 
     function test_generator_isTheVectors() public view {
@@ -109,7 +109,7 @@ contract CanariesTest is Test {
     function _shown(string memory blob, bool isFlipped) private view returns (Shown memory shown) {
         shown.isFlipped = isFlipped;
         (shown.first, shown.second) = (uint256(_word(blob, ".first")), uint256(_word(blob, ".second")));
-        shown.negatedDelta = abi.decode(vm.parseJsonBytes(_json, string.concat(blob, ".retreat")), (G1));
+        shown.negatedDelta = abi.decode(vm.parseJsonBytes(_json, string.concat(blob, ".negated_delta")), (G1));
     }
 
     function _hash(Shown memory shown, bytes memory points, uint256[] memory weights, uint256 bits, uint256 laneBits)
@@ -117,7 +117,7 @@ contract CanariesTest is Test {
         view
         returns (bytes32)
     {
-        uint256 room = shown.isFlipped ? Canaries.FLIPPED_TERMS : Canaries.PLAIN_TERMS;
+        uint256 room = shown.isFlipped ? Decoys.FLIPPED_TERMS : Decoys.PLAIN_TERMS;
         bytes memory terms = new bytes((weights.length + room) * Bls12381.TERM_LENGTH);
         shown.weight = 0;
         for (uint256 i = 0; i < weights.length; ++i) {
@@ -126,7 +126,7 @@ contract CanariesTest is Test {
             shown.weight += weights[i];
         }
         shown.next = weights.length;
-        Canaries.setTerms(terms, shown, bits, laneBits);
+        Decoys.setTerms(terms, shown, bits, laneBits);
         return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
     }
 

@@ -1,4 +1,4 @@
-"""Canary rounds as readers see them: two candidates for each sum, one model, and what voters say of what is wrong."""
+"""Decoy rounds as readers see them: two candidates for each sum, one model, and what voters say of what is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.kinds import of_kind
 from consilium_lab.adversaries.nodes import LazyVoter
 from consilium_zk.blobs import Blob
-from consilium_zk.canaries import STRENGTH, is_turned
+from consilium_zk.decoys import STRENGTH, is_flipped
 from consilium_zk.packing import pack, unpack
 from consilium_zk.quantise import Quantiser
 from examples_read import read_table
@@ -40,7 +40,7 @@ WEIGHTS = (3, 5, 30)
 ROUNDS = 4
 WINDOW = 100
 TASK = f"""
-name = "canaries"
+name = "decoys"
 statistics = "exact"
 {DATA}
 [model]
@@ -59,7 +59,7 @@ max_weight = 32
 [windows]
 score = {WINDOW}
 """
-PLAIN = TASK.replace("[rounds]", "[judging]\ncanaries = false\n[rounds]")
+PLAIN = TASK.replace("[rounds]", "[judging]\ndecoys = false\n[rounds]")
 DIGESTS = PLAIN.replace("[update]", '[update]\npublication = "digests"')
 ROWS = "age,sick\n20,0\n30,0\n40,1\n50,0\n60,1\n70,1\n80,1\n90,1\n"
 
@@ -70,7 +70,7 @@ MakeVoter = Callable[..., tuple[PaperRecord, VoterNode]]
 def seed_of(*bits: bool, round_: int = 1) -> bytes:
     """A seed with these secret bits in a round, found by trying."""
     tried = (number.to_bytes(32, "big") for number in range(10_000))
-    return next(s for s in tried if all(is_turned(s, NUMBER, round_, k) == bit for k, bit in enumerate(bits)))
+    return next(s for s in tried if all(is_flipped(s, NUMBER, round_, k) == bit for k, bit in enumerate(bits)))
 
 
 def quantised(record: PaperRecord, updates: NDArray[np.float64]) -> list[Lanes]:
@@ -103,11 +103,11 @@ def played(task_file: str, folder: Path, seed: bytes, accepted: tuple[int, ...] 
 
 
 @pytest.mark.parametrize("seed", [seed_of(False, True, False), seed_of(True, True, True)], ids=["010", "111"])
-def test_bases_are_the_same_bits_with_and_without_canaries_whatever_is_turned(seed: bytes, tmp_path: Path) -> None:
-    plain, canaries = played(PLAIN, tmp_path / "plain", bytes(32)), played(TASK, tmp_path / "canaries", seed)
-    assert plain.spec.parameters == canaries.spec.parameters == 10
+def test_bases_are_the_same_bits_with_and_without_decoys_whatever_is_flipped(seed: bytes, tmp_path: Path) -> None:
+    plain, decoys = played(PLAIN, tmp_path / "plain", bytes(32)), played(TASK, tmp_path / "decoys", seed)
+    assert plain.spec.parameters == decoys.spec.parameters == 10
     # The initial parameters hang on the file's hash: what is compared is what was added to them.
-    first, other = plain.reader(), canaries.reader()
+    first, other = plain.reader(), decoys.reader()
     for round_ in (1, 2, 3):
         one, two = first.sums.accepted(round_), other.sums.accepted(round_)
         assert (one is None) == (two is None) == (round_ == 2)
@@ -115,11 +115,11 @@ def test_bases_are_the_same_bits_with_and_without_canaries_whatever_is_turned(se
             assert one.weight == two.weight
             np.testing.assert_array_equal(one.lanes, two.lanes)
     assert other.base(2).tobytes() == other.base(3).tobytes() != other.base(1).tobytes()
-    assert canaries.reader().base(4).tobytes() == other.base(4).tobytes()
+    assert decoys.reader().base(4).tobytes() == other.base(4).tobytes()
 
 
 @pytest.mark.parametrize("bits", [(False, True, False), (True, False, True)], ids=["010", "101"])
-def test_candidates_are_the_sum_and_its_canary_in_the_order_of_the_secret_bit(
+def test_candidates_are_the_sum_and_its_decoy_in_the_order_of_the_secret_bit(
     bits: tuple[bool, ...], tmp_path: Path
 ) -> None:
     record = played(TASK, tmp_path, seed_of(*bits, round_=ROUNDS))
@@ -127,32 +127,32 @@ def test_candidates_are_the_sum_and_its_canary_in_the_order_of_the_secret_bit(
     base, first = (reader.base(r).astype(np.float64) for r in (ROUNDS, 1))
     updates = np.random.default_rng(ROUNDS).normal(0, 0.1, (3, record.spec.parameters))
     step = 0.5 / (2**15 - 1)
-    for cohort, turned in enumerate(bits):
+    for cohort, flipped in enumerate(bits):
         candidates = reader.candidates(ROUNDS, cohort, state)
-        genuine, canary = candidates[turned], candidates[not turned]
+        genuine, decoy = candidates[flipped], candidates[not flipped]
         assert genuine is not None
-        assert canary is not None
+        assert decoy is not None
         np.testing.assert_allclose(genuine, base + updates[cohort], atol=2 * step)
         back = np.clip(STRENGTH / 16 * (base - first), -0.5, 0.5)
-        np.testing.assert_allclose(canary, base - updates[cohort] - back, atol=5 * step)
+        np.testing.assert_allclose(decoy, base - updates[cohort] - back, atol=5 * step)
 
 
-def test_retreat_is_the_same_in_whatever_order_rounds_are_asked_for(tmp_path: Path) -> None:
+def test_negated_delta_is_the_same_in_whatever_order_rounds_are_asked_for(tmp_path: Path) -> None:
     record = played(TASK, tmp_path, bytes(32))
     at_once, in_order = record.reader().sums, record.reader().sums
-    last = at_once.retreat(4).digest
-    assert [in_order.retreat(r).digest for r in (1, 2, 3, 4)][-1] == last
-    assert len({at_once.retreat(r).digest for r in (1, 2, 4)}) == 3
-    assert at_once.retreat(2).digest == at_once.retreat(3).digest  # round 2 accepted nothing
-    assert record.canaries[4].retreat_digest == last
+    last = at_once.negated_delta(4).digest
+    assert [in_order.negated_delta(r).digest for r in (1, 2, 3, 4)][-1] == last
+    assert len({at_once.negated_delta(r).digest for r in (1, 2, 4)}) == 3
+    assert at_once.negated_delta(2).digest == at_once.negated_delta(3).digest  # round 2 accepted nothing
+    assert record.decoys[4].negated_delta_digest == last
 
 
-def test_a_canary_round_has_no_model_before_its_bits_are_open(tmp_path: Path) -> None:
+def test_a_decoy_round_has_no_model_before_its_bits_are_open(tmp_path: Path) -> None:
     record = played(TASK, tmp_path, bytes(32))
     reader = record.reader()
     with pytest.raises(RecordIncomplete, match="round 4"):
         reader.base(5)
-    with pytest.raises(RecordIncomplete, match="canaries are still secret"):
+    with pytest.raises(RecordIncomplete, match="decoys are still secret"):
         reader.sums.cohort_sum(4, 0, record.rounds[4])
 
 
@@ -170,19 +170,19 @@ def test_a_lane_out_of_range_makes_no_model_even_if_accepted(seed: bytes, place:
     assert reader.base(2).tobytes() == reader.base(1).tobytes()
 
 
-def test_a_canary_that_leaves_the_range_is_no_model_but_its_sum_is(tmp_path: Path) -> None:
+def test_a_decoy_that_leaves_the_range_is_no_model_but_its_sum_is(tmp_path: Path) -> None:
     """Much learnt and more to come: taking it back and turning the update round goes below what can be published."""
     record = PaperRecord(TASK.encode(), tmp_path, WEIGHTS, seed_of(False, False, False, round_=2))
     record.publish(1, packed(record, quantised(record, np.full((3, 10), 0.4))))
     record.settle(1, 0b111)
     state = record.publish(2, packed(record, quantised(record, np.full((3, 10), 0.2))))
-    genuine, canary = record.reader().candidates(2, 0, state)
+    genuine, decoy = record.reader().candidates(2, 0, state)
     assert genuine is not None
-    assert canary is None
+    assert decoy is None
 
 
 def test_padding_is_read_and_left_out(tmp_path: Path) -> None:
-    """Values after the parameters change neither the model nor the delta that canaries take back."""
+    """Values after the parameters change neither the model nor the delta that decoys take back."""
     honest, marked = (PaperRecord(TASK.encode(), tmp_path / name, WEIGHTS) for name in ("honest", "marked"))
     lanes = quantised(honest, np.random.default_rng(1).normal(0, 0.1, (3, 10)))
     honest.publish(1, packed(honest, lanes))
@@ -191,7 +191,7 @@ def test_padding_is_read_and_left_out(tmp_path: Path) -> None:
     for record in (honest, marked):
         record.settle(1, 0b111)
     assert honest.reader().base(2).tobytes() == marked.reader().base(2).tobytes()
-    assert honest.reader().sums.retreat(2).digest == marked.reader().sums.retreat(2).digest
+    assert honest.reader().sums.negated_delta(2).digest == marked.reader().sums.negated_delta(2).digest
 
 
 def test_an_update_of_two_blobs_is_read_back(tmp_path: Path) -> None:
@@ -295,13 +295,13 @@ def test_ballot_leaves_out_cohorts_that_were_not_published(
     assert [score == 0 for score in ballot] == [False, True, False] * 2
 
 
-def test_voter_says_at_once_that_a_retreat_is_not_the_records(
+def test_voter_says_at_once_that_a_negated_delta_is_not_the_records(
     voter: MakeVoter,
 ) -> None:
     record, node = voter()
     state = record.publish(1, drawn(record, 1))
-    record.canaries[1] = replace(record.canaries[1], retreat_digest=bytes(32))
-    with raises_fault(MismatchError, "RetreatMismatched"):
+    record.decoys[1] = replace(record.decoys[1], negated_delta_digest=bytes(32))
+    with raises_fault(MismatchError, "NegatedDeltaMismatched"):
         node.scores(1, state)
     assert judged(record, node, 1) == (DOES_NOT_MATCH,) * 6
     assert record.clock == 0
@@ -316,11 +316,11 @@ def change_a_bit(record: PaperRecord, file: Path) -> None:
     file.write_bytes(raw[:31] + bytes([raw[31] ^ 1]) + raw[32:])
 
 
-def forget_canaries(record: PaperRecord, file: Path) -> None:
-    record.canaries.clear()
+def forget_decoys(record: PaperRecord, file: Path) -> None:
+    record.decoys.clear()
 
 
-FAULTS = pytest.mark.parametrize("fault", [take_away, change_a_bit, forget_canaries])
+FAULTS = pytest.mark.parametrize("fault", [take_away, change_a_bit, forget_decoys])
 
 
 @FAULTS
@@ -339,13 +339,13 @@ def test_voter_scores_what_comes_back_in_time(fault: Callable[[PaperRecord, Path
     record, node = voter()
     state = record.publish(1, drawn(record, 1))
     expected, file = node.scores(1, state), blob_file(record, 1, 2)
-    raw, canaries = file.read_bytes(), dict(record.canaries)
+    raw, decoys = file.read_bytes(), dict(record.decoys)
     fault(record, file)
 
     def mend() -> None:
         if record.clock == 3 * BLOCK_TIME:
             file.write_bytes(raw)
-            record.canaries.update(canaries)
+            record.decoys.update(decoys)
 
     record.on_block = mend
     again = VoterNode(node.settings, node.ledger)  # this one has read nothing yet
@@ -418,7 +418,7 @@ def test_updates_by_digest_have_one_score_each(voter: MakeVoter) -> None:
     assert judged(record, VoterNode(node.settings, node.ledger), 1) == (DOES_NOT_MATCH,) * 3
 
 
-@pytest.mark.parametrize("task_file", [TASK, PLAIN, DIGESTS], ids=["canaries", "plain", "digests"])
+@pytest.mark.parametrize("task_file", [TASK, PLAIN, DIGESTS], ids=["decoys", "plain", "digests"])
 def test_lazy_voters_ballots_are_as_long_as_honest_ones(task_file: str, voter: MakeVoter) -> None:
     record, lazy = voter(task_file, LazyVoter)
     record.publish(1, drawn(record, 1))

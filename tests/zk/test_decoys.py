@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_zk.blobs import Blob, add, blinders, from_scalars, scale, to_scalars, with_blinders
-from consilium_zk.canaries import (
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
+from consilium_zk.curve import GENERATOR, Commitment, from_eip2537, weighted_sum
+from consilium_zk.decoys import (
     MAX_STRENGTH,
     STRENGTH,
-    is_turned,
+    is_flipped,
+    negated_delta_digest,
+    negated_delta_lanes,
+    negated_delta_points,
     progress_after,
     published_blob,
     published_commitment,
     published_lanes,
     read_lanes,
-    retreat_digest,
-    retreat_lanes,
-    retreat_points,
     seed_commitment,
 )
-from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
-from consilium_zk.curve import GENERATOR, Commitment, from_eip2537, weighted_sum
 from consilium_zk.errors import ArgumentInvalid, LaneOutOfRange, ShapeWrong
 from consilium_zk.kzg import blinder_points, commit, versioned_hash
 from consilium_zk.packing import LaneLayout, pack, unpack
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from zk_support import field_blob, load_vectors
 
 SEED = bytes(range(32))
-BOTH = pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned"])
+BOTH = pytest.mark.parametrize("flipped", [False, True], ids=["as it is", "flipped"])
 
 Case = tuple[list[int], list[int], int, int, int]
 
@@ -52,17 +52,17 @@ def sums(draw: st.DrawFn) -> Case:
 
 
 def arrays(case: Case) -> tuple[NDArray[np.uint64], NDArray[np.uint64], int, int]:
-    """Lanes, retreat, weight, bits."""
+    """Lanes, negated delta, weight, bits."""
     lanes, progress, weight, bits, strength = case
-    return np.array(lanes, np.uint64), retreat_lanes(np.array(progress, np.int64), bits, strength), weight, bits
+    return np.array(lanes, np.uint64), negated_delta_lanes(np.array(progress, np.int64), bits, strength), weight, bits
 
 
-def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turned: bool) -> Fraction:
+def exact(lane: int, progress: int, weight: int, bits: int, strength: int, flipped: bool) -> Fraction:
     """One published lane by what it stands for, y = x or -x - back, in rational arithmetic."""
     h = 2 ** (bits - 1) - 1
     x = Fraction(lane, weight) - h
     back = max(-h, min(h, floor(Fraction(progress * strength, 16))))
-    found: Fraction = 2 * weight * h + weight * (-x - back if turned else x)
+    found: Fraction = 2 * weight * h + weight * (-x - back if flipped else x)
     return found
 
 
@@ -70,90 +70,97 @@ def exact(lane: int, progress: int, weight: int, bits: int, strength: int, turne
 
 
 @given(sums(), st.booleans())
-def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, turned: bool) -> None:
-    found = published_lanes(*arrays(case), turned)
+def test_published_lanes_equal_exact_arithmetic_lane_by_lane(case: Case, flipped: bool) -> None:
+    found = published_lanes(*arrays(case), flipped)
     assert found.dtype == np.uint64
     lanes, progress, weight, bits, strength = case
-    assert found.tolist() == [exact(a, b, weight, bits, strength, turned) for a, b in zip(lanes, progress, strict=True)]
+    assert found.tolist() == [
+        exact(a, b, weight, bits, strength, flipped) for a, b in zip(lanes, progress, strict=True)
+    ]
 
 
 @given(sums(), st.booleans())
-def test_published_lanes_fit_and_read_back_as_what_they_were(case: Case, turned: bool) -> None:
-    lanes, retreat, weight, bits = arrays(case)
-    published = published_lanes(lanes, retreat, weight, bits, turned)
+def test_published_lanes_fit_and_read_back_as_what_they_were(case: Case, flipped: bool) -> None:
+    lanes, negated_delta, weight, bits = arrays(case)
+    published = published_lanes(lanes, negated_delta, weight, bits, flipped)
     assert int(published.max()) <= 4 * weight * (2 ** (bits - 1) - 1)
-    assert np.array_equal(read_lanes(published, retreat, weight, bits, turned), lanes)
+    assert np.array_equal(read_lanes(published, negated_delta, weight, bits, flipped), lanes)
 
 
 @given(sums())
 def test_turning_twice_gives_the_sum(case: Case) -> None:
-    """Where the canary is a valid sum itself, publishing it turned is publishing the sum as it is."""
-    lanes, retreat, weight, bits = arrays(case)
+    """Where the decoy is a valid sum itself, publishing it sign-flipped is publishing the sum as it is."""
+    lanes, negated_delta, weight, bits = arrays(case)
     try:
-        canary = read_lanes(published_lanes(lanes, retreat, weight, bits, False), retreat, weight, bits, True)
+        decoy = read_lanes(
+            published_lanes(lanes, negated_delta, weight, bits, False), negated_delta, weight, bits, True
+        )
     except LaneOutOfRange:
         return
     assert np.array_equal(
-        published_lanes(canary, retreat, weight, bits, True), published_lanes(lanes, retreat, weight, bits, False)
+        published_lanes(decoy, negated_delta, weight, bits, True),
+        published_lanes(lanes, negated_delta, weight, bits, False),
     )
 
 
 @given(sums())
-def test_without_progress_the_canary_is_the_mirror_image(case: Case) -> None:
+def test_without_progress_the_decoy_is_the_mirror_image(case: Case) -> None:
     lanes, weight, bits = np.array(case[0], np.uint64), case[2], case[3]
-    retreat = retreat_lanes(np.zeros(lanes.size, np.int64), bits)
-    canary = read_lanes(published_lanes(lanes, retreat, weight, bits, False), retreat, weight, bits, True)
+    negated_delta = negated_delta_lanes(np.zeros(lanes.size, np.int64), bits)
+    decoy = read_lanes(published_lanes(lanes, negated_delta, weight, bits, False), negated_delta, weight, bits, True)
     quantiser = Quantiser(bits, 1.0)
-    assert np.array_equal(quantiser.dequantise_sum(canary, weight), -quantiser.dequantise_sum(lanes, weight))
+    assert np.array_equal(quantiser.dequantise_sum(decoy, weight), -quantiser.dequantise_sum(lanes, weight))
 
 
-def test_the_canary_takes_the_progress_back(random: np.random.Generator) -> None:
+def test_the_decoy_takes_the_progress_back(random: np.random.Generator) -> None:
     quantiser, weight, count = Quantiser(16, 1.0), 20, 4_000
     update, learnt = random.uniform(-0.4, 0.4, count), random.uniform(-0.4, 0.4, count)
     lanes = quantiser.quantise(update) * np.uint64(weight)
     progress = np.rint(learnt / quantiser.step).astype(np.int64)
     for strength in (0, 8, 16, STRENGTH):
-        retreat = retreat_lanes(progress, 16, strength)
-        canary = read_lanes(published_lanes(lanes, retreat, weight, 16, True), retreat, weight, 16, False)
-        mean = quantiser.dequantise_mean(canary, weight)
+        negated_delta = negated_delta_lanes(progress, 16, strength)
+        decoy = read_lanes(published_lanes(lanes, negated_delta, weight, 16, True), negated_delta, weight, 16, False)
+        mean = quantiser.dequantise_mean(decoy, weight)
         np.testing.assert_allclose(mean, -update - strength / 16 * learnt, atol=2.6 * quantiser.step)
 
 
 def test_published_lanes_keep_the_weights_common_divisor(random: np.random.Generator) -> None:
     """A sum of multiples of 12 and 16 holds multiples of 4 only; a form that did not would be known by that."""
     lanes = sum(random.integers(0, 2**16 - 1, 5_000, dtype=np.uint64) * np.uint64(weight) for weight in (12, 16))
-    retreat = retreat_lanes(random.integers(-(2**16), 2**16, 5_000), 16)
-    for turned in (False, True):
-        assert not (published_lanes(np.asarray(lanes), retreat, 28, 16, turned) % np.uint64(4)).any()
+    negated_delta = negated_delta_lanes(random.integers(-(2**16), 2**16, 5_000), 16)
+    for flipped in (False, True):
+        assert not (published_lanes(np.asarray(lanes), negated_delta, 28, 16, flipped) % np.uint64(4)).any()
 
 
-def test_a_rounded_update_turned_is_the_negated_update_rounded_in_law(random: np.random.Generator) -> None:
-    """Stochastic rounding is symmetric: turning after rounding leaves no other noise than rounding what was turned."""
+def test_a_rounded_update_flipped_is_the_negated_update_rounded_in_law(random: np.random.Generator) -> None:
+    """Stochastic rounding is symmetric: turning after rounding leaves no other noise than rounding what was
+    sign-flipped.
+    """
     quantiser, count = Quantiser(8, 1.0), 200_000
-    values, mirror = np.full(count, 0.3217), retreat_lanes(np.zeros(count, np.int64), 8)
-    turned = published_lanes(quantiser.quantise(values, random.random(count)), mirror, 1, 8, True)
+    values, mirror = np.full(count, 0.3217), negated_delta_lanes(np.zeros(count, np.int64), 8)
+    flipped = published_lanes(quantiser.quantise(values, random.random(count)), mirror, 1, 8, True)
     direct = published_lanes(quantiser.quantise(-values, random.random(count)), mirror, 1, 8, False)
-    assert set(turned.tolist()) == set(direct.tolist())
+    assert set(flipped.tolist()) == set(direct.tolist())
     # Six deviations of the difference of two such means.
-    assert abs(float(turned.mean()) - float(direct.mean())) < 6 * 0.5 * (2 / count) ** 0.5
+    assert abs(float(flipped.mean()) - float(direct.mean())) < 6 * 0.5 * (2 / count) ** 0.5
 
 
 @given(st.integers(2, 40), st.integers(1, 1000), st.integers(0, 2**62), st.booleans())
 def test_read_lanes_takes_a_lane_exactly_where_an_update_could_have_made_it(
-    bits: int, weight: int, number: int, turned: bool
+    bits: int, weight: int, number: int, flipped: bool
 ) -> None:
     h = 2 ** (bits - 1) - 1
     lane, back = number % (5 * weight * h), number % (2 * h + 1) - h
-    retreat = np.array([h + back], np.uint64)
+    negated_delta = np.array([h + back], np.uint64)
     y = Fraction(lane, weight) - 2 * h
-    valid = abs(-y - back if turned else y) <= h and lane <= 4 * weight * h
+    valid = abs(-y - back if flipped else y) <= h and lane <= 4 * weight * h
     published = np.array([lane], np.uint64)
     if valid:
-        (found,) = read_lanes(published, retreat, weight, bits, turned).tolist()
-        assert found == weight * h + weight * (-y - back if turned else y)
+        (found,) = read_lanes(published, negated_delta, weight, bits, flipped).tolist()
+        assert found == weight * h + weight * (-y - back if flipped else y)
     else:
         with pytest.raises(LaneOutOfRange):
-            read_lanes(published, retreat, weight, bits, turned)
+            read_lanes(published, negated_delta, weight, bits, flipped)
 
 
 @given(
@@ -175,12 +182,12 @@ def test_progress_after_adds_the_rounded_mean(bits: int, weight: int, pairs: lis
 
 @st.composite
 def rounds(draw: st.DrawFn) -> tuple[LaneLayout, list[int], NDArray[np.uint64], np.random.Generator]:
-    """Layout, weights, retreat lanes of one blob, and randomness for updates."""
+    """Layout, weights, negated delta lanes of one blob, and randomness for updates."""
     bits, weights = draw(st.integers(2, 20)), draw(st.lists(st.integers(1, 300), min_size=1, max_size=3))
     layout = LaneLayout(bits + 1, sum(weights) + draw(st.integers(0, 100)))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     span = draw(st.sampled_from([0, 2**bits, 2**45]))
-    return layout, weights, retreat_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), random
+    return layout, weights, negated_delta_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), random
 
 
 def updates_of(
@@ -207,61 +214,63 @@ def sum_of(blobs: list[Blob], weights: list[int]) -> Blob:
     return add([scale(blob, weight) for blob, weight in zip(blobs, weights, strict=True)])
 
 
-def read(blob: Blob, retreat: NDArray[np.uint64], weight: int, layout: LaneLayout, turned: bool) -> Any:
+def read(blob: Blob, negated_delta: NDArray[np.uint64], weight: int, layout: LaneLayout, flipped: bool) -> Any:
     """The lanes, or None where this reading is no model: what every reader does."""
     try:
         published = unpack([blob], layout.lanes_per_blob, layout, weight)
-        return read_lanes(published, retreat, weight, layout.bits - 1, turned)
+        return read_lanes(published, negated_delta, weight, layout.bits - 1, flipped)
     except LaneOutOfRange:
         return None
 
 
 @given(rounds(), st.booleans())
 @settings(max_examples=30)
-def test_published_blob_holds_the_published_lanes_without_a_carry(case: Any, turned: bool) -> None:
-    layout, weights, retreat, random = case
+def test_published_blob_holds_the_published_lanes_without_a_carry(case: Any, flipped: bool) -> None:
+    layout, weights, negated_delta, random = case
     updates, lanes = updates_of(layout, weights, random)
     weight, bits = sum(weights), layout.bits - 1
-    blob = published_blob(sum_of(updates, weights), pack(retreat, layout)[0], weight, layout, turned)
+    blob = published_blob(sum_of(updates, weights), pack(negated_delta, layout)[0], weight, layout, flipped)
     assert blinders(blob) == (0, 0)
     found = unpack([blob], lanes.size, layout, weight)
-    assert np.array_equal(found, published_lanes(lanes, retreat, weight, bits, turned))
-    assert np.array_equal(read(blob, retreat, weight, layout, turned), lanes)
+    assert np.array_equal(found, published_lanes(lanes, negated_delta, weight, bits, flipped))
+    assert np.array_equal(read(blob, negated_delta, weight, layout, flipped), lanes)
 
 
 @BOTH
-def test_published_commitment_commits_to_the_published_blob(turned: bool, random: np.random.Generator) -> None:
+def test_published_commitment_commits_to_the_published_blob(flipped: bool, random: np.random.Generator) -> None:
     for bits, weights, span in ((2, [1], 2), (16, [1, 3, 250], 2**17), (20, [300, 300], 0)):
         layout = LaneLayout(bits + 1, sum(weights))
-        retreat = pack(retreat_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), layout)[0]
+        negated_delta = pack(
+            negated_delta_lanes(random.integers(-span, span + 1, layout.lanes_per_blob), bits), layout
+        )[0]
         updates, _ = updates_of(layout, weights, random)
         total = sum_of(updates, weights)
-        published = published_blob(total, retreat, sum(weights), layout, turned)
-        (point,) = retreat_points([retreat], layout)
+        published = published_blob(total, negated_delta, sum(weights), layout, flipped)
+        (point,) = negated_delta_points([negated_delta], layout)
         committed = weighted_sum([commit(blob) for blob in updates], weights)
-        found = published_commitment(committed, sum(weights), blinders(total), point, layout, turned)
+        found = published_commitment(committed, sum(weights), blinders(total), point, layout, flipped)
         assert found == commit(published)
 
 
 @BOTH
-def test_the_equation_holds_for_one_bit_one_pair_of_blinders_and_one_retreat(
-    turned: bool, random: np.random.Generator
+def test_the_equation_holds_for_one_bit_one_pair_of_blinders_and_one_negated_delta(
+    flipped: bool, random: np.random.Generator
 ) -> None:
     layout, weights = LaneLayout(9, 10), [4, 6]
     updates, _ = updates_of(layout, weights, random)
     total, commitments = sum_of(updates, weights), [commit(blob) for blob in updates]
-    retreat = pack(retreat_lanes(random.integers(1, 40, layout.lanes_per_blob), 8), layout)[0]
-    published, point = commit(published_blob(total, retreat, 10, layout, turned)), commit(retreat)
+    negated_delta = pack(negated_delta_lanes(random.integers(1, 40, layout.lanes_per_blob), 8), layout)[0]
+    published, point = commit(published_blob(total, negated_delta, 10, layout, flipped)), commit(negated_delta)
     first, second = blinders(total)
 
-    def found(blinders: tuple[int, int], retreat: Commitment, turned: bool) -> Commitment:
-        return published_commitment(weighted_sum(commitments, weights), 10, blinders, retreat, layout, turned)
+    def found(blinders: tuple[int, int], negated_delta: Commitment, flipped: bool) -> Commitment:
+        return published_commitment(weighted_sum(commitments, weights), 10, blinders, negated_delta, layout, flipped)
 
-    assert found((first, second), point, turned) == published
-    assert found((first, second), point, not turned) != published
-    assert found((first, second + 1), point, turned) != published
-    assert found((second, first), point, turned) != published
-    assert (found((first, second), GENERATOR, turned) == published) == (not turned)
+    assert found((first, second), point, flipped) == published
+    assert found((first, second), point, not flipped) != published
+    assert found((first, second + 1), point, flipped) != published
+    assert found((second, first), point, flipped) != published
+    assert (found((first, second), GENERATOR, flipped) == published) == (not flipped)
 
 
 @pytest.mark.parametrize("kind", ["above", "field", "carry"])
@@ -270,7 +279,7 @@ def test_a_sum_out_of_range_is_no_model_however_it_is_published(kind: str, rando
     holds of them as of any other."""
     layout, weight, bits = LaneLayout(9, 10), 10, 8
     top = 2 * weight * (2 ** (bits - 1) - 1)
-    retreat = retreat_lanes(random.integers(-60, 60, layout.lanes_per_blob), bits)
+    negated_delta = negated_delta_lanes(random.integers(-60, 60, layout.lanes_per_blob), bits)
     lanes = random.integers(0, top + 1, layout.lanes_per_blob, dtype=np.uint64)
     good = pack(lanes, layout, weight)[0]
     if kind == "field":
@@ -282,11 +291,11 @@ def test_a_sum_out_of_range_is_no_model_however_it_is_published(kind: str, rando
         scalars[17] += (top + 1 - held if kind == "above" else -1 - held) << lane
         total = from_scalars(scalars)
     update = scale(blinded(total, random), pow(weight, -1, BLS_MODULUS))  # what its hospital commits to
-    total, packed = scale(update, weight), pack(retreat, layout)[0]
-    for turned in (False, True):
-        blob = published_blob(total, packed, weight, layout, turned)
-        assert read(blob, retreat, weight, layout, turned) is None
-        found = published_commitment(commit(total), weight, blinders(total), commit(packed), layout, turned)
+    total, packed = scale(update, weight), pack(negated_delta, layout)[0]
+    for flipped in (False, True):
+        blob = published_blob(total, packed, weight, layout, flipped)
+        assert read(blob, negated_delta, weight, layout, flipped) is None
+        found = published_commitment(commit(total), weight, blinders(total), commit(packed), layout, flipped)
         assert commit(blob) == found
 
 
@@ -296,18 +305,19 @@ def test_either_form_reads_as_the_same_model_or_as_none(seed: int, edge: bool) -
     """Of any scalars: what is read of the sum does not depend on the secret bit."""
     random = np.random.default_rng(seed)
     layout, weight, bits = LaneLayout(5, 3), 3, 4
-    retreat = retreat_lanes(random.integers(-20, 20, layout.lanes_per_blob), bits)
+    negated_delta = negated_delta_lanes(random.integers(-20, 20, layout.lanes_per_blob), bits)
     top = 2 * weight * (2 ** (bits - 1) - 1)
     lanes = random.integers(0, top + 1, layout.lanes_per_blob, dtype=np.uint64)
     if edge:
         lanes[random.integers(lanes.size)] = top + random.integers(0, 2)
     total = blinded(pack(lanes, layout, weight)[0], random)
-    packed = pack(retreat, layout)[0]
-    plain, turned = (
-        read(published_blob(total, packed, weight, layout, bit), retreat, weight, layout, bit) for bit in (False, True)
+    packed = pack(negated_delta, layout)[0]
+    plain, flipped = (
+        read(published_blob(total, packed, weight, layout, bit), negated_delta, weight, layout, bit)
+        for bit in (False, True)
     )
     expected = lanes if int(lanes.max()) <= top else None
-    for found in (plain, turned):
+    for found in (plain, flipped):
         assert (found is expected is None) or (
             found is not None and expected is not None and np.array_equal(found, expected)
         )
@@ -326,27 +336,27 @@ def test_ones_are_three_known_points(random: np.random.Generator) -> None:
         assert commit(unit) == point
 
 
-def test_retreat_points_commit_to_each_blob_in_order(random: np.random.Generator) -> None:
+def test_negated_delta_points_commit_to_each_blob_in_order(random: np.random.Generator) -> None:
     layout = LaneLayout(17, 64)
-    lanes = retreat_lanes(random.integers(-(2**16), 2**16, 2 * layout.lanes_per_blob), 16)
+    lanes = negated_delta_lanes(random.integers(-(2**16), 2**16, 2 * layout.lanes_per_blob), 16)
     first, second = pack(lanes, layout)
-    points = retreat_points([first, second, first], layout)
+    points = negated_delta_points([first, second, first], layout)
     assert points == [commit(first), commit(second), commit(first)]
-    assert retreat_digest(points) != retreat_digest(points[:2])
-    assert retreat_digest(points) != retreat_digest([points[1], points[0], points[2]])
+    assert negated_delta_digest(points) != negated_delta_digest(points[:2])
+    assert negated_delta_digest(points) != negated_delta_digest([points[1], points[0], points[2]])
 
 
 # The secret bit
 
 
-def test_is_turned_is_a_fair_coin_that_depends_on_all_it_is_told() -> None:
-    flips = [is_turned(SEED, 1, round_, cohort) for round_ in range(100) for cohort in range(20)]
+def test_is_flipped_is_a_fair_coin_that_depends_on_all_it_is_told() -> None:
+    flips = [is_flipped(SEED, 1, round_, cohort) for round_ in range(100) for cohort in range(20)]
     assert 850 < sum(flips) < 1150  # 6.7 deviations
     others = [
-        [is_turned(bytes(32), 1, 1, cohort) for cohort in range(64)],
-        [is_turned(SEED, 2, 1, cohort) for cohort in range(64)],
-        [is_turned(SEED, 1, 2, cohort) for cohort in range(64)],
-        [is_turned(SEED, 1, 1, cohort) for cohort in range(64)],
+        [is_flipped(bytes(32), 1, 1, cohort) for cohort in range(64)],
+        [is_flipped(SEED, 2, 1, cohort) for cohort in range(64)],
+        [is_flipped(SEED, 1, 2, cohort) for cohort in range(64)],
+        [is_flipped(SEED, 1, 1, cohort) for cohort in range(64)],
     ]
     assert len({tuple(row) for row in others}) == len(others)
 
@@ -357,7 +367,7 @@ def test_seed_commitment_is_known_by_the_seed_only() -> None:
     with pytest.raises(ShapeWrong):
         seed_commitment(b"short")
     with pytest.raises(ArgumentInvalid):
-        is_turned(SEED, -1, 0, 0)
+        is_flipped(SEED, -1, 0, 0)
 
 
 # What py_ecc and ckzg computed
@@ -372,20 +382,20 @@ def points_of(text: str) -> list[Commitment]:
     return [from_eip2537(data[i : i + BYTES_PER_EIP2537_G1]) for i in range(0, len(data), BYTES_PER_EIP2537_G1)]
 
 
-@pytest.mark.parametrize("case", load_vectors("canaries"), ids=lambda case: case["name"])
-def test_vectors_of_canary_rounds(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", load_vectors("decoys"), ids=lambda case: case["name"])
+def test_vectors_of_decoy_rounds(case: dict[str, Any]) -> None:
     layout = LaneLayout(case["bits"] + 1, 1 << (case["lane_bits"] - case["bits"] - 1))
     assert layout.lane_bits == case["lane_bits"]
     seed = raw(case["seed"])
     assert seed_commitment(seed) == raw(case["seed_commitment"])
-    assert is_turned(seed, case["task"], case["round"], case["cohort"]) == case["turned"]
-    retreats = [from_eip2537(raw(blob["retreat"])) for blob in case["blobs"]]
-    assert retreat_digest(retreats) == raw(case["retreat_digest"])
-    for blob, retreat in zip(case["blobs"], retreats, strict=True):
+    assert is_flipped(seed, case["task"], case["round"], case["cohort"]) == case["flipped"]
+    negated_deltas = [from_eip2537(raw(blob["negated_delta"])) for blob in case["blobs"]]
+    assert negated_delta_digest(negated_deltas) == raw(case["negated_delta_digest"])
+    for blob, negated_delta in zip(case["blobs"], negated_deltas, strict=True):
         secret = (int(blob["first"], 16), int(blob["second"], 16))
-        for turned, name in ((False, "hash_as_it_is"), (True, "hash_turned")):
+        for flipped, name in ((False, "hash_as_it_is"), (True, "hash_flipped")):
             total = weighted_sum(points_of(blob["points"]), case["weights"])
-            found = published_commitment(total, sum(case["weights"]), secret, retreat, layout, turned)
+            found = published_commitment(total, sum(case["weights"]), secret, negated_delta, layout, flipped)
             assert versioned_hash(found) == raw(blob[name])
 
 
@@ -396,22 +406,23 @@ def test_vectors_of_what_later_rounds_take_back(case: dict[str, Any]) -> None:
     rest = case["blobs"] * layout.lanes_per_blob - drawn
     progress = np.zeros(drawn, np.int64)
     for sums in case["rounds"]:
-        retreat = retreat_lanes(progress, bits)
+        negated_delta = negated_delta_lanes(progress, bits)
         read = [
-            read_lanes(np.array(one["lanes"], np.uint64), retreat, one["weight"], bits, one["turned"]) for one in sums
+            read_lanes(np.array(one["lanes"], np.uint64), negated_delta, one["weight"], bits, one["flipped"])
+            for one in sums
         ]
         if read:
             progress = progress_after(progress, np.sum(read, axis=0), sum(one["weight"] for one in sums), bits)
-    blobs = pack(retreat_lanes(np.pad(progress, (0, rest)), bits), layout)
-    assert retreat_points(blobs, layout) == points_of(case["retreat"])
+    blobs = pack(negated_delta_lanes(np.pad(progress, (0, rest)), bits), layout)
+    assert negated_delta_points(blobs, layout) == points_of(case["negated_delta"])
 
 
 # Refusals
 
 
-def test_canaries_refuse_what_is_no_sum() -> None:
+def test_decoys_refuse_what_is_no_sum() -> None:
     lanes, progress = np.zeros(3, np.uint64), np.zeros(3, np.int64)
-    retreat = retreat_lanes(progress, 8)
+    negated_delta = negated_delta_lanes(progress, 8)
     with pytest.raises(LaneOutOfRange) as caught:
         published_lanes(np.array([0, 61], np.uint64), np.zeros(2, np.uint64), 10, 3, True)
     assert (caught.value.index, caught.value.bound) == (1, 60)
@@ -419,20 +430,20 @@ def test_canaries_refuse_what_is_no_sum() -> None:
         read_lanes(np.array([30, 29], np.uint64), np.zeros(2, np.uint64), 10, 3, False)
     assert (caught.value.index, caught.value.value, caught.value.bound) == (1, -1, 60)
     with pytest.raises(LaneOutOfRange):
-        published_lanes(lanes, retreat + np.uint64(128), 10, 8, True)
+        published_lanes(lanes, negated_delta + np.uint64(128), 10, 8, True)
     with pytest.raises(ShapeWrong):
-        published_lanes(lanes.astype(np.int64), retreat, 10, 8, False)
+        published_lanes(lanes.astype(np.int64), negated_delta, 10, 8, False)
     with pytest.raises(ShapeWrong):
-        published_lanes(lanes, retreat[:2], 10, 8, True)
+        published_lanes(lanes, negated_delta[:2], 10, 8, True)
     with pytest.raises(ShapeWrong):
         progress_after(progress.astype(np.float64), lanes, 10, 8)
     with pytest.raises(ShapeWrong):
         progress_after(progress[:2], lanes, 10, 8)
     with pytest.raises(ArgumentInvalid):
-        retreat_lanes(progress + 2**56, 8)
+        negated_delta_lanes(progress + 2**56, 8)
     for strength in (-1, 256):
         with pytest.raises(ArgumentInvalid):
-            retreat_lanes(progress, 8, strength)
+            negated_delta_lanes(progress, 8, strength)
     for weight, bits in ((0, 8), (2**30, 40), (1, 1), (1, 41)):
         with pytest.raises(ArgumentInvalid):
             published_lanes(lanes, lanes, weight, bits, True)

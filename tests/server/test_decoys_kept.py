@@ -1,4 +1,4 @@
-"""Canary round at the aggregator: publication, stored secrets, and disclosure after another process's publication."""
+"""Decoy round at the aggregator: publication, stored secrets, and disclosure after another process's publication."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from canary_driver import CanaryDriver, seed_of
 from chain_driver import WINDOW, LocalChain, TaskDriver
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.rounds.machine import Step
-from consilium_chain.rounds.sums import Retreat
+from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_server.aggregator.decoys import HiddenSums, RoundSecrets, read_secrets, store_secrets
 from consilium_server.aggregator.node import Aggregator
 from consilium_server.aggregator.uploads import CohortSum, Upload
-from consilium_server.errors import CanariesLost
+from consilium_server.errors import DecoysLost
 from consilium_zk.blobs import Blob, blinders, scale, with_blinders
-from consilium_zk.canaries import is_turned, read_lanes, retreat_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.decoys import is_flipped, negated_delta_lanes, read_lanes, seed_commitment
 from consilium_zk.kzg import commit
 from consilium_zk.packing import LaneLayout, pack, unpack
+from decoy_driver import DecoyDriver, seed_of
 from eth_account import Account
 from task_files import DATA
 
@@ -54,11 +54,11 @@ def random_sum(random: np.random.Generator, weight: int) -> tuple[CohortSum, Any
     return CohortSum(blobs, [commit(blob) for blob in blobs]), lanes
 
 
-@pytest.mark.parametrize("turned", [0b00, 0b01, 0b10, 0b11])
-def test_hidden_sums_commit_to_what_they_publish_and_read_back(turned: int) -> None:
-    random = np.random.default_rng(turned)
-    retreat = Retreat(retreat_lanes(random.integers(-(2**17), 2**17, 2 * LANES), 16), LAYOUT)
-    hidden = HiddenSums(4, 2, seed_of(turned, 4, 2, 2), retreat)
+@pytest.mark.parametrize("flipped", [0b00, 0b01, 0b10, 0b11])
+def test_hidden_sums_commit_to_what_they_publish_and_read_back(flipped: int) -> None:
+    random = np.random.default_rng(flipped)
+    negated_delta = NegatedDelta(negated_delta_lanes(random.integers(-(2**17), 2**17, 2 * LANES), 16), LAYOUT)
+    hidden = HiddenSums(4, 2, seed_of(flipped, 4, 2, 2), negated_delta)
     for cohort, weight in enumerate((5, 64)):
         total, lanes = random_sum(random, weight)
         shown = hidden.hide(cohort, total, weight)
@@ -66,11 +66,11 @@ def test_hidden_sums_commit_to_what_they_publish_and_read_back(turned: int) -> N
         assert [blinders(blob) for blob in shown.blobs] == [(0, 0), (0, 0)]
         assert hidden.secrets.blinders[cohort] == [blinders(blob) for blob in total.blobs]
         published = unpack(shown.blobs, 2 * LANES, LAYOUT, weight)
-        is_reversed = bool(turned >> cohort & 1)
-        np.testing.assert_array_equal(read_lanes(published, retreat.lanes, weight, 16, is_reversed), lanes)
+        is_reversed = bool(flipped >> cohort & 1)
+        np.testing.assert_array_equal(read_lanes(published, negated_delta.lanes, weight, 16, is_reversed), lanes)
     assert hidden.secrets.seed == hidden.seed
-    assert (hidden.canaries.seed_commitment, hidden.canaries.retreat_digest) == (
-        seed_commitment(hidden.seed), retreat.digest,
+    assert (hidden.decoys.seed_commitment, hidden.decoys.negated_delta_digest) == (
+        seed_commitment(hidden.seed), negated_delta.digest,
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callab
         file.unlink()
     else:
         file.write_bytes(spoil(file.read_bytes()))
-    with pytest.raises(CanariesLost, match=r"round-3\.json does not contain") as caught:
+    with pytest.raises(DecoysLost, match=r"round-3\.json does not contain") as caught:
         read_secrets(tmp_path, 3)
     said = "".join(traceback.format_exception(caught.value))
     assert caught.value.__suppress_context__
@@ -160,7 +160,7 @@ def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callab
     assert [secret for secret in quoted if secret in said] == []
 
 
-# What a process opens that did not publish it
+# What a process discloses that did not publish it
 
 TASK = f"""
 name = "kept"
@@ -221,14 +221,14 @@ def publish_and_be_killed(
 
 
 @pytest.fixture(scope="module", params=["blobs", "digests"])
-def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[CanaryDriver, bytes]:
+def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[DecoyDriver, bytes]:
     """A task in a training round before its publication, and its file."""
     text = (TASK + f'[update]\nmasked = false\npublication = "{request.param}"\n').encode()
     spec = parse_task_spec(text)
     (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1)
     params = task_params(spec, spec_hash(text), aggregator.address)
     terms = {name: value for name, value in asdict(params).items() if name != "aggregator"}
-    task = CanaryDriver(
+    task = DecoyDriver(
         local_chain, terms=terms, layout=spec.update_layout,
         statistics=(spec.statistics_layout, spec.statistics_values),
     )  # fmt: skip
@@ -238,7 +238,7 @@ def played(local_chain: LocalChain, request: pytest.FixtureRequest) -> tuple[Can
 
 
 @pytest.fixture
-def uploaded(played: tuple[CanaryDriver, bytes], tmp_path: Path) -> Iterator[CanaryDriver]:
+def uploaded(played: tuple[DecoyDriver, bytes], tmp_path: Path) -> Iterator[DecoyDriver]:
     """The task, with its file in the test's store. Undo everything that the test did on the chain."""
     task, text = played
     ArtifactStore(tmp_path / "store").put_file(text)
@@ -252,7 +252,7 @@ def party(task: TaskDriver, folder: Path) -> tuple[str, Deployment, bytes, int, 
     return task.chain.node.url, task.chain.deployment, key, task.task, folder
 
 
-def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
+def weighted(task: DecoyDriver) -> dict[int, list[bytes]]:
     return {
         index: [bytes(scale(blob, task.weight(index, 1))) for blob in task.updates[1, index].blobs]
         for index in range(task.hospitals)
@@ -260,7 +260,7 @@ def weighted(task: CanaryDriver) -> dict[int, list[bytes]]:
 
 
 def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
-    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task, whose = uploaded, party(uploaded, tmp_path)
     before = task.operator.tasks.state(task.task), task.round_state
@@ -269,9 +269,9 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     child.join(120)
     assert child.exitcode == -signal.SIGKILL
     assert task.phase is Phase.DRAWING
-    folder = tmp_path / "home" / "canaries" / task.aggregator.folder_name(task.task)
+    folder = tmp_path / "home" / "decoys" / task.aggregator.folder_name(task.task)
     secret = read_secrets(folder, 1)
-    task.turned = int(is_turned(secret.seed, task.task, 1, 0))
+    task.flipped = int(is_flipped(secret.seed, task.task, 1, 0))
 
     again = aggregator_of(*whose)
     again._attempt(Step.PUBLISH, *before)  # which it would do by an old view of the chain, and without any uploads
@@ -279,30 +279,30 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     task.draw().vote([task.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
     state = task.operator.tasks.round_state(task.task, 1)
-    assert (state.outcome, state.turned_cohorts) == (Outcome.SETTLED, task.turned)
+    assert (state.outcome, state.flipped_cohorts) == (Outcome.SETTLED, task.flipped)
     assert task.events("Slashed") == []
     told = capsys.readouterr().out
-    assert "opened" in [json.loads(line)["event"] for line in told.splitlines()]
+    assert "disclosed" in [json.loads(line)["event"] for line in told.splitlines()]
     assert secret.seed.hex() not in told
 
 
 def test_secrets_are_on_disk_before_anything_is_sent(
-    uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uploaded: DecoyDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     aggregator = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(aggregator, weighted(uploaded))
     seen = []
 
-    def sent(task: int, round_: int, survivors: int, sums: Any, canaries: Any, *_: object) -> list[Any]:
-        seen.append((read_secrets(aggregator.task.secrets_folder, round_), canaries, len(sums)))
+    def sent(task: int, round_: int, survivors: int, sums: Any, decoys: Any, *_: object) -> list[Any]:
+        seen.append((read_secrets(aggregator.task.secrets_folder, round_), decoys, len(sums)))
         return []
 
     monkeypatch.setattr(
         aggregator.ledger.aggregator, "publish_digests" if uploaded.params.digests else "publish_sums", sent
     )
     attempt(aggregator, Step.PUBLISH)
-    ((secret, canaries, count),) = seen
-    assert seed_commitment(secret.seed) == canaries.seed_commitment
+    ((secret, decoys, count),) = seen
+    assert seed_commitment(secret.seed) == decoys.seed_commitment
     assert len(secret.blinders) == count == 1
     own = scale(uploaded.updates[1, 0].blobs[0], uploaded.weight(0, 1))
     other = scale(uploaded.updates[1, 1].blobs[0], uploaded.weight(1, 1))
@@ -311,7 +311,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
 
 
 def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
-    uploaded: CanaryDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uploaded: DecoyDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The publication may reach the chain at any time, so its secrets must not be replaced."""
     killed = aggregator_of(*party(uploaded, tmp_path))
@@ -337,7 +337,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
 
 
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
-    uploaded: CanaryDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aggregator = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(aggregator, weighted(uploaded))
@@ -345,14 +345,14 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     (file,) = aggregator.task.secrets_folder.iterdir()
     file.unlink()
     uploaded.draw().vote([[60_000, -80_000]])
-    attempt(aggregator, Step.OPEN)
+    attempt(aggregator, Step.DISCLOSE)
     voted_in = uploaded.phase
     assert voted_in is Phase.REVEALING
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["round"] for line in told if line["event"] == "canaries-lost"] == [1]
+    assert [line["round"] for line in told if line["event"] == "decoys-lost"] == [1]
     assert aggregator.rounds.of(1).refused is None  # restored before the deadline, they would open it
     attempt(aggregator, Step.SETTLE)
-    assert uploaded.phase is Phase.OPENING
+    assert uploaded.phase is Phase.DISCLOSING
     uploaded.pass_deadline()
     aggregator.conduct(None, {})  # type: ignore[arg-type]
     assert uploaded.operator.tasks.round_state(uploaded.task, 1).outcome is Outcome.VOID

@@ -13,9 +13,9 @@ from consilium_client.data.standardise import sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.task import load_task
 from consilium_client.voter.ballots import Ballot
-from consilium_client.voter.disclosure import Name, audit, opened
+from consilium_client.voter.disclosure import Name, audit, disclose
 from consilium_client.voter.evaluating import Judge
-from consilium_zk.evaluation import BATCH_ROWS, OPENINGS, drawn, held_out_root
+from consilium_zk.evaluation import BATCH_ROWS, DISCLOSED_BATCHES, drawn, held_out_root
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
 from paper_record import NUMBER, PaperRecord
@@ -44,7 +44,7 @@ min_hospitals = 2
 max_hospitals = 2
 max_weight = 32
 [judging]
-canaries = false
+decoys = false
 """
 
 
@@ -73,8 +73,8 @@ def audited(record: PaperRecord, judge: Judge, ballot: Ballot) -> tuple[bool, di
     """True if an auditor of only the drawn batches finds the fault; and its findings."""
     record.reveal_ballot(1, ballot.scores, ballot.salt)
     ledger = cast(Ledger, record)
-    opening = opened(ledger, NUMBER, ballot, SECRET)
-    found = {finding.name: finding.holds for finding in audit(ledger, judge, opening, drawn_only=True)}
+    disclosure = disclose(ledger, NUMBER, ballot, SECRET)
+    found = {finding.name: finding.holds for finding in audit(ledger, judge, disclosure, drawn_only=True)}
     return found[Name.FINGERPRINTS] is False, found
 
 
@@ -108,7 +108,7 @@ def test_who_skips_a_tenth_is_found_out_nine_times_in_ten(voted: tuple[PaperReco
         found_out, found = audited(record, judge, Ballot.bound(1, honest.scores, tuple(prints)))
         assert found == dict.fromkeys(Name, True) | {Name.FINGERPRINTS: not found_out, Name.SCORES: None}
         caught += found_out
-    exact = 1 - math.comb(BATCHES - SKIPPED, OPENINGS) / math.comb(BATCHES, OPENINGS)
+    exact = 1 - math.comb(BATCHES - SKIPPED, DISCLOSED_BATCHES) / math.comb(BATCHES, DISCLOSED_BATCHES)
     assert exact == pytest.approx(0.9143, abs=5e-5)
     assert abs(caught / TRIALS - exact) < 3 * math.sqrt(exact * (1 - exact) / TRIALS)
     assert caught / TRIALS >= 0.9, caught
@@ -123,7 +123,7 @@ def test_it_is_found_out_exactly_where_a_skipped_batch_is_drawn(voted: tuple[Pap
     outcomes = set()
     for number in range(60):
         record.ending = number.to_bytes(32, "big")
-        shown = [batch.index for batch in opened(cast(Ledger, record), NUMBER, ballot, SECRET).batches]
+        shown = [batch.index for batch in disclose(cast(Ledger, record), NUMBER, ballot, SECRET).batches]
         found_out, _ = audited(record, judge, ballot)
         assert found_out == (7 in shown)
         outcomes.add(found_out)
@@ -132,11 +132,11 @@ def test_it_is_found_out_exactly_where_a_skipped_batch_is_drawn(voted: tuple[Pap
 
 def test_another_voter_of_the_round_draws_others(voted: tuple[PaperRecord, Judge, Ballot]) -> None:
     record, _, honest = voted
-    shown = opened(cast(Ledger, record), NUMBER, honest, SECRET)
+    shown = disclose(cast(Ledger, record), NUMBER, honest, SECRET)
     record.address = "0x00000000000000000000000000000000000000b2"
     try:
-        other = opened(cast(Ledger, record), NUMBER, honest, SECRET)
+        other = disclose(cast(Ledger, record), NUMBER, honest, SECRET)
     finally:
         record.address = VOTER
     assert [batch.index for batch in shown.batches] != [batch.index for batch in other.batches]
-    assert len(drawn(bytes(32), BATCHES)) == len(shown.batches) == len(other.batches) == OPENINGS
+    assert len(drawn(bytes(32), BATCHES)) == len(shown.batches) == len(other.batches) == DISCLOSED_BATCHES

@@ -6,15 +6,15 @@ import {ITaskSettlement} from "../src/interfaces/ITaskSettlement.sol";
 import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../src/libraries/Bits.sol";
-import {CanaryFixture} from "./utils/CanaryFixture.sol";
+import {DecoyFixture} from "./utils/DecoyFixture.sol";
 import {Lines} from "./utils/Crypto.sol";
 
 /// @notice Sums published as they are or sign-flipped, and disclosed after the reveals.
-contract OpeningTest is CanaryFixture {
+contract DisclosingTest is DecoyFixture {
     using Bits for uint256;
 
-    function _toOpening(uint256 flipped) private {
-        _toCanaryScoring(flipped);
+    function _toDisclosing(uint256 flipped) private {
+        _toDecoyScoring(flipped);
         _judge(_honest());
         tasks.settle(id, 1);
     }
@@ -23,13 +23,13 @@ contract OpeningTest is CanaryFixture {
 
     /// forge-config: default.fuzz.runs = 16
     function test_round_settlesWhicheverSumsAreFlipped(uint8 flipped) public {
-        _toOpening(flipped % 4);
-        _assertPhase(ITaskTypes.Phase.Opening);
+        _toDisclosing(flipped % 4);
+        _assertPhase(ITaskTypes.Phase.Disclosing);
         _openAll();
         tasks.settle(id, 1);
         ITaskTypes.RoundState memory round = tasks.roundState(id, 1);
         vm.assertEq(uint256(round.outcome), uint256(ITaskTypes.Outcome.Settled));
-        vm.assertEq(round.turnedCohorts, flipped % 4);
+        vm.assertEq(round.flippedCohorts, flipped % 4);
         vm.assertEq(round.medians.length, 2);
         vm.assertEq(round.medians[0], GOOD);
         vm.assertEq(round.medians[1], GOOD);
@@ -38,13 +38,13 @@ contract OpeningTest is CanaryFixture {
         _assertConserved();
     }
 
-    function test_openCanaries_settlesInTheSameTransaction() public {
-        _toCanaryScoring(1);
+    function test_discloseDecoys_settlesInTheSameTransaction() public {
+        _toDecoyScoring(1);
         _judge(_honest());
         bytes[] memory calls = new bytes[](3);
         for (uint256 cohort = 0; cohort < 2; ++cohort) {
             calls[cohort] = abi.encodeCall(
-                ITaskSettlement.openCanaries, (id, 1, cohort, 0, _seed, _retreat(1), _one(_opened(cohort, 0)))
+                ITaskSettlement.discloseDecoys, (id, 1, cohort, 0, _seed, _negatedDelta(1), _one(_disclosed(cohort, 0)))
             );
         }
         calls[2] = abi.encodeCall(ITaskSettlement.settle, (id, 1));
@@ -53,64 +53,64 @@ contract OpeningTest is CanaryFixture {
         vm.assertEq(uint256(tasks.roundState(id, 1).outcome), uint256(ITaskTypes.Outcome.Settled));
     }
 
-    function test_openCanaries_opensSeveralBlobsOfACohort() public {
-        ITaskTypes.TaskParams memory params = _canaryParams();
+    function test_discloseDecoys_disclosesSeveralBlobsOfACohort() public {
+        ITaskTypes.TaskParams memory params = _decoyParams();
         (params.updateBlobs, params.cohorts) = (3, 1);
-        _toCanaryPublishing(params);
+        _toDecoyPublishing(params);
         _flip(1);
-        _setCanaries();
-        ITaskTypes.Opened[] memory opened = new ITaskTypes.Opened[](3);
+        _setDecoys();
+        ITaskTypes.Disclosed[] memory disclosed = new ITaskTypes.Disclosed[](3);
         for (uint256 blob = 0; blob < 3; ++blob) {
             _publish(0, blob, _publishedHash(0, blob, true));
-            opened[blob] = _opened(0, blob);
+            disclosed[blob] = _disclosed(0, blob);
         }
         _draw();
         _judge(_honest());
-        ITaskTypes.Opened[] memory rest = new ITaskTypes.Opened[](2);
-        (rest[0], rest[1]) = (opened[1], opened[2]);
-        tasks.openCanaries(id, 1, 0, 1, _seed, _retreat(3), rest);
+        ITaskTypes.Disclosed[] memory rest = new ITaskTypes.Disclosed[](2);
+        (rest[0], rest[1]) = (disclosed[1], disclosed[2]);
+        tasks.discloseDecoys(id, 1, 0, 1, _seed, _negatedDelta(3), rest);
         vm.assertEq(_roundState().summedCohorts, 0);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.CohortOpened(id, 1, 0, true);
-        tasks.openCanaries(id, 1, 0, 0, _seed, _retreat(3), _one(opened[0]));
-        vm.assertEq(_roundState().turnedCohorts, 1);
+        emit ITaskTypes.CohortDisclosed(id, 1, 0, true);
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, _negatedDelta(3), _one(disclosed[0]));
+        vm.assertEq(_roundState().flippedCohorts, 1);
     }
 
     // Publishing.
 
-    function test_setCanaries_refusals() public {
-        _propose(_canaryParams());
+    function test_setDecoys_refusals() public {
+        _propose(_decoyParams());
         _joinAll();
         _commitAll();
         _fix(15);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotACanaryRound.selector, id, 0));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotADecoyRound.selector, id, 0));
         vm.prank(AGGREGATOR);
-        tasks.setCanaries(id, 0, "", "");
+        tasks.setDecoys(id, 0, "", "");
         _publishAll();
         _form();
         _commitAll();
         _fix(15);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         vm.prank(STRANGER);
-        tasks.setCanaries(id, 1, "", "");
+        tasks.setDecoys(id, 1, "", "");
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.CanariesSet(id, 1, keccak256(abi.encode(TAG, _seed)), keccak256(_retreat(1)));
-        _setCanaries();
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesAlreadySet.selector, id, 1));
+        emit ITaskTypes.DecoysSet(id, 1, keccak256(abi.encode(TAG, _seed)), keccak256(_negatedDelta(1)));
+        _setDecoys();
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.DecoysAlreadySet.selector, id, 1));
         vm.prank(AGGREGATOR);
-        tasks.setCanaries(id, 1, "", "");
+        tasks.setDecoys(id, 1, "", "");
     }
 
     function test_publish_refusals() public {
-        _toCanaryPublishing(_canaryParams());
+        _toDecoyPublishing(_decoyParams());
         _setBlob(keccak256("blob"));
         vm.startPrank(AGGREGATOR);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesNotSet.selector, id, 1));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.DecoysNotSet.selector, id, 1));
         tasks.publish(id, 1, 0, 0, 0, 1);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanaryRound.selector, id, 1));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.DecoyRound.selector, id, 1));
         tasks.sumCommitments(id, 1, 0, 0, "");
         vm.stopPrank();
-        _setCanaries();
+        _setDecoys();
         vm.startPrank(AGGREGATOR);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobMissing.selector, 0, 0));
         tasks.publish(id, 1, 0, 0, 1, 1);
@@ -127,60 +127,60 @@ contract OpeningTest is CanaryFixture {
 
     // Refused disclosures.
 
-    function test_openCanaries_refusals() public {
-        _toCanaryScoring(2);
-        ITaskTypes.Opened[] memory good = _one(_opened(0, 0));
-        bytes memory retreat = _retreat(1);
+    function test_discloseDecoys_refusals() public {
+        _toDecoyScoring(2);
+        ITaskTypes.Disclosed[] memory good = _one(_disclosed(0, 0));
+        bytes memory negatedDelta = _negatedDelta(1);
         vm.expectRevert(
             abi.encodeWithSelector(
-                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Scoring, ITaskTypes.Phase.Opening
+                ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Scoring, ITaskTypes.Phase.Disclosing
             )
         );
-        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, negatedDelta, good);
         int64[][] memory ballots = _honest();
         for (uint256 i = 0; i < VOTERS; ++i) {
             _score(i, ballots[i]);
         }
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseNotOver.selector, id, tasks.state(id).deadline));
-        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, negatedDelta, good);
         for (uint256 i = 0; i < VOTERS; ++i) {
             _reveal(i, ballots[i]);
         }
 
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesMismatch.selector, id, 1));
-        tasks.openCanaries(id, 1, 0, 0, keccak256("another"), retreat, good);
-        bytes memory longer = _retreat(2);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CanariesMismatch.selector, id, 1));
-        tasks.openCanaries(id, 1, 0, 0, _seed, longer, good);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.DecoysMismatch.selector, id, 1));
+        tasks.discloseDecoys(id, 1, 0, 0, keccak256("another"), negatedDelta, good);
+        bytes memory longer = _negatedDelta(2);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.DecoysMismatch.selector, id, 1));
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, longer, good);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortUnknown.selector, 2));
-        tasks.openCanaries(id, 1, 2, 0, _seed, retreat, good);
+        tasks.discloseDecoys(id, 1, 2, 0, _seed, negatedDelta, good);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.BlobUnknown.selector, 1, 1));
-        tasks.openCanaries(id, 1, 0, 1, _seed, retreat, good);
-        ITaskTypes.Opened[] memory bad = _one(_opened(1, 0));
+        tasks.discloseDecoys(id, 1, 0, 1, _seed, negatedDelta, good);
+        ITaskTypes.Disclosed[] memory bad = _one(_disclosed(1, 0));
         uint256 first;
         while (!_survivors(1, 0).has(first)) ++first;
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMismatch.selector, _hospital(first), 0));
-        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, bad);
-        bad = _one(_opened(0, 0));
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, negatedDelta, bad);
+        bad = _one(_disclosed(0, 0));
         bad[0].first ^= 1;
         _refusesMismatch(0, bad);
-        bad = _one(_opened(0, 0));
+        bad = _one(_disclosed(0, 0));
         (bad[0].first, bad[0].second) = (bad[0].second, bad[0].first);
         _refusesMismatch(0, bad);
 
-        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good);
-        tasks.openCanaries(id, 1, 0, 0, _seed, retreat, good); // passed over
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortsNotOpened.selector, 1, 3));
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, negatedDelta, good);
+        tasks.discloseDecoys(id, 1, 0, 0, _seed, negatedDelta, good); // passed over
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CohortsNotDisclosed.selector, 1, 3));
         tasks.settle(id, 1);
         _pass();
-        good = _one(_opened(1, 0));
+        good = _one(_disclosed(1, 0));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
-        tasks.openCanaries(id, 1, 1, 0, _seed, retreat, good);
+        tasks.discloseDecoys(id, 1, 1, 0, _seed, negatedDelta, good);
     }
 
-    function _refusesMismatch(uint256 cohort, ITaskTypes.Opened[] memory opened) private {
-        bytes memory retreat = _retreat(1);
-        try tasks.openCanaries(id, 1, cohort, 0, _seed, retreat, opened) {
+    function _refusesMismatch(uint256 cohort, ITaskTypes.Disclosed[] memory disclosed) private {
+        bytes memory negatedDelta = _negatedDelta(1);
+        try tasks.discloseDecoys(id, 1, cohort, 0, _seed, negatedDelta, disclosed) {
             vm.assertTrue(false);
         } catch (bytes memory reason) {
             vm.assertEq(bytes32(bytes4(reason)), bytes32(ITaskTypes.BlobMismatch.selector));
@@ -189,52 +189,52 @@ contract OpeningTest is CanaryFixture {
 
     /// @dev The published blob fixes the blinders: any others are refused.
     /// forge-config: default.fuzz.runs = 32
-    function test_attack_changedBlobCannotBeOpened(uint256 first, uint256 second) public {
-        _toCanaryPublishing(_canaryParams());
+    function test_attack_changedBlobCannotBeDisclosed(uint256 first, uint256 second) public {
+        _toDecoyPublishing(_decoyParams());
         _flip(1);
-        _setCanaries();
+        _setDecoys();
         _publish(0, 0, Lines.hash(Lines.from("something else")));
         _publish(1, 0, _publishedHash(1, 0, false));
         _draw();
         _judge(_honest());
-        ITaskTypes.Opened memory opened = _opened(0, 0);
-        (opened.first, opened.second) = (first, second);
-        _refusesMismatch(0, _one(opened));
-        _openCohort(1);
+        ITaskTypes.Disclosed memory disclosed = _disclosed(0, 0);
+        (disclosed.first, disclosed.second) = (first, second);
+        _refusesMismatch(0, _one(disclosed));
+        _discloseCohort(1);
         _pass();
         tasks.tick(id);
-        _assertBlamed(ITaskTypes.VoidReason.NotOpened, ITaskTypes.PayoutReason.NotOpened);
+        _assertBlamed(ITaskTypes.VoidReason.NotDisclosed, ITaskTypes.PayoutReason.NotDisclosed);
     }
 
-    /// @dev The committed seed fixes which one is the sum and which one the canary.
-    function test_attack_sumPublishedTheOtherWayCannotBeOpened() public {
-        _toCanaryPublishing(_canaryParams());
+    /// @dev The committed seed fixes which one is the sum and which one the decoy.
+    function test_attack_sumPublishedTheOtherWayCannotBeDisclosed() public {
+        _toDecoyPublishing(_decoyParams());
         _flip(1);
-        _setCanaries();
+        _setDecoys();
         _publish(0, 0, _publishedHash(0, 0, false));
         _publish(1, 0, _publishedHash(1, 0, true));
         _draw();
         _judge(_honest());
-        _refusesMismatch(0, _one(_opened(0, 0)));
-        _refusesMismatch(1, _one(_opened(1, 0)));
+        _refusesMismatch(0, _one(_disclosed(0, 0)));
+        _refusesMismatch(1, _one(_disclosed(1, 0)));
     }
 
-    function test_attack_sumWithoutASurvivorCannotBeOpened() public {
-        _toCanaryPublishing(_canaryParams());
+    function test_attack_sumWithoutASurvivorCannotBeDisclosed() public {
+        _toDecoyPublishing(_decoyParams());
         _flip(0);
-        _setCanaries();
+        _setDecoys();
         uint256 survivors = _survivors(1, 0);
         (, bytes32 hash) = _sum(1, survivors & (survivors - 1), 0);
         _publish(0, 0, hash);
         _publish(1, 0, _publishedHash(1, 0, false));
         _draw();
         _judge(_honest());
-        _refusesMismatch(0, _one(_opened(0, 0)));
+        _refusesMismatch(0, _one(_disclosed(0, 0)));
     }
 
     /// @dev Silent voters lose theirs, too.
     function test_tick_slashesAnAggregatorThatDoesNotOpen() public {
-        _toCanaryScoring(3);
+        _toDecoyScoring(3);
         int64[][] memory ballots = _honest();
         for (uint256 i = 0; i < VOTERS; ++i) {
             _score(i, ballots[i]);
@@ -243,19 +243,19 @@ contract OpeningTest is CanaryFixture {
         _reveal(1, ballots[1]);
         _pass();
         tasks.tick(id);
-        _assertPhase(ITaskTypes.Phase.Opening);
+        _assertPhase(ITaskTypes.Phase.Disclosing);
         vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 50e18);
-        _openCohort(0);
+        _discloseCohort(0);
         _pass();
         tasks.tick(id);
-        _assertBlamed(ITaskTypes.VoidReason.NotOpened, ITaskTypes.PayoutReason.NotOpened);
+        _assertBlamed(ITaskTypes.VoidReason.NotDisclosed, ITaskTypes.PayoutReason.NotDisclosed);
         vm.assertEq(tasks.explain(id, 1, _voter(2)).slash, 25e18);
         vm.assertEq(_locked(_voter(2), IStaking.Role.Voter), 25e18);
     }
 
-    /// @dev After all is opened, a passed deadline is nobody's fault.
-    function test_tick_settlesWhatIsOpened() public {
-        _toOpening(1);
+    /// @dev After all is disclosed, a passed deadline is nobody's fault.
+    function test_tick_settlesWhatIsDisclosed() public {
+        _toDisclosing(1);
         _openAll();
         _pass();
         tasks.tick(id);
@@ -280,7 +280,7 @@ contract OpeningTest is CanaryFixture {
         _judge(ballots);
         _openAll();
         tasks.settle(id, 1);
-        vm.assertEq(tasks.roundState(id, 1).turnedCohorts, flipped);
+        vm.assertEq(tasks.roundState(id, 1).flippedCohorts, flipped);
         _assertConserved();
     }
 
@@ -293,26 +293,26 @@ contract OpeningTest is CanaryFixture {
     }
 
     /// forge-config: default.fuzz.runs = 32
-    function test_settle_slashesWhoPassesACanary(uint8 flipped, int64 each) public {
-        _toCanaryScoring(flipped % 4);
+    function test_settle_slashesWhoPassesADecoy(uint8 flipped, int64 each) public {
+        _toDecoyScoring(flipped % 4);
         int64[][] memory ballots = _honest();
         ballots[2] = _constant(each % 1_000_000); // ties fail, whatever the constant
         _settleBallots(flipped % 4, ballots);
         _says(0, ITaskTypes.PayoutReason.Paid, 0);
-        _says(2, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+        _says(2, ITaskTypes.PayoutReason.FailedDecoy, 25e18);
     }
 
     function test_settle_slashesWhoTurnsOneCohortRound() public {
-        _toCanaryScoring(1);
+        _toDecoyScoring(1);
         int64[][] memory ballots = _honest();
         (ballots[1][1], ballots[1][3]) = (ballots[1][3], ballots[1][1]);
         _settleBallots(1, ballots);
-        _says(1, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+        _says(1, ITaskTypes.PayoutReason.FailedDecoy, 25e18);
         _says(2, ITaskTypes.PayoutReason.Paid, 0);
     }
 
     function test_settle_paysNoVoterWhereNoPairCounts() public {
-        _toCanaryScoring(2);
+        _toDecoyScoring(2);
         int64[][] memory ballots = new int64[][](VOTERS);
         for (uint256 i = 0; i < VOTERS; ++i) {
             ballots[i] = i == 0 ? _constant(0) : _ballot(GOOD, GOOD - int64(MARGIN) + 1);
@@ -325,19 +325,19 @@ contract OpeningTest is CanaryFixture {
     }
 
     function test_settle_countsAPairFromTheMarginOn() public {
-        _toCanaryScoring(2);
+        _toDecoyScoring(2);
         int64[][] memory ballots = new int64[][](VOTERS);
         for (uint256 i = 0; i < VOTERS; ++i) {
             ballots[i] = i == 0 ? _constant(GOOD) : _ballot(GOOD, GOOD - int64(MARGIN));
         }
         _settleBallots(2, ballots);
-        _says(0, ITaskTypes.PayoutReason.FailedCanary, 25e18);
+        _says(0, ITaskTypes.PayoutReason.FailedDecoy, 25e18);
         _says(1, ITaskTypes.PayoutReason.Paid, 0);
     }
 
-    /// @dev A sum that the committee rejects arms no test: its canary may be good.
+    /// @dev A sum that the committee rejects arms no test: its decoy may be good.
     function test_settle_testsNobodyByARejectedSum() public {
-        _toCanaryScoring(0);
+        _toDecoyScoring(0);
         int64[][] memory ballots = new int64[][](VOTERS);
         for (uint256 i = 0; i < VOTERS; ++i) {
             ballots[i] = _ballot(-500, i == 0 ? int64(-500) : int64(-9_000));
@@ -349,7 +349,7 @@ contract OpeningTest is CanaryFixture {
     // Mismatches.
 
     function test_settle_slashesTheAggregatorByMajority() public {
-        _toCanaryScoring(1);
+        _toDecoyScoring(1);
         int64[][] memory ballots = _honest();
         (ballots[0], ballots[2]) = (_mismatch(), _mismatch());
         _judge(ballots);
@@ -360,7 +360,7 @@ contract OpeningTest is CanaryFixture {
 
     /// @dev It is unpaid, for its scores are far from the medians, and not slashed.
     function test_settle_goesOnWhereAMinorityFindsNoMatch() public {
-        _toCanaryScoring(1);
+        _toDecoyScoring(1);
         int64[][] memory ballots = _honest();
         ballots[1] = _mismatch();
         _settleBallots(1, ballots);

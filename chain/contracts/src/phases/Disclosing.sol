@@ -4,61 +4,65 @@ pragma solidity ^0.8.28;
 import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
-import {Canaries, Shown} from "../libraries/Canaries.sol";
+import {Decoys, Shown} from "../libraries/Decoys.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {Cohort, Keys, Round, Task} from "../types/Task.sol";
 import {Settling} from "./Settling.sol";
 import {Summing} from "./Summing.sol";
 
-/// @title The disclosure of a canary round: published blobs are proven to be sums, as they are or sign-flipped.
+/// @title The disclosure of a decoy round: published blobs are proven to be sums, as they are or sign-flipped.
 /// @notice It follows the reveals. Nobody is paid before every blob's hash is the one that the survivors' commitments
 ///         give.
-abstract contract Opening is Summing, Settling {
+abstract contract Disclosing is Summing, Settling {
     using Bits for uint256;
 
     /// @inheritdoc ITaskSettlement
-    function openCanaries(
+    function discloseDecoys(
         uint256 taskId,
         uint256 number,
         uint256 cohort,
         uint256 firstBlob,
         bytes32 seed,
-        bytes calldata retreat,
-        Opened[] calldata opened
+        bytes calldata negatedDelta,
+        Disclosed[] calldata disclosed
     ) external {
         if (_known(taskId).state.phase == Phase.Revealing) settle(taskId, number); // which starts this phase
-        (Task storage task, Round storage round) = _open(taskId, Phase.Opening, number);
-        if (Canaries.commitment(Canaries.seedCommitment(seed), keccak256(retreat)) != round.canaries) {
-            revert CanariesMismatch(taskId, number);
+        (Task storage task, Round storage round) = _open(taskId, Phase.Disclosing, number);
+        if (Decoys.commitment(Decoys.seedCommitment(seed), keccak256(negatedDelta)) != round.decoys) {
+            revert DecoysMismatch(taskId, number);
         }
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
-        if (retreat.length != round.blobs * Bls12381.G1_LENGTH) {
-            revert PointsWrong(retreat.length, round.blobs * Bls12381.G1_LENGTH);
+        if (negatedDelta.length != round.blobs * Bls12381.G1_LENGTH) {
+            revert PointsWrong(negatedDelta.length, round.blobs * Bls12381.G1_LENGTH);
         }
         Shown memory shown;
-        shown.isFlipped = Canaries.isFlipped(seed, taskId, number, cohort);
-        for (uint256 i = 0; i < opened.length; ++i) {
+        shown.isFlipped = Decoys.isFlipped(seed, taskId, number, cohort);
+        for (uint256 i = 0; i < disclosed.length; ++i) {
             uint256 blob = firstBlob + i;
             if (blob >= round.blobs) revert BlobUnknown(blob, round.blobs);
-            shown.negatedDelta = Bls12381.pointAt(retreat, blob);
-            _openBlob(taskId, cohort, blob, shown, opened[i]);
+            shown.negatedDelta = Bls12381.pointAt(negatedDelta, blob);
+            _discloseBlob(taskId, cohort, blob, shown, disclosed[i]);
         }
         if (!uint256(round.summedCohorts).has(cohort)) return;
         if (round.summedCohorts == round.viableCohorts) _noteLate(task, round, task.params.publishWindow);
-        if (shown.isFlipped) round.turnedCohorts = uint64(uint256(round.turnedCohorts).with(cohort));
-        emit CohortOpened(taskId, number, cohort, shown.isFlipped);
+        if (shown.isFlipped) round.flippedCohorts = uint64(uint256(round.flippedCohorts).with(cohort));
+        emit CohortDisclosed(taskId, number, cohort, shown.isFlipped);
     }
 
-    function _openBlob(uint256 taskId, uint256 cohort, uint256 blob, Shown memory shown, Opened calldata opened)
-        private
-    {
+    function _discloseBlob(
+        uint256 taskId,
+        uint256 cohort,
+        uint256 blob,
+        Shown memory shown,
+        Disclosed calldata disclosed
+    ) private {
         Task storage task = _tasks[taskId];
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
-        if (uint256(sums.summedBlobs).has(blob)) return; // opened by another, or before a restart
-        (shown.first, shown.second) = (opened.first, opened.second);
-        bytes32 expected = _expected(task, sums.members & round.survivors, blob, shown, opened.points);
+        if (uint256(sums.summedBlobs).has(blob)) return; // disclosed by another, or before a restart
+        (shown.first, shown.second) = (disclosed.first, disclosed.second);
+        bytes32 expected = _expected(task, sums.members & round.survivors, blob, shown, disclosed.points);
         bytes32 published = task.sums[Keys.entry(number, cohort, blob)];
         if (expected != published) revert BlobMismatch(cohort, blob, expected, published);
         _summed(round, sums, cohort, blob);
@@ -70,11 +74,11 @@ abstract contract Opening is Summing, Settling {
         view
         returns (bytes32)
     {
-        uint256 room = shown.isFlipped ? Canaries.FLIPPED_TERMS : Canaries.PLAIN_TERMS;
+        uint256 room = shown.isFlipped ? Decoys.FLIPPED_TERMS : Decoys.PLAIN_TERMS;
         bytes memory terms;
         (terms, shown.next, shown.weight) =
             _terms(task, task.state.round, survivors, blob, points, shown.isFlipped, room);
-        Canaries.setTerms(terms, shown, task.params.updateBits, task.params.laneBits);
+        Decoys.setTerms(terms, shown, task.params.updateBits, task.params.laneBits);
         return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
     }
 }

@@ -9,9 +9,9 @@ import {Scores} from "../../src/libraries/Scores.sol";
 import {Line, Lines, Points} from "./Crypto.sol";
 import {Fixture} from "./Fixture.sol";
 
-/// @notice Rounds with canaries: what an honest aggregator publishes and opens, from the definitions rather than by the
-///         contract's own library.
-abstract contract CanaryFixture is Fixture {
+/// @notice Rounds with decoys: what an honest aggregator publishes and discloses, from the definitions rather than by
+///         the contract's own library.
+abstract contract DecoyFixture is Fixture {
     using Bits for uint256;
 
     bytes32 internal constant TAG = keccak256("CONSILIUM-V1-CANARY");
@@ -24,24 +24,24 @@ abstract contract CanaryFixture is Fixture {
 
     bytes32 internal _seed = keccak256("seed");
 
-    function _canaryParams() internal pure returns (ITaskTypes.TaskParams memory params) {
+    function _decoyParams() internal pure returns (ITaskTypes.TaskParams memory params) {
         params = _params();
-        params.canaries = true;
+        params.decoys = true;
         params.updateBits = uint8(BITS);
         params.laneBits = uint8(LANE_BITS);
-        params.canaryMargin = MARGIN;
-        params.failedCanarySlashBps = 5_000;
+        params.decoyMargin = MARGIN;
+        params.failedDecoySlashBps = 5_000;
     }
 
     // Published blobs.
 
-    function _retreat(uint256 blobs) internal view returns (bytes memory points) {
+    function _negatedDelta(uint256 blobs) internal view returns (bytes memory points) {
         for (uint256 blob = 0; blob < blobs; ++blob) {
-            points = bytes.concat(points, abi.encode(Lines.point(_retreatOf(blob))));
+            points = bytes.concat(points, abi.encode(Lines.point(_negatedDeltaOf(blob))));
         }
     }
 
-    function _retreatOf(uint256 blob) internal pure returns (Line memory) {
+    function _negatedDeltaOf(uint256 blob) internal pure returns (Line memory) {
         return Lines.from(abi.encode("retreat", blob));
     }
 
@@ -67,9 +67,9 @@ abstract contract CanaryFixture is Fixture {
         }
     }
 
-    function _opened(uint256 cohort, uint256 blob) internal view returns (ITaskTypes.Opened memory opened) {
-        (opened.points,) = _sum(_round(), _survivors(_round(), cohort), blob);
-        (opened.first, opened.second) = (_blinder(cohort, blob, 0), _blinder(cohort, blob, 1));
+    function _disclosed(uint256 cohort, uint256 blob) internal view returns (ITaskTypes.Disclosed memory disclosed) {
+        (disclosed.points,) = _sum(_round(), _survivors(_round(), cohort), blob);
+        (disclosed.first, disclosed.second) = (_blinder(cohort, blob, 0), _blinder(cohort, blob, 1));
     }
 
     function _publishedHash(uint256 cohort, uint256 blob, bool isFlipped) internal view returns (bytes32) {
@@ -94,7 +94,7 @@ abstract contract CanaryFixture is Fixture {
         G1 memory plain = Points.plus(Lines.point(sum), Points.negated(blinders));
         uint256 level = weight * (2 ** (BITS - 1) - 1);
         if (!isFlipped) return Points.plus(plain, Points.times(_ones(), level));
-        G1 memory taken = Points.plus(plain, Points.times(Lines.point(_retreatOf(blob)), weight));
+        G1 memory taken = Points.plus(plain, Points.times(Lines.point(_negatedDeltaOf(blob)), weight));
         return Points.plus(Points.times(_ones(), 4 * level), Points.negated(taken));
     }
 
@@ -110,11 +110,11 @@ abstract contract CanaryFixture is Fixture {
 
     // One step per phase.
 
-    function _setCanaries() internal {
+    function _setDecoys() internal {
         (uint256 round, bytes32 commitment) = (_round(), keccak256(abi.encode(TAG, _seed)));
-        bytes32 retreat = keccak256(_retreat(tasks.params(id).updateBlobs));
+        bytes32 negatedDelta = keccak256(_negatedDelta(tasks.params(id).updateBlobs));
         vm.prank(AGGREGATOR);
-        tasks.setCanaries(id, round, commitment, retreat);
+        tasks.setDecoys(id, round, commitment, negatedDelta);
     }
 
     function _publishCohorts() internal {
@@ -124,23 +124,23 @@ abstract contract CanaryFixture is Fixture {
         }
     }
 
-    function _openCohort(uint256 cohort) internal {
-        tasks.openCanaries(id, _round(), cohort, 0, _seed, _retreat(1), _one(_opened(cohort, 0)));
+    function _discloseCohort(uint256 cohort) internal {
+        tasks.discloseDecoys(id, _round(), cohort, 0, _seed, _negatedDelta(1), _one(_disclosed(cohort, 0)));
     }
 
     function _openAll() internal {
         ITaskTypes.RoundState memory round = _roundState();
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
-            if (round.viableCohorts.has(cohort)) _openCohort(cohort);
+            if (round.viableCohorts.has(cohort)) _discloseCohort(cohort);
         }
     }
 
-    function _one(ITaskTypes.Opened memory opened) internal pure returns (ITaskTypes.Opened[] memory list) {
-        list = new ITaskTypes.Opened[](1);
-        list[0] = opened;
+    function _one(ITaskTypes.Disclosed memory disclosed) internal pure returns (ITaskTypes.Disclosed[] memory list) {
+        list = new ITaskTypes.Disclosed[](1);
+        list[0] = disclosed;
     }
 
-    /// @dev A ballot with `good` for sums and `bad` for canaries.
+    /// @dev A ballot with `good` for sums and `bad` for decoys.
     function _ballot(int64 good, int64 bad) internal view returns (int64[] memory scores) {
         uint256 cohorts = _roundState().cohorts;
         scores = new int64[](2 * cohorts);
@@ -181,7 +181,7 @@ abstract contract CanaryFixture is Fixture {
 
     // From start to a phase of round 1.
 
-    function _toCanaryPublishing(ITaskTypes.TaskParams memory params) internal {
+    function _toDecoyPublishing(ITaskTypes.TaskParams memory params) internal {
         _propose(params);
         _joinAll();
         _runTraining();
@@ -190,15 +190,15 @@ abstract contract CanaryFixture is Fixture {
         _fix(_roundState().members);
     }
 
-    function _toCanaryScoring(uint256 flipped) internal {
-        _toCanaryPublishing(_canaryParams());
+    function _toDecoyScoring(uint256 flipped) internal {
+        _toDecoyPublishing(_decoyParams());
         _flip(flipped);
-        _setCanaries();
+        _setDecoys();
         _publishCohorts();
         _draw();
     }
 
-    /// @dev From Ethereum's ceremony, as the vectors of `tests/vectors/canaries.json` have them.
+    /// @dev From Ethereum's ceremony, as the vectors of `tests/vectors/decoys.json` have them.
     function _lagrange4094() internal pure returns (G1 memory) {
         return G1({
             xHigh: 0x16ee0b91313c68bac4aa9e065ce9e1d7,

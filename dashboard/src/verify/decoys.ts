@@ -1,10 +1,10 @@
-/** The published sums of canary rounds, as in `Canaries.sol` and `consilium_zk/canaries.py`. */
+/** The published sums of decoy rounds, as in `Decoys.sol` and `consilium_zk/decoys.py`. */
 import { concat, keccak256, numberToHex, toHex, type Hex } from 'viem'
 import { allOf, commitScalars, GENERATOR, modulo, USABLE, weightedSum, type Point } from './kzg'
 
 const TAG = keccak256(toHex('CONSILIUM-V1-CANARY'))
 const USABLE_BITS = 252
-const STRENGTH = 24n // a canary's, in sixteenths
+const STRENGTH = 24n // a decoy's, in sixteenths
 
 /** The widths of a task's lanes. */
 export interface Layout {
@@ -29,8 +29,8 @@ export function isFlipped(seed: Hex, task: number, round: number, cohort: number
 }
 
 /**
- * The commitment to the published form of a sum of total weight w. E is the commitment to ones in all lanes, D that to the
- * sum without its blinders. It is D + w·h·E without a flip, and 4wh·E - w·negatedDelta - D sign-flipped.
+ * The commitment to the published form of a sum of total weight w. E is the commitment to ones in all lanes, D that to
+ * the sum without its blinders. It is D + w·h·E without a flip, and 4wh·E - w·negatedDelta - D sign-flipped.
  */
 export function publishedCommitment(
   total: Point,
@@ -64,7 +64,7 @@ export interface PublishedSum {
 
 /**
  * The progress of training by lane, in quantiser steps, from settled sums. It is whole numbers throughout, as in
- * `consilium_zk/canaries.py`.
+ * `consilium_zk/decoys.py`.
  *
  * parameters: lanes beyond the model's parameters do not count. `isBeyondModel` says if a hospital used them.
  */
@@ -112,7 +112,7 @@ export class Progress {
     })
   }
 
-  /** The steps that a canary takes back in a lane. */
+  /** The steps that a decoy takes back in a lane. */
   private back(at: number): bigint {
     const most = offset(this.layout)
     const back = ((this.steps[at] ?? 0n) * STRENGTH) >> 4n

@@ -1,4 +1,6 @@
-"""Hospitals of a cohort without a sum testify on chain, and everybody finds whose doing it is. Real nodes and chain."""
+"""Hospitals of a cohort without a sum submit evidence on chain, and everybody finds whose doing it is. Real nodes and
+chain.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 from accused_driver import HOSPITALS, LIAR, ONE, Accused, Covered, FalseProof, FalseUpload, Garbage, Silent, accused
 from chain_driver import LocalChain
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Phase
-from consilium_chain.rounds.secret_shares import masked_cohort, read_dealings
+from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_client.hospital.node import HospitalNode
 from consilium_core.errors import ArtifactMissing
 from consilium_server.aggregator.disputes import Statements
@@ -18,7 +20,7 @@ from consilium_server.aggregator.uploads import Upload
 from consilium_zk.blobs import add, parse_blob
 from consilium_zk.disputes import Reason, parse_agreements
 from consilium_zk.errors import EvidenceMalformed
-from consilium_zk.secret_shares import Dealing
+from consilium_zk.secret_shares import ShareBundle
 from eth_utils.crypto import keccak
 
 
@@ -48,8 +50,8 @@ def test_who_uploaded_something_else_is_named_and_slashed(
 ) -> None:
     with played.restarted(liar) as case:
         aggregator, task = case.round.aggregator, case.round.task
-        case.testify()
-        assert case.culprits() == {LIAR: reason}
+        case.submit_evidence()
+        assert case.cheaters() == {LIAR: reason}
         aggregator.aggregator.name_cheaters(task, 0, 1 << LIAR)
         assert aggregator.tasks.state(task).phase is Phase.DRAWING
         assert case.judged() == (0,)
@@ -59,39 +61,41 @@ def test_who_uploaded_something_else_is_named_and_slashed(
 def test_voters_say_that_an_honest_hospital_is_not_to_blame(
     case: Accused, named: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    case.testify()
+    case.submit_evidence()
     case.round.aggregator.aggregator.name_cheaters(case.round.task, 0, named)
     assert case.judged() == (DOES_NOT_MATCH,)
-    assert '"CulpritsMismatched"' in capsys.readouterr().out
+    assert '"CheatersMismatched"' in capsys.readouterr().out
 
 
 def test_a_hospital_shows_nothing_but_what_it_agrees_on_with_a_liar(played: Accused) -> None:
     with played.restarted(Covered) as case:
-        case.testify()
-        points, agreements = case.round.aggregator.record.testimonies(case.round.task, 0)
+        case.submit_evidence()
+        points, agreements = case.round.aggregator.record.submitted_evidence(case.round.task, 0)
     assert sorted(points) == list(range(HOSPITALS))
     assert {index: len(raw) for index, raw in agreements.items()} == {0: 98}
     assert parse_agreements(agreements[0]).keys() == {LIAR}
 
 
-def test_a_restarted_hospital_testifies_the_same_and_the_first_word_counts(case: Accused) -> None:
+def test_a_restarted_hospital_submits_evidence_the_same_and_the_first_word_counts(case: Accused) -> None:
     case.look()
-    first = case.round.aggregator.record.testimonies(case.round.task, 0)
+    first = case.round.aggregator.record.submitted_evidence(case.round.task, 0)
     case.nodes = [case.round.node(index) for index in range(HOSPITALS)]
     case.look()
-    assert case.round.aggregator.record.testimonies(case.round.task, 0) == first
+    assert case.round.aggregator.record.submitted_evidence(case.round.task, 0) == first
 
 
-def test_testimony_that_could_not_be_sent_is_sent_again(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evidence_that_could_not_be_sent_is_sent_again(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
     case.round.set_ether(case.nodes[0], 0)
     case.look()
-    assert '"not-testified"' in capsys.readouterr().out
+    assert '"evidence-not-submitted"' in capsys.readouterr().out
     case.round.set_ether(case.nodes[0], 10**18)
     case.look()
-    assert sorted(case.round.aggregator.record.testimonies(case.round.task, 0)[0]) == list(range(HOSPITALS))
+    assert sorted(case.round.aggregator.record.submitted_evidence(case.round.task, 0)[0]) == list(range(HOSPITALS))
 
 
-def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hospital_submits_evidence_before_its_relay_is_started(
+    case: Accused, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a late start there is little time for it, and none for anything else first."""
 
     def keep_running() -> dict[str, int]:
@@ -102,22 +106,22 @@ def test_a_hospital_testifies_before_its_relay_is_started(case: Accused, monkeyp
     monkeypatch.setattr(node.link, "keep_running", keep_running)
     with pytest.raises(BlockingIOError):
         node.poll()
-    assert list(case.round.aggregator.record.testimonies(case.round.task, 0)[0]) == [0]
+    assert list(case.round.aggregator.record.submitted_evidence(case.round.task, 0)[0]) == [0]
 
 
 def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     case: Accused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If an accuser changes any part of it, voters find that the case proves nothing, and say so."""
-    case.testify()
+    case.submit_evidence()
     store, aggregator = case.round.store, case.round.aggregator
     said = aggregator.record.accusations(case.round.task, 0)[0]
     file = json.loads(store.get_file(said.evidence))
 
-    def culprits_of(changed: object) -> None:
+    def cheaters_of(changed: object) -> None:
         digest = store.put_file(json.dumps(changed).encode())
         monkeypatch.setattr(aggregator.record, "accusations", lambda *_: {0: replace(said, evidence=digest)})
-        case.culprits()
+        case.cheaters()
 
     other = store.put_file(add([parse_blob(store.get_file(bytes.fromhex(file["uploads"]["0"][0]))), ONE]))
     changes: list[object] = [
@@ -133,20 +137,20 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
     ]
     for changed in changes:
         with pytest.raises(EvidenceMalformed):
-            culprits_of(changed)
+            cheaters_of(changed)
     with pytest.raises(EvidenceMalformed, match=r"hospitals \[0\] do not have 1 blobs"):  # whose bytes nobody reads
-        culprits_of(file | {"uploads": file["uploads"] | {"0": 1000 * [keccak(b"gone").hex()]}})
+        cheaters_of(file | {"uploads": file["uploads"] | {"0": 1000 * [keccak(b"gone").hex()]}})
     with pytest.raises(ArtifactMissing):
-        culprits_of(file | {"uploads": file["uploads"] | {"0": [keccak(b"gone").hex()]}})
+        cheaters_of(file | {"uploads": file["uploads"] | {"0": [keccak(b"gone").hex()]}})
 
 
 def test_an_upload_nobody_answers_for_is_left_out(case: Accused, capsys: pytest.CaptureFixture[str]) -> None:
     round_, uploads, everybody = case.round, case.uploads, set(range(HOSPITALS))
 
     cohort = masked_cohort(round_.aggregator, round_.task, 0, (1 << HOSPITALS) - 1)
-    dealings = read_dealings(round_.aggregator, round_.store, round_.task, 0, cohort)
+    share_bundles = read_share_bundles(round_.aggregator, round_.store, round_.task, 0, cohort)
 
-    def sound(given: dict[int, Upload], masking: dict[int, Dealing] = dealings) -> set[int]:
+    def sound(given: dict[int, Upload], masking: dict[int, ShareBundle] = share_bundles) -> set[int]:
         return Statements(round_.aggregator, round_.task, 0).sound(cohort, masking, given)
 
     def stated(one: bytes) -> dict[int, Upload]:
@@ -157,4 +161,4 @@ def test_an_upload_nobody_answers_for_is_left_out(case: Accused, capsys: pytest.
     assert sound(stated(uploads[1].statement[:-1] + b"\x00")) == everybody - {1}
     assert sound(uploads | {1: replace(uploads[1], blobs=uploads[2].blobs)}) == everybody - {1}
     assert capsys.readouterr().out.count("statement-refused") == 4
-    assert sound(uploads, {i: dealing for i, dealing in dealings.items() if i != 1}) == set()
+    assert sound(uploads, {i: share_bundle for i, share_bundle in share_bundles.items() if i != 1}) == set()

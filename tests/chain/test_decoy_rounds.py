@@ -1,4 +1,4 @@
-"""Canary rounds and publication by digest on a real chain: what is settled, paid, slashed and explained, and how every
+"""Decoy rounds and publication by digest on a real chain: what is settled, paid, slashed and explained, and how every
 lie about a hidden sum is refused.
 """
 
@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from canary_driver import BITS, CANARY_LAYOUT, SETTLE_GAS, CanaryDriver
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused
-from consilium_chain.ledger.publishing import CohortsFate, OpenedCohort, PublishedCohort
+from consilium_chain.ledger.publishing import CohortsFate, DisclosedCohort, PublishedCohort
 from consilium_chain.ledger.structs import (
     DOES_NOT_MATCH,
     Outcome,
@@ -24,11 +23,12 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.settlement.settlement import Reason
 from consilium_zk.blobs import Blob, add, negate
-from consilium_zk.canaries import published_blob, read_lanes, seed_commitment
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.curve import GENERATOR
+from consilium_zk.decoys import published_blob, read_lanes, seed_commitment
 from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import unpack
+from decoy_driver import BITS, DECOY_LAYOUT, SETTLE_GAS, DecoyDriver
 from settled_rounds import Scores, assert_as_expected, expected, reasons, slashes
 
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
@@ -37,15 +37,17 @@ GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
 # Rounds that go well
 
 
-@pytest.mark.parametrize("turned", [0b01, 0b10, *(pytest.param(both, marks=pytest.mark.deep) for both in (0b00, 0b11))])
-def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain, turned: int) -> None:
-    """Two honest voters, one that is a little off, a lazy one, and one that takes every canary for the sum."""
-    task = CanaryDriver(local_chain, hospitals=3, voters=5, turned=turned, terms={"cohorts": 2})
+@pytest.mark.parametrize(
+    "flipped", [0b01, 0b10, *(pytest.param(both, marks=pytest.mark.deep) for both in (0b00, 0b11))]
+)
+def test_decoy_round_settles_whichever_sums_are_flipped(local_chain: LocalChain, flipped: int) -> None:
+    """Two honest voters, one that is a little off, a lazy one, and one that takes every decoy for the sum."""
+    task = DecoyDriver(local_chain, hospitals=3, voters=5, flipped=flipped, terms={"cohorts": 2})
     task.to_committing().commit_all()
     sums = [task.cohort_sum(cohort, range(3)) for cohort in range(2)]
     task.publish()
     state = task.round_state
-    assert (state.summed_cohorts, state.turned_cohorts) == (0, 0)  # nobody can tell yet
+    assert (state.summed_cohorts, state.flipped_cohorts) == (0, 0)  # nobody can tell yet
     shown = [task.shown_sum(cohort, range(3)) for cohort in range(2)]
     hashes = [task.operator.tasks.expected_blob_hashes(task.task, 1, cohort, 1)[0] for cohort in range(2)]
     assert hashes == [versioned_hash(commit(cohort.blobs[0])) for cohort in shown]
@@ -60,39 +62,39 @@ def test_canary_round_settles_whichever_sums_are_turned(local_chain: LocalChain,
     task.open()
 
     after = task.operator.tasks.round_state(task.task, 1)
-    assert (after.turned_cohorts, after.summed_cohorts) == (turned, 0b11)
-    wanted = expected(task, ballots, turned)
-    failed = Reason.FAILED_CANARY
+    assert (after.flipped_cohorts, after.summed_cohorts) == (flipped, 0b11)
+    wanted = expected(task, ballots, flipped)
+    failed = Reason.FAILED_DECOY
     assert reasons(wanted, Role.VOTER) == [Reason.PAID] * 3 + [failed] * 2
     assert_as_expected(task, wanted)
     # What anybody reads of the published blobs, once it is known how, is the exact sum of what was committed.
-    retreat = task.hidden[1].retreat.lanes
+    negated_delta = task.hidden[1].negated_delta.lanes
     for cohort in range(2):
         present = list(members(task.operator.tasks.cohort_members(task.task, 1, cohort)))
         weights = [task.weight(i, 1) for i in present]
-        lanes = unpack(shown[cohort].blobs, task.lanes, CANARY_LAYOUT, sum(weights))
+        lanes = unpack(shown[cohort].blobs, task.lanes, DECOY_LAYOUT, sum(weights))
         exact = sum(w * task.updates[1, i].lanes for w, i in zip(weights, present, strict=True))
-        is_turned = bool(turned >> cohort & 1)
-        np.testing.assert_array_equal(read_lanes(lanes, retreat, sum(weights), BITS, is_turned), exact)
+        is_flipped = bool(flipped >> cohort & 1)
+        np.testing.assert_array_equal(read_lanes(lanes, negated_delta, sum(weights), BITS, is_flipped), exact)
         assert sums[cohort].blobs != shown[cohort].blobs
 
 
-def test_who_does_not_tell_the_sums_from_their_canaries_is_slashed(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, hospitals=2, voters=4, turned=0b10, terms={"cohorts": 2})
+def test_who_does_not_tell_the_sums_from_their_decoys_is_slashed(local_chain: LocalChain) -> None:
+    task = DecoyDriver(local_chain, hospitals=2, voters=4, flipped=0b10, terms={"cohorts": 2})
     task.to_scoring()
     honest, far = task.ballot(GOOD, BAD), task.ballot([90_000, 40_000], BAD)
     ballots = [honest, honest, [0] * 4, far]
     task.vote(ballots)
     task.open()
     wanted = expected(task, ballots, 0b10)
-    assert reasons(wanted, Role.VOTER) == [Reason.PAID, Reason.PAID, Reason.FAILED_CANARY, Reason.FAR]
-    assert slashes(task) == [(task.judges[2].address, BOND // 2, SlashReason.FAILED_CANARY)]
+    assert reasons(wanted, Role.VOTER) == [Reason.PAID, Reason.PAID, Reason.FAILED_DECOY, Reason.FAR]
+    assert slashes(task) == [(task.judges[2].address, BOND // 2, SlashReason.FAILED_DECOY)]
     assert_as_expected(task, wanted)
     assert (task.round, task.phase) == (2, Phase.FORMING)
 
 
 def test_pairs_within_the_margin_test_nobody_and_pay_no_voter(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, voters=3, turned=1, terms={"cohorts": 1})
+    task = DecoyDriver(local_chain, voters=3, flipped=1, terms={"cohorts": 1})
     task.to_scoring()
     ballots = [task.ballot([50_000], [1]), task.ballot([50_000], [1]), [7, 7]]
     task.vote(ballots)
@@ -102,52 +104,52 @@ def test_pairs_within_the_margin_test_nobody_and_pay_no_voter(local_chain: Local
     assert_as_expected(task, wanted)
 
 
-def test_update_of_several_blobs_is_opened_blob_by_blob_by_anybody(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, voters=2, turned=1, terms={"update_blobs": 3, "statistics_blobs": 3, "rounds": 1})
+def test_update_of_several_blobs_is_disclosed_blob_by_blob_by_anybody(local_chain: LocalChain) -> None:
+    task = DecoyDriver(local_chain, voters=2, flipped=1, terms={"update_blobs": 3, "statistics_blobs": 3, "rounds": 1})
     task.to_scoring()
     ballots = [task.ballot([60_000], [-80_000])] * 2
     task.vote(ballots)
-    first, rest = task.opened()[0].blobs[:1], task.opened()[0].blobs[1:]
+    first, rest = task.disclosed()[0].blobs[:1], task.disclosed()[0].blobs[1:]
     stranger = local_chain.funded()
-    task.open(lambda _: [OpenedCohort(0, first)], by=stranger, settle_gas=10**8)
-    assert (task.phase, task.round_state.summed_cohorts) == (Phase.OPENING, 0)
+    task.open(lambda _: [DisclosedCohort(0, first)], by=stranger, settle_gas=10**8)
+    assert (task.phase, task.round_state.summed_cohorts) == (Phase.DISCLOSING, 0)
     with refused("CommitmentMismatch", blob=1):
-        task.open(lambda _: [OpenedCohort(0, [*first, *reversed(rest)])], by=stranger)
+        task.open(lambda _: [DisclosedCohort(0, [*first, *reversed(rest)])], by=stranger)
     task.open(by=stranger)
     assert task.phase is Phase.ENDED
     assert_as_expected(task, expected(task, ballots, 1))
 
 
-def test_second_round_hides_by_its_own_seed_and_retreat(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, voters=2, terms={"cohorts": 2})
+def test_second_round_hides_by_its_own_seed_and_negated_delta(local_chain: LocalChain) -> None:
+    task = DecoyDriver(local_chain, voters=2, terms={"cohorts": 2})
     task.to_scoring()
     task.vote([task.ballot(GOOD, BAD)] * 2)
     task.open()
-    task.turned = 0b11
+    task.flipped = 0b11
     task.form().commit_all().publish()
     task.draw().vote([task.ballot(GOOD, BAD)] * 2)
     task.open()
-    assert task.operator.tasks.round_state(task.task, 2).turned_cohorts == 0b11
+    assert task.operator.tasks.round_state(task.task, 2).flipped_cohorts == 0b11
     assert (task.phase, slashes(task)) == (Phase.ENDED, [])
 
 
 # Publication by digest
 
 
-@pytest.mark.parametrize("driver", [TaskDriver, CanaryDriver])
+@pytest.mark.parametrize("driver", [TaskDriver, DecoyDriver])
 def test_digests_task_settles_without_a_blob_transaction(local_chain: LocalChain, driver: type[TaskDriver]) -> None:
     first = local_chain.treasury.connection.blocks.number()
     task = driver(local_chain, voters=2, terms={"digests": True, "rounds": 1})
     task.to_scoring()
     assert task.operator.tasks.round_state(task.task, 0).outcome is Outcome.SETTLED
-    if isinstance(task, CanaryDriver):
+    if isinstance(task, DecoyDriver):
         ballots = [task.ballot([60_000], [-80_000])] * 2
         task.vote(ballots)
         task.open()
     else:
         ballots = [[60_000]] * 2
         task.judge(ballots)
-    assert_as_expected(task, expected(task, ballots, 0 if isinstance(task, CanaryDriver) else None))
+    assert_as_expected(task, expected(task, ballots, 0 if isinstance(task, DecoyDriver) else None))
     assert task.phase is Phase.ENDED
     assert local_chain.blob_transactions(first) == 0
 
@@ -155,18 +157,18 @@ def test_digests_task_settles_without_a_blob_transaction(local_chain: LocalChain
 def test_blobs_task_sends_blobs(local_chain: LocalChain) -> None:
     """What the test above counts is there to be counted."""
     first = local_chain.treasury.connection.blocks.number()
-    CanaryDriver(local_chain).to_scoring()
+    DecoyDriver(local_chain).to_scoring()
     assert local_chain.blob_transactions(first) == 2
 
 
-def test_digest_of_another_sum_is_refused_at_once_without_canaries(local_chain: LocalChain) -> None:
+def test_digest_of_another_sum_is_refused_at_once_without_decoys(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain, terms={"digests": True}).to_committing().commit_all()
     with refused("BlobMismatch", cohort=0, blob=0):
         task.publish(one_bit_changed)
 
 
 @pytest.mark.parametrize("digests", [False, True])
-@pytest.mark.parametrize("driver", [CanaryDriver, TaskDriver])
+@pytest.mark.parametrize("driver", [DecoyDriver, TaskDriver])
 def test_publication_that_was_begun_goes_on_where_it_was_left(
     local_chain: LocalChain, driver: type[TaskDriver], digests: bool
 ) -> None:
@@ -174,14 +176,14 @@ def test_publication_that_was_begun_goes_on_where_it_was_left(
     sums = [task.shown_sum(cohort, range(4)) for cohort in range(2)]
     sums = [replace(one, digests=[versioned_hash(commit(blob)) for blob in one.blobs]) for one in sums]
     send = task.aggregator.aggregator.publish_digests if digests else task.aggregator.aggregator.publish_sums
-    send(task.task, 1, CohortsFate(0b1111), sums[:1], task.canaries)
+    send(task.task, 1, CohortsFate(0b1111), sums[:1], task.decoys)
     first_phase = task.phase
     assert first_phase is Phase.PUBLISHING
     before = task.aggregator.record.published_so_far(task.task, 1)
     assert before.published == {(0, 0)}
-    assert before.canaries == task.canaries
-    assert before.summed == (set() if task.canaries else {(0, 0)})
-    send(task.task, 1, CohortsFate(), sums, task.canaries, before=before)
+    assert before.decoys == task.decoys
+    assert before.summed == (set() if task.decoys else {(0, 0)})
+    send(task.task, 1, CohortsFate(), sums, task.decoys, before=before)
     assert task.phase is Phase.DRAWING
     assert task.round_state.published_cohorts == 0b11
 
@@ -197,22 +199,22 @@ def test_digests_are_refused_in_a_task_of_blobs(local_chain: LocalChain) -> None
 # What does not match
 
 
-@pytest.mark.parametrize(("kind", "words"), [("canaries", 2), ("canaries", 3), ("digests", 2), ("both", 3)])
+@pytest.mark.parametrize(("kind", "words"), [("decoys", 2), ("decoys", 3), ("digests", 2), ("both", 3)])
 def test_word_of_most_slashes_the_aggregator_and_of_few_goes_unpaid(
     local_chain: LocalChain, kind: str, words: int
 ) -> None:
-    has_canaries, terms = kind != "digests", {"digests": kind != "canaries"}
-    task = (CanaryDriver if has_canaries else TaskDriver)(local_chain, voters=4, terms=terms).to_scoring()
-    size = 2 if has_canaries else 1
+    has_decoys, terms = kind != "digests", {"digests": kind != "decoys"}
+    task = (DecoyDriver if has_decoys else TaskDriver)(local_chain, voters=4, terms=terms).to_scoring()
+    size = 2 if has_decoys else 1
     honest = [60_000, -80_000][:size]
     ballots: Scores = [*[[DOES_NOT_MATCH] * size] * words, *[honest] * (4 - words)]
     task.vote(ballots)
-    if has_canaries and words == 2:
-        assert isinstance(task, CanaryDriver)
+    if has_decoys and words == 2:
+        assert isinstance(task, DecoyDriver)
         task.open()
     else:
         task.operator.phases.settle(task.task, 1)
-    wanted = expected(task, ballots, 0 if has_canaries and words == 2 else None)
+    wanted = expected(task, ballots, 0 if has_decoys and words == 2 else None)
     assert (wanted.void is VoidReason.MISMATCHED) == (words == 3)
     assert task.operator.tasks.round_state(task.task, 1).mismatched == (1 << words) - 1
     if words == 3:
@@ -221,8 +223,8 @@ def test_word_of_most_slashes_the_aggregator_and_of_few_goes_unpaid(
 
 
 def test_one_word_among_honest_ballots_is_unpaid_and_not_slashed(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, voters=3, turned=1).to_scoring()
-    assert isinstance(task, CanaryDriver)
+    task = DecoyDriver(local_chain, voters=3, flipped=1).to_scoring()
+    assert isinstance(task, DecoyDriver)
     honest = task.ballot([60_000], [-80_000])
     ballots = [honest, [DOES_NOT_MATCH] * 2, honest]
     task.vote(ballots)
@@ -250,20 +252,20 @@ def test_plain_blobs_cannot_be_said_not_to_match(local_chain: LocalChain) -> Non
     assert (state.outcome, state.mismatched, state.medians) == (Outcome.SETTLED, 0, (DOES_NOT_MATCH,))
 
 
-# Nothing opened
+# Nothing disclosed
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_round_that_is_not_opened_slashes_the_aggregator(local_chain: LocalChain, silent: bool) -> None:
-    task = CanaryDriver(local_chain, voters=3, turned=1).to_scoring()
-    assert isinstance(task, CanaryDriver)
+def test_round_that_is_not_disclosed_slashes_the_aggregator(local_chain: LocalChain, silent: bool) -> None:
+    task = DecoyDriver(local_chain, voters=3, flipped=1).to_scoring()
+    assert isinstance(task, DecoyDriver)
     honest = task.ballot([60_000], [-80_000])
     ballots: Scores = [honest, honest, None if silent else honest]
     task.vote(ballots)
     if silent:
         task.pass_deadline()
     task.operator.phases.settle(task.task, 1)
-    assert task.phase is Phase.OPENING
+    assert task.phase is Phase.DISCLOSING
     with refused("PhaseNotOver", taskId=task.task):
         task.tick()
     task.pass_deadline()
@@ -271,28 +273,28 @@ def test_round_that_is_not_opened_slashes_the_aggregator(local_chain: LocalChain
         task.open()
     task.tick()
     wanted = expected(task, ballots, None)
-    assert wanted.void is VoidReason.NOT_OPENED
+    assert wanted.void is VoidReason.NOT_DISCLOSED
     assert_as_expected(task, wanted)
-    assert (task.aggregator.address, BOND // 4, SlashReason.NOT_OPENED) in slashes(task)
+    assert (task.aggregator.address, BOND // 4, SlashReason.NOT_DISCLOSED) in slashes(task)
     assert (task.round, task.phase) == (2, Phase.FORMING)
 
 
 def test_opening_one_cohort_of_two_is_not_enough(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, voters=2, terms={"cohorts": 2}).to_scoring()
-    assert isinstance(task, CanaryDriver)
+    task = DecoyDriver(local_chain, voters=2, terms={"cohorts": 2}).to_scoring()
+    assert isinstance(task, DecoyDriver)
     task.vote([task.ballot(GOOD, BAD)] * 2)
-    task.open(lambda opened: opened[:1], settle_gas=10**8)
-    with refused("CohortsNotOpened", opened=0b01, wanted=0b11):
+    task.open(lambda disclosed: disclosed[:1], settle_gas=10**8)
+    with refused("CohortsNotDisclosed", disclosed=0b01, wanted=0b11):
         task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     task.tick()
-    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_DISCLOSED
 
 
 # Withheld uploads
 
 
-@pytest.mark.parametrize("driver", [TaskDriver, CanaryDriver])
+@pytest.mark.parametrize("driver", [TaskDriver, DecoyDriver])
 def test_withheld_upload_costs_the_hospital_and_the_aggregators_fee(
     local_chain: LocalChain, driver: type[TaskDriver]
 ) -> None:
@@ -300,7 +302,7 @@ def test_withheld_upload_costs_the_hospital_and_the_aggregators_fee(
     task.publish(survivors=[0, 2])
     even_part = 10_001 // 2 // 10 // 3  # of the aggregator's fee of a round: far below a fiftieth of the bond
     task.draw()
-    if isinstance(task, CanaryDriver):
+    if isinstance(task, DecoyDriver):
         ballots = [task.ballot([60_000], [-80_000])] * 2
         task.vote(ballots)
         task.open()
@@ -309,7 +311,7 @@ def test_withheld_upload_costs_the_hospital_and_the_aggregators_fee(
         task.judge(ballots)
     assert (task.nodes[1].address, even_part, SlashReason.WITHHELD_UPLOAD) in slashes(task)
     assert task.operator.tasks.hospitals(task.task)[1].bond == BOND - even_part
-    wanted = expected(task, ballots, 0 if isinstance(task, CanaryDriver) else None)
+    wanted = expected(task, ballots, 0 if isinstance(task, DecoyDriver) else None)
     assert reasons(wanted, Role.HOSPITAL) == [Reason.PAID, Reason.WITHHELD, Reason.PAID]
     assert_as_expected(task, wanted)
     # The rows' weights are 1, 2, 3: what it cost the hospital, it cost the aggregator, too.
@@ -339,32 +341,32 @@ def one_bit_changed(cohort: PublishedCohort) -> PublishedCohort:
 
 
 def hidden_otherwise(
-    task: CanaryDriver, cohort: PublishedCohort, turned: bool, weight: int, without: int | None = None
+    task: DecoyDriver, cohort: PublishedCohort, flipped: bool, weight: int, without: int | None = None
 ) -> PublishedCohort:
     total = task.cohort_sum(cohort.index, range(task.hospitals)).blobs[0]
     if without is not None:
         total = add([total, negate(task.updates[1, without].blobs[0])])
-    retreat = task.hiding().retreat
-    return replace(cohort, blobs=[published_blob(total, retreat.blobs[0], weight, retreat.layout, turned)])
+    negated_delta = task.hiding().negated_delta
+    return replace(cohort, blobs=[published_blob(total, negated_delta.blobs[0], weight, negated_delta.layout, flipped)])
 
 
-def other_way(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
-    return hidden_otherwise(task, cohort, not task.turned, task.weight_of(0, range(2)))
+def other_way(task: DecoyDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, not task.flipped, task.weight_of(0, range(2)))
 
 
-def without_a_survivor(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
-    return hidden_otherwise(task, cohort, bool(task.turned), task.weight_of(0, range(2)), without=0)
+def without_a_survivor(task: DecoyDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, bool(task.flipped), task.weight_of(0, range(2)), without=0)
 
 
-def as_if_it_weighed_more(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
-    return hidden_otherwise(task, cohort, bool(task.turned), task.weight_of(0, range(2)) + 1)
+def as_if_it_weighed_more(task: DecoyDriver, cohort: PublishedCohort) -> PublishedCohort:
+    return hidden_otherwise(task, cohort, bool(task.flipped), task.weight_of(0, range(2)) + 1)
 
 
-def not_hidden(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+def not_hidden(task: DecoyDriver, cohort: PublishedCohort) -> PublishedCohort:
     return task.cohort_sum(0, range(2))
 
 
-def bit_changed(task: CanaryDriver, cohort: PublishedCohort) -> PublishedCohort:
+def bit_changed(task: DecoyDriver, cohort: PublishedCohort) -> PublishedCohort:
     return one_bit_changed(cohort)
 
 
@@ -373,22 +375,22 @@ LIES = [bit_changed, other_way, without_a_survivor, as_if_it_weighed_more, not_h
 
 # Each once, and both ways of each for depth: that it is not the hidden sum is found in one and the same way.
 @pytest.mark.parametrize(
-    ("lie", "turned", "digests"),
+    ("lie", "flipped", "digests"),
     [
         pytest.param(
-            lie, turned, bool((place + turned) % 2), marks=[] if turned == place // 2 % 2 else pytest.mark.deep
+            lie, flipped, bool((place + flipped) % 2), marks=[] if flipped == place // 2 % 2 else pytest.mark.deep
         )
         for place, lie in enumerate(LIES)
-        for turned in (0, 1)
+        for flipped in (0, 1)
     ],
 )
 def test_opening_refuses_what_is_not_the_hidden_sum(
     local_chain: LocalChain,
-    lie: Callable[[CanaryDriver, PublishedCohort], PublishedCohort],
-    turned: int,
+    lie: Callable[[DecoyDriver, PublishedCohort], PublishedCohort],
+    flipped: int,
     digests: bool,
 ) -> None:
-    task = CanaryDriver(local_chain, turned=turned, terms={"digests": digests})
+    task = DecoyDriver(local_chain, flipped=flipped, terms={"digests": digests})
     task.to_committing().commit_all()
     task.publish(lambda cohort: lie(task, cohort))
     task.draw().vote([task.ballot([60_000], [-80_000])])
@@ -397,14 +399,14 @@ def test_opening_refuses_what_is_not_the_hidden_sum(
     task.operator.phases.settle(task.task, 1)
     task.pass_deadline()
     task.tick()
-    assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_OPENED)]
-    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_OPENED
+    assert slashes(task) == [(task.aggregator.address, BOND // 4, SlashReason.NOT_DISCLOSED)]
+    assert task.operator.tasks.round_state(task.task, 1).void_reason is VoidReason.NOT_DISCLOSED
     assert task.events("Rewarded") == []
 
 
 @pytest.fixture(scope="module")
-def played(local_chain: LocalChain) -> CanaryDriver:
-    task = CanaryDriver(local_chain, voters=1, turned=1, terms=SHARED_WINDOWS)
+def played(local_chain: LocalChain) -> DecoyDriver:
+    task = DecoyDriver(local_chain, voters=1, flipped=1, terms=SHARED_WINDOWS)
     task.to_scoring()
     task.vote([task.ballot([60_000], [-80_000])])
     task.open()
@@ -414,46 +416,46 @@ def played(local_chain: LocalChain) -> CanaryDriver:
 
 
 @pytest.fixture
-def revealed(played: CanaryDriver) -> Iterator[CanaryDriver]:
-    """The second of two rounds, all revealed: there is an opening to replay. What tests open is undone."""
+def revealed(played: DecoyDriver) -> Iterator[DecoyDriver]:
+    """The second of two rounds, all revealed: there is a disclosure to replay. What tests open is undone."""
     with played.chain.undone():
         yield played
 
 
-def test_opening_refuses_seed_and_retreat_of_another_round(revealed: CanaryDriver) -> None:
+def test_opening_refuses_seed_and_negated_delta_of_another_round(revealed: DecoyDriver) -> None:
     first, second = revealed.hidden[1], revealed.hidden[2]
-    for seed, retreat in [
-        (first.seed, first.retreat), (first.seed, second.retreat), (second.seed, first.retreat),
-        (bytes(32), second.retreat), (seed_commitment(second.seed), second.retreat),
+    for seed, negated_delta in [
+        (first.seed, first.negated_delta), (first.seed, second.negated_delta), (second.seed, first.negated_delta),
+        (bytes(32), second.negated_delta), (seed_commitment(second.seed), second.negated_delta),
     ]:  # fmt: skip
-        with refused("CanariesMismatch", taskId=revealed.task, round=2):
-            revealed.open(seed=seed, retreat=retreat.points)
-    with refused("CanariesMismatch", taskId=revealed.task, round=2):
-        revealed.open(retreat=[GENERATOR])
-    with refused("CanariesMismatch", taskId=revealed.task, round=2):
-        revealed.open(retreat=[])
+        with refused("DecoysMismatch", taskId=revealed.task, round=2):
+            revealed.open(seed=seed, negated_delta=negated_delta.points)
+    with refused("DecoysMismatch", taskId=revealed.task, round=2):
+        revealed.open(negated_delta=[GENERATOR])
+    with refused("DecoysMismatch", taskId=revealed.task, round=2):
+        revealed.open(negated_delta=[])
     revealed.open()  # nothing of what was refused stays
     assert revealed.phase is Phase.ENDED
     assert slashes(revealed) == []
 
 
-def test_opening_refuses_replay_of_another_rounds_points(revealed: CanaryDriver) -> None:
+def test_opening_refuses_replay_of_another_rounds_points(revealed: DecoyDriver) -> None:
     points = [revealed.updates[1, index].committed.points for index in range(2)]
 
-    def replayed(opened: list[OpenedCohort]) -> list[OpenedCohort]:
+    def replayed(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
         pair = revealed.hidden[1].secrets.blinders[0][0]
-        return [replace(opened[0], blobs=[replace(opened[0].blobs[0], blinders=pair, points=points)])]
+        return [replace(disclosed[0], blobs=[replace(disclosed[0].blobs[0], blinders=pair, points=points)])]
 
     with refused("CommitmentMismatch", hospital=revealed.nodes[0].address, blob=0):
         revealed.open(replayed)
 
 
-def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
-    opened, hidden = revealed.opened(), revealed.hidden[2]
+def test_opening_refuses_a_settled_round(revealed: DecoyDriver) -> None:
+    disclosed, hidden = revealed.disclosed(), revealed.hidden[2]
     revealed.open()
-    with refused("WrongPhase", actual=Phase.ENDED, wanted=Phase.OPENING):
-        revealed.aggregator.aggregator.open_canaries(
-            revealed.task, 2, hidden.seed, hidden.retreat.points, opened, SETTLE_GAS
+    with refused("WrongPhase", actual=Phase.ENDED, wanted=Phase.DISCLOSING):
+        revealed.aggregator.aggregator.disclose_decoys(
+            revealed.task, 2, hidden.seed, hidden.negated_delta.points, disclosed, SETTLE_GAS
         )
 
 
@@ -468,44 +470,42 @@ def test_opening_refuses_a_settled_round(revealed: CanaryDriver) -> None:
     ],
     ids=["swapped", "first", "second", "none", "negated"],
 )
-def test_opening_refuses_other_blinders(
-    revealed: CanaryDriver, blinders: Callable[[int, int], tuple[int, int]]
-) -> None:
-    def otherwise(opened: list[OpenedCohort]) -> list[OpenedCohort]:
-        (blob,) = opened[0].blobs
-        return [replace(opened[0], blobs=[replace(blob, blinders=blinders(*blob.blinders))])]
+def test_opening_refuses_other_blinders(revealed: DecoyDriver, blinders: Callable[[int, int], tuple[int, int]]) -> None:
+    def otherwise(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
+        (blob,) = disclosed[0].blobs
+        return [replace(disclosed[0], blobs=[replace(blob, blinders=blinders(*blob.blinders))])]
 
     with refused("BlobMismatch", cohort=0, blob=0):
         revealed.open(otherwise)
 
 
 @pytest.mark.parametrize("change", ["reversed", "one less", "one more"])
-def test_opening_refuses_other_points(revealed: CanaryDriver, change: str) -> None:
-    def otherwise(opened: list[OpenedCohort]) -> list[OpenedCohort]:
-        (blob,) = opened[0].blobs
+def test_opening_refuses_other_points(revealed: DecoyDriver, change: str) -> None:
+    def otherwise(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
+        (blob,) = disclosed[0].blobs
         points = {
             "reversed": list(reversed(blob.points)),
             "one less": blob.points[:1],
             "one more": [*blob.points, blob.points[0]],
         }[change]
-        return [replace(opened[0], blobs=[replace(blob, points=points)])]
+        return [replace(disclosed[0], blobs=[replace(blob, points=points)])]
 
     with refused("CommitmentMismatch" if change == "reversed" else "PointsWrong"):
         revealed.open(otherwise)
 
 
-def test_opening_refuses_cohorts_and_blobs_that_are_not_there(revealed: CanaryDriver) -> None:
+def test_opening_refuses_cohorts_and_blobs_that_are_not_there(revealed: DecoyDriver) -> None:
     with refused("CohortUnknown", cohort=1):
-        revealed.open(lambda opened: [replace(opened[0], index=1)])
+        revealed.open(lambda disclosed: [replace(disclosed[0], index=1)])
     with refused("BlobUnknown", blob=1, blobs=1):
-        revealed.open(lambda opened: [replace(opened[0], blobs=list(opened[0].blobs) * 2)])
+        revealed.open(lambda disclosed: [replace(disclosed[0], blobs=list(disclosed[0].blobs) * 2)])
 
 
 def test_opening_is_refused_before_all_have_revealed(local_chain: LocalChain) -> None:
-    """Who knew which sums are turned could still fill its ballot by that."""
-    task = CanaryDriver(local_chain, voters=2).to_scoring()
-    assert isinstance(task, CanaryDriver)
-    with refused("WrongPhase", actual=Phase.SCORING, wanted=Phase.OPENING):
+    """Who knew which sums are sign-flipped could still fill its ballot by that."""
+    task = DecoyDriver(local_chain, voters=2).to_scoring()
+    assert isinstance(task, DecoyDriver)
+    with refused("WrongPhase", actual=Phase.SCORING, wanted=Phase.DISCLOSING):
         task.open()
     for voter in range(2):
         task.score(voter, task.ballot([60_000], [-80_000]))
@@ -517,37 +517,37 @@ def test_opening_is_refused_before_all_have_revealed(local_chain: LocalChain) ->
     assert task.operator.tasks.round_state(task.task, 1).outcome is Outcome.SETTLED
 
 
-def test_canaries_are_set_once_before_publication_and_only_where_there_are_some(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain).to_committing().commit_all()
-    assert isinstance(task, CanaryDriver)
-    with refused("CanaryRound", taskId=task.task, round=1):  # nobody may show the sum's hash beside the canary's
+def test_decoys_are_set_once_before_publication_and_only_where_there_are_some(local_chain: LocalChain) -> None:
+    task = DecoyDriver(local_chain).to_committing().commit_all()
+    assert isinstance(task, DecoyDriver)
+    with refused("DecoyRound", taskId=task.task, round=1):  # nobody may show the sum's hash beside the decoy's
         task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [task.cohort_sum(0, range(2))])
     task.aggregator.aggregator.publish_sums(task.task, 1, CohortsFate(0b11), [])
     calls = task.aggregator.contracts.tasks.contract.functions
-    with refused("CanariesNotSet", taskId=task.task, round=1):
+    with refused("DecoysNotSet", taskId=task.task, round=1):
         task.aggregator.connection.transactions.send(calls.publish(task.task, 1, 0, 0, 0, 1))
-    said = task.hiding().canaries
+    said = task.hiding().decoys
     other = local_chain.funded()
     with refused("NotAggregator", caller=other.address):
         other.connection.transactions.send(
-            other.contracts.tasks.contract.functions.setCanaries(
-                task.task, 1, said.seed_commitment, said.retreat_digest
+            other.contracts.tasks.contract.functions.setDecoys(
+                task.task, 1, said.seed_commitment, said.negated_delta_digest
             )
         )
     task.aggregator.connection.transactions.send(
-        calls.setCanaries(task.task, 1, said.seed_commitment, said.retreat_digest)
+        calls.setDecoys(task.task, 1, said.seed_commitment, said.negated_delta_digest)
     )
-    with refused("CanariesAlreadySet", taskId=task.task, round=1):
-        task.aggregator.connection.transactions.send(calls.setCanaries(task.task, 1, bytes(32), bytes(32)))
-    assert task.operator.record.canaries_set(task.task, 1) == said
+    with refused("DecoysAlreadySet", taskId=task.task, round=1):
+        task.aggregator.connection.transactions.send(calls.setDecoys(task.task, 1, bytes(32), bytes(32)))
+    assert task.operator.record.decoys_set(task.task, 1) == said
 
     plain = TaskDriver(local_chain).to_committing().commit_all()
-    with refused("NotACanaryRound", taskId=plain.task, round=1):
+    with refused("NotADecoyRound", taskId=plain.task, round=1):
         plain.aggregator.aggregator.publish_sums(plain.task, 1, CohortsFate(0b11), [], said)
 
 
-def test_ballots_of_a_canary_round_hold_two_scores_of_each_cohort(local_chain: LocalChain) -> None:
-    task = CanaryDriver(local_chain, terms={"cohorts": 2}).to_scoring()
+def test_ballots_of_a_decoy_round_hold_two_scores_of_each_cohort(local_chain: LocalChain) -> None:
+    task = DecoyDriver(local_chain, terms={"cohorts": 2}).to_scoring()
     task.score(0, [1, 2])
     with refused("ScoreCountWrong", given=2, wanted=4):
         task.reveal(0)

@@ -13,7 +13,7 @@ struct Shown {
     uint256 next; // the first term behind their points
 }
 
-/// @title Canaries (decoys): a secret bit says if a cohort's sum is published as it is or sign-flipped, and voters must
+/// @title Decoys: a secret bit says if a cohort's sum is published as it is or sign-flipped, and voters must
 ///        tell.
 /// @notice Let w be the cohort's weight, h the quantiser's offset 2^(bits-1) - 1 and x the mean update in steps of the
 ///         quantiser. A lane of the sum is S = wh + wx. With the negated delta r, a published lane, without blinders,
@@ -23,8 +23,8 @@ struct Shown {
 ///
 ///         The negated delta depends on earlier rounds alone and is the same for all cohorts. No lane overflows into
 ///         the next, so both forms are linear in scalars, and in commitments. Flipping twice gives the sum back, so a
-///         blob gives its reader both candidates. See `docs/canaries.md` and `consilium_zk/canaries.py`.
-library Canaries {
+///         blob gives its reader both candidates. See `docs/decoys.md` and `consilium_zk/decoys.py`.
+library Decoys {
     bytes32 private constant DOMAIN = keccak256("CONSILIUM-V1-CANARY");
     /// @dev The bits of a scalar that hold lanes.
     uint256 internal constant USABLE_BITS = 252;

@@ -1,6 +1,6 @@
-"""Writes canaries.json: what canary rounds publish and what a contract finds, by py_ecc, ckzg and plain integers alone.
+"""Writes decoys.json: what decoy rounds publish and what a contract finds, by py_ecc, ckzg and plain integers alone.
 
-Run with py_ecc, ckzg, eth_abi and eth_utils installed: `python tests/vectors/generate_canaries.py TRUSTED_SETUP`. The
+Run with py_ecc, ckzg, eth_abi and eth_utils installed: `python tests/vectors/generate_decoys.py TRUSTED_SETUP`. The
 output does not change from run to run. Blobs are built lane by lane and committed to; nothing uses that commitments are
 linear, which is what the vectors are to test. Points are in EIP-2537 encoding, those of several hospitals one after the
 other, in order of their index.
@@ -77,29 +77,29 @@ def one_blob(
         blobs = [[source.randrange(curve_order) for _ in range(SCALARS)] for _ in weights]
     for blob in blobs:
         blob[USABLE:] = [source.randrange(curve_order) for _ in range(SCALARS - USABLE)]
-    total, retreat = weighted(blobs, weights), [offset + back for back in backs]
+    total, negated_delta = weighted(blobs, weights), [offset + back for back in backs]
     if kind == "garbage":
-        ones, back_scalars = packed([1] * count, lane_bits), packed(retreat, lane_bits)
+        ones, back_scalars = packed([1] * count, lane_bits), packed(negated_delta, lane_bits)
         as_it_is = [(s + weight * offset * one) % curve_order for s, one in zip(total, ones, strict=True)]
-        turned = [
+        flipped = [
             (4 * weight * offset * one - weight * r - s) % curve_order
             for s, one, r in zip(total, ones, back_scalars, strict=True)
         ]
-        as_it_is[USABLE:] = turned[USABLE:] = [0, 0]
+        as_it_is[USABLE:] = flipped[USABLE:] = [0, 0]
     else:  # lane by lane: y is x or -x - back
         sums = [sum(w * lane for w, lane in zip(weights, column, strict=True)) for column in zip(*updates, strict=True)]
         centred = [lane - weight * offset for lane in sums]
         as_it_is = packed([2 * weight * offset + wx for wx in centred], lane_bits)
         flipped = [2 * weight * offset - wx - weight * back for wx, back in zip(centred, backs, strict=True)]
-        turned = packed(flipped, lane_bits)
+        flipped = packed(flipped, lane_bits)
     return {
         "kind": kind,
         "points": hexed(b"".join(point(setup, blob) for blob in blobs)),
         "first": hexed(total[USABLE].to_bytes(32, "big")),
         "second": hexed(total[USABLE + 1].to_bytes(32, "big")),
-        "retreat": hexed(point(setup, packed(retreat, lane_bits))),
+        "negated_delta": hexed(point(setup, packed(negated_delta, lane_bits))),
         "hash_as_it_is": hexed(versioned_hash(commitment(setup, as_it_is))),
-        "hash_turned": hexed(versioned_hash(commitment(setup, turned))),
+        "hash_flipped": hexed(versioned_hash(commitment(setup, flipped))),
     }
 
 
@@ -125,8 +125,8 @@ def one_round(
         "cohort": cohort,
         "seed": hexed(seed),
         "seed_commitment": hexed(keccak(encode(["bytes32", "bytes32"], [TAG, seed]))),
-        "turned": bool(keccak(message)[-1] & 1),
-        "retreat_digest": hexed(keccak(b"".join(bytes.fromhex(blob["retreat"][2:]) for blob in blobs))),
+        "flipped": bool(keccak(message)[-1] & 1),
+        "negated_delta_digest": hexed(keccak(b"".join(bytes.fromhex(blob["negated_delta"][2:]) for blob in blobs))),
         "blobs": blobs,
     }
 
@@ -135,7 +135,7 @@ def main() -> None:
     setup = ckzg.load_trusted_setup(sys.argv[1], 0)
     source = random.Random(2026)
     vectors = {
-        "source": "tests/vectors/generate_canaries.py, by py_ecc and ckzg",
+        "source": "tests/vectors/generate_decoys.py, by py_ecc and ckzg",
         "tag": hexed(TAG),
         "generator": hexed(g1_bytes(G1)),
         "blinder_points": [blinder_point(setup, index) for index in (USABLE, USABLE + 1)],
@@ -149,7 +149,7 @@ def main() -> None:
         ],
     }
     text = json.dumps(vectors, indent=1) + "\n"
-    (Path(__file__).parent / "canaries.json").write_text(text, encoding="utf-8")
+    (Path(__file__).parent / "decoys.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
