@@ -23,6 +23,7 @@ class LabError(FaultError):
         ),
         "FolderInUse": "another run uses {folder}: wait until it has ended, or name another folder with {option}",
         "DemoFailed": "{process} ended with exit code {code}: {error}; its log is in {logs}",
+        "StarterLost": "the process that starts the others has ended (exit code {code}); see starter.err in the logs",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",
         "MoneyLost": "round {round}: {amount} millionths of a token are neither paid nor left: a bug in settlement",

@@ -10,12 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from consilium_chain.rpc.local_node import child_environment
 
+from consilium_lab.demo.starter import ForkedChild, Starter
+
+Child = subprocess.Popen[str] | ForkedChild
 GRACE = 8.0  # seconds between asking a process to end and ending it
 
 
@@ -30,9 +34,10 @@ class Line:
 class Processes:
     """Children by name. The end of the context ends all of them, and their own children."""
 
-    def __init__(self, logs: Path) -> None:
-        self._logs = logs
-        self._children: dict[str, subprocess.Popen[str]] = {}
+    def __init__(self, logs: Path, starter: Starter | None = None) -> None:
+        """`starter`: starts them sooner, with libraries that it has loaded."""
+        self._logs, self._starter = logs, starter
+        self._children: dict[str, Child] = {}
         self._commands: dict[str, tuple[str, ...]] = {}
         self._servers: set[str] = set()
         self._lines: queue.Queue[Line] = queue.Queue()
@@ -54,19 +59,14 @@ class Processes:
 
     def _start(self, name: str) -> None:
         with (self._logs / f"{name}.err").open("ab") as errors:
-            child = subprocess.Popen(
-                [sys.executable, "-m", *self._commands[name]],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                env=child_environment() | {"OMP_NUM_THREADS": "1"},
-                start_new_session=True,
-            )
+            if self._starter is not None:
+                child: Child = self._starter.start(self._commands[name], errors)
+            else:
+                child = _started_anew(self._commands[name], errors)
         self._children[name] = child
         threading.Thread(target=self._listen, args=(name, child), daemon=True).start()
 
-    def _listen(self, name: str, child: subprocess.Popen[str]) -> None:
+    def _listen(self, name: str, child: Child) -> None:
         if child.stdout is None:
             return
         with (self._logs / f"{name}.jsonl").open("a") as journal, child.stdout as lines:
@@ -89,7 +89,8 @@ class Processes:
 
     def ended_badly(self) -> dict[str, int]:
         """Exit codes of the children that have ended with an error."""
-        return {name: child.returncode for name, child in self._children.items() if child.poll() not in (None, 0)}
+        codes = {name: child.poll() for name, child in self._children.items()}
+        return {name: code for name, code in codes.items() if code}
 
     def lost(self) -> dict[str, int]:
         """Exit codes of the children that have ended with an error, or that should not end at all."""
@@ -140,7 +141,15 @@ class Processes:
             child.wait()
 
 
-def _signal_group(child: subprocess.Popen[str], number: signal.Signals) -> None:
+def _started_anew(command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+        env=child_environment() | {"OMP_NUM_THREADS": "1"}, start_new_session=True,
+    )  # fmt: skip
+
+
+def _signal_group(child: Child, number: signal.Signals) -> None:
     try:
         os.killpg(child.pid, number)
     except ProcessLookupError:

@@ -24,6 +24,7 @@ from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.page import write_page
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.screen import Screen, show_tables
+from consilium_lab.demo.starter import Starter
 from consilium_lab.demo.tally import report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
@@ -67,9 +68,11 @@ def _run(options: DemoOptions) -> int:
         screen.begin("starting a local chain, deploying the contracts, funding the accounts")
         stack.callback(screen.end)
         log = stack.enter_context((options.output / "chain.log").open("wb"))
+        logs = options.output / "logs"
+        starter = stack.enter_context(Starter(logs))  # it loads libraries meanwhile
         node = stack.enter_context(LocalNode(options.chain_port, log))
         network = build(options, data, task_file, node)
-        processes = stack.enter_context(Processes(options.output / "logs"))
+        processes = stack.enter_context(Processes(logs, starter))
         start(network, processes)
         screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
         chronicle = Chronicle(network.treasury, network.task, started)

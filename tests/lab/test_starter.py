@@ -1,0 +1,104 @@
+"""Processes that are forked from one behave as if each were started anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from consilium_lab.demo.processes import Line, Processes
+from consilium_lab.demo.starter import Starter
+from consilium_lab.errors import LabError
+from raised_faults import raises_fault
+
+TOLD = """
+import json, os, random, secrets, sys
+import numpy as np
+from nacl.utils import random as sodium
+drawn = [secrets.token_hex(8), random.random(), np.random.default_rng().random(), sodium(8).hex()]
+open_files = sorted(int(one) for one in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + one))
+print(json.dumps({"argv": sys.argv, "name": __name__, "session": os.getsid(0) == os.getpid(), "drawn": drawn,
+                  "open": open_files, "threads": os.environ["OMP_NUM_THREADS"], "secret": "SECRET" in os.environ}))
+print("an error", file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+"""
+WAITS = "import os, time\nprint('{\"pid\": %d}' % os.getpid(), flush=True)\nwhile True: time.sleep(1)\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("starter")
+    (folder / "tells.py").write_text(TOLD)
+    (folder / "waits.py").write_text(WAITS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def starter(folder: Path) -> Iterator[Starter]:
+    before, os.environ["SECRET"] = Path.cwd(), "x"
+    os.chdir(folder)  # where `python -m` looks first
+    try:
+        with Starter(folder / "logs") as starter:
+            yield starter
+    finally:
+        os.chdir(before)
+        del os.environ["SECRET"]
+
+
+@pytest.fixture
+def processes(starter: Starter, tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path, starter) as processes:
+        yield processes
+
+
+def told(processes: Processes, count: int) -> list[Line]:
+    found: list[Line] = []
+    until = time.monotonic() + 60
+    while len(found) < count:
+        assert time.monotonic() < until
+        found += processes.lines()
+        time.sleep(0.01)
+    return sorted(found, key=lambda line: line.process)
+
+
+def test_each_child_is_a_process_of_its_own(processes: Processes, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        processes.start(name, "tells", "0", f"--{name}")
+    a, b = told(processes, 2)
+    for line in (a, b):
+        assert (line.fields["argv"][1:], line.fields["name"]) == (["0", f"--{line.process}"], "__main__")
+        assert (line.fields["session"], line.fields["threads"], line.fields["secret"]) == (True, "1", False)
+        assert line.fields["open"] == [0, 1, 2], "it inherits no file, pipe or socket of another"
+    assert not set(map(str, a.fields["drawn"])) & set(map(str, b.fields["drawn"])), "both drew the same random number"
+    assert processes.wait(30) == []
+    assert (processes.errors_of("a"), processes.ended_badly()) == ("an error", {})
+    assert json.loads((tmp_path / "b.jsonl").read_text()) == b.fields
+
+
+def test_exit_codes_and_signals_are_reported_and_nothing_is_left(processes: Processes) -> None:
+    processes.start("fails", "tells", "3")
+    told(processes, 1)
+    assert processes.wait(30) == []
+    assert processes.ended_badly() == {"fails": 3}
+    for name in ("killed", "ended"):
+        processes.start(name, "waits")
+    ended, killed = (psutil.Process(line.fields["pid"]) for line in told(processes, 2))
+    processes.kill("killed")
+    ended.terminate()
+    gone, alive = psutil.wait_procs([ended, killed], timeout=30)
+    assert (len(gone), alive, processes.wait(30)) == (2, [], [])
+    assert processes.ended_badly() == {"fails": 3, "ended": -signal.SIGTERM}
+
+
+def test_a_lost_starter_is_named(folder: Path, tmp_path: Path) -> None:
+    with Starter(folder / "lost") as lost, Processes(tmp_path, lost) as processes:
+        (own,) = [one for one in psutil.Process().children() if str(folder / "lost") in one.cmdline()]
+        own.kill()
+        with raises_fault(LabError, "StarterLost"):
+            for _ in range(2):  # the first request may still reach its socket
+                processes.start("late", "tells", "0")
