@@ -12,21 +12,30 @@ REQUIREMENTS := requirements
 PIP_HASHED := -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary=:all:
 SERVED := server/consilium_server/dashboard
 ARGS ?=
-# Where torch comes from, by default from where all else does: for Linux PyPI has it with CUDA alone, 2.7 GB.
-TORCH_INDEX ?=
+# `cpu`, `cuda`, or the URL of an index. For Linux PyPI has torch only with CUDA: 2.7 GB to download.
+TORCH ?= cpu
+CPU_SIZE := 0.5 GB to download, 2 GB of disk
+CUDA_SIZE := 3 GB to download, 8 GB of disk
+TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,$(filter-out cuda,$(TORCH)))
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
-.PHONY: help demo up dashboard test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install dev services
+require_python = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing): pass PYTHON=/path/to/python"; exit 1; }
+require_node = command -v npm >/dev/null && node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' || { \
+	echo "Node.js 20 or newer with npm is needed, and node is $$(node --version 2>/dev/null || echo missing): install it, then run this again"; exit 1; }
+
+.PHONY: help demo up dashboard wheel test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install tools dev services
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo               install, then run a whole task on this machine (ARGS=\"--help\" shows the options)"
 	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
 	@echo "make dashboard          install what it needs, and build it: the API then serves it"
+	@echo "make wheel              build what pip installs elsewhere, into dist"
 	@echo "make test               install what tests need, then lint, type check and all tests (WORKERS=N: Python test processes)"
 	@echo "make check              in seconds: lint, formats and types of Python, after a change"
 	@echo "make format             put sources into their one format"
@@ -36,19 +45,24 @@ help:
 	@echo "make sbom               write a bill of materials (CycloneDX) into .consilium"
 	@echo "make clean              remove what was installed and generated"
 
-demo: install contracts
+demo: tools install contracts
 	@$(BIN)/consilium demo $(ARGS)
 
-up: install dashboard
+up: tools install dashboard
 	@$(BIN)/consilium up $(ARGS)
 
 # Side by side, the longest first: compiling uses one core, and lint has its turn after the contracts' tests. What each
 # command says comes in one piece, where make can (4.0). Whole demos by themselves: each starts some fifteen processes
 # and keeps deadlines.
-test:
+test: tools
 	@$(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=line) \
 		contracts-test python-test lint dashboard-test
 	@$(MAKE) --no-print-directory demo-test
+
+# Before minutes of installation.
+tools:
+	@test -f $(VENV)/.demo || { $(require_python); }
+	@test -f chain/consilium_chain/contracts/Tasks.json || { $(require_node); }
 
 install: $(VENV)/.demo
 
@@ -65,15 +79,14 @@ dev: $(VENV)/.dev
 contracts: $(CONTRACTS)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json
 
 $(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt)
-	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: install it, or pass PYTHON=/path/to/python"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; this is $$($(PYTHON) --version)"; exit 1; }
+	@$(require_python)
 	@test -d $(VENV) || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "installing Python packages into $(VENV) (a minute or two, once)"
+	@echo "installing Python packages into $(VENV), once: one to three minutes, $(if $(filter cuda,$(TORCH)),$(CUDA_SIZE),$(CPU_SIZE))"
 	@$(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt)
 	@# Without a hash: a machine's torch may be a build of its own (without CUDA, say), whose file is not the index's. Its
 	@# other needs are installed by now, but for the libraries of a build with CUDA.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		$(addprefix --index-url=,$(TORCH_INDEX)) torch==2.13.0
+		--retries 2 $(addprefix --extra-index-url=,$(TORCH_INDEX)) torch==2.13.0
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -89,7 +102,7 @@ $(SLITHER)/.installed: $(CONTRACTS)/slither-requirements.txt
 	@touch $@
 
 $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
-	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
+	@$(require_node)
 	@echo "installing the contract tools into $(CONTRACTS)/node_modules"
 	@# Not `npm ci`: it insists on other platforms' optional binaries, some of which were never published.
 	@cd $(CONTRACTS) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
@@ -97,8 +110,12 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
 
 dashboard: install contracts $(SERVED)/index.html
 
+# With contracts and dashboard inside: who installs it needs no Node.js, compiler or checkout.
+wheel: dashboard
+	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
+
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json
-	@command -v npm >/dev/null || { echo "Node.js 20 or newer with npm is needed: install it, then run this again"; exit 1; }
+	@$(require_node)
 	@echo "installing the dashboard's tools into $(DASHBOARD)/node_modules"
 	@cd $(DASHBOARD) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 	@touch $@

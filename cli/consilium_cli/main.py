@@ -57,6 +57,10 @@ def change_password_command(
     typer.echo("Running processes go on. Copies of the key file still open with the old password: replace them.")
 
 
+# The extra of each group of commands; `client` has what the others need.
+EXTRAS = {"demo": "demo", "server": "server", "simulate": "demo", "up": "demo"}
+
+
 def main() -> None:
     """Runs the command line. A known error ends it with one message, which has the error's name in the guides, and
     with exit code 1, or 3 if a node's owner has not allowed it.
@@ -68,6 +72,13 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         sys.exit(130)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("consilium_"):
+            raise
+        extra = EXTRAS.get(sys.argv[1], "client")
+        message = f"{error.name} is not installed, and this command needs it; run `pip install 'consilium[{extra}]'`"
+        typer.secho(f"error (ExtraMissing): {message}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
     except Exception as error:
         from consilium_chain.errors import DISK_FAULTS
         from consilium_client.errors import FAILED, ClientError

@@ -441,7 +441,7 @@ def test_honest_demo_by_digest_settles_without_a_blob(demo: Demo) -> None:
     assert_sound(run)
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 4
     assert all(gain(b) > 0 for b in run.parties(role="hospital"))
-    assert run.report["conservation"]["burnt"] == "0"
+    assert int(run.report["conservation"]["burnt"]) < 100  # the remainders of divisions, in millionths of a token
     assert watch.types[BLOBS] == 0
 
 

@@ -1,0 +1,20 @@
+"""Refuses to build a distribution without the generated parts: git does not hold them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+GENERATED = ("chain/consilium_chain/contracts/Tasks.json", "server/consilium_server/dashboard/index.html")
+
+
+class GeneratedParts(BuildHookInterface[Any]):
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """An editable installation comes before its generated parts."""
+        missing = [name for name in GENERATED if not (Path(self.root) / name).is_file()]
+        if missing and version != "editable":
+            raise RuntimeError(f"{', '.join(missing)} not built yet: run `make wheel`, which needs Node.js 20 or newer")
