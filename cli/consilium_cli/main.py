@@ -16,6 +16,7 @@ from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.operator.commands import app as operator
 from consilium_cli.server import app as server
+from consilium_cli.simulation import TaskByDefault, simulate_task_command
 from consilium_cli.verify import verify_audit_command, verify_command, verify_evaluation_command
 from consilium_cli.voter.commands import app as voter
 
@@ -25,7 +26,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-simulate = typer.Typer(help="Simulations of a task's economics.", no_args_is_help=True)
+simulate = typer.Typer(
+    cls=TaskByDefault, help="Simulations: of a task on your own data, and of its economics.", no_args_is_help=True
+)
 app.add_typer(hospital, name="hospital")
 app.add_typer(voter, name="voter")
 app.add_typer(server, name="server")
@@ -39,6 +42,7 @@ app.command("doctor")(doctor_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)
+simulate.command("task")(simulate_task_command)
 simulate.command("economics")(economics_command)
 
 

@@ -23,6 +23,10 @@ class LabError(FaultError):
         ),
         "FolderInUse": "another run uses {folder}: wait until it has ended, or name another folder with {option}",
         "DemoFailed": "{process} ended with exit code {code}: {error}; its log is in {logs}",
+        "SimulationInvalid": (
+            "{what} is given {given} times, and the task needs {least} to {most}: change the number, or the task file"
+        ),
+        "SumMismatched": "the sum of cohort {cohort} in round {round} is not the committed one: a bug in this program",
         "StarterLost": "the process that starts the others has ended (exit code {code}); see starter.err in the logs",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",

@@ -14,7 +14,7 @@ from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
-from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
 from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
 from consilium_core.private_files import read_private_file, write_private_file
@@ -86,6 +86,28 @@ def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, 
     if kept.rows == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)
     return kept, out if out.rows else None
+
+
+def statistics_blobs(examples: Examples, spec: TaskSpec) -> list[Blob]:
+    """Round 0's values of these examples, quantised and packed."""
+    lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(round_0_values(examples, spec), None)
+    return pack(lanes, spec.statistics_layout)
+
+
+def update_blobs(update: NDArray[np.float64], spec: TaskSpec) -> list[Blob]:
+    """An update float64 (p,), clipped, quantised with randomness of the operating system, and packed."""
+    return list(packed(_lanes(clip_norm(update, spec.update.clip_norm), spec), spec.update_layout))
+
+
+def _lanes(update: NDArray[np.float64], spec: TaskSpec) -> Iterator[NDArray[np.uint64]]:
+    """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
+    size = spec.update_layout.lanes_per_blob
+    quantiser = Quantiser(spec.update.bits, spec.update.value_range)
+    noise = np.random.default_rng(secrets.randbits(SEED_BITS))
+    for start in range(0, spec.lanes, size):
+        part = update[start : start + size]
+        part = np.pad(part, (0, size - len(part)))
+        yield quantiser.quantise(part, noise.random(size))
 
 
 class Privacy:
@@ -169,22 +191,8 @@ class Training:
         spec = self._spec
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()
-            values = round_0_values(self.examples, spec)
-            lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(values, None)
-            return pack(lanes, spec.statistics_layout)
-        update = clip_norm(local_update(round_, self.record.base(round_)), spec.update.clip_norm)
-        return list(packed(self._lanes(update), spec.update_layout))
-
-    def _lanes(self, update: NDArray[np.float64]) -> Iterator[NDArray[np.uint64]]:
-        """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
-        spec = self._spec
-        size = spec.update_layout.lanes_per_blob
-        quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-        noise = np.random.default_rng(secrets.randbits(SEED_BITS))
-        for start in range(0, spec.lanes, size):
-            part = update[start : start + size]
-            part = np.pad(part, (0, size - len(part)))
-            yield quantiser.quantise(part, noise.random(size))
+            return statistics_blobs(self.examples, spec)
+        return update_blobs(local_update(round_, self.record.base(round_)), spec)
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
         """The difference that training makes to `base`, float64 (p,). Never the same twice: two tasks' updates of the

@@ -44,19 +44,26 @@ def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
 
     Always with exact statistics, since one owner of all rows would have them.
     """
-    parts, held_out = _examples(data)
-    sums = _summed(parts, data.schema)
-    return _evaluate(spec, _train_alone(spec, joined(parts), sums, seed), sums, held_out)
+    return trained_pooled(spec, *_examples(data), seed)
+
+
+def trained_pooled(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int) -> Metrics:
+    """`pooled` on examples that are read already."""
+    sums = _summed(parts, spec.data)
+    return evaluated(spec, _train_alone(spec, joined(parts), sums, seed), sums, held_out)
 
 
 def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
     """Mean over hospitals of a model on their own rows and statistics, tested on all held-out rows."""
     parts, held_out = _examples(data)
-    results = []
-    for index, own in enumerate(parts):
-        sums = _summed([own], data.schema)
-        results.append(_evaluate(spec, _train_alone(spec, own, sums, _seed(seed, index)), sums, held_out))
+    results = [trained_alone(spec, own, held_out, _seed(seed, index)) for index, own in enumerate(parts)]
     return {name: fmean(result[name] for result in results) for name in results[0]}
+
+
+def trained_alone(spec: TaskSpec, own: Examples, held_out: Examples, seed: int) -> Metrics:
+    """A model on one hospital's rows and statistics, tested on all held-out rows."""
+    sums = _summed([own], spec.data)
+    return evaluated(spec, _train_alone(spec, own, sums, seed), sums, held_out)
 
 
 def simulate_fedavg(
@@ -74,7 +81,7 @@ def simulate_fedavg(
     base = model.initial(seed)
     outer = outer_of(spec.outer)
     state = outer.begin(base)
-    run = FedavgRun(base, [_evaluate(spec, base, sums, held_out)], weights=weights)
+    run = FedavgRun(base, [evaluated(spec, base, sums, held_out)], weights=weights)
     for round_number in range(spec.rounds.rounds if rounds is None else rounds):
         total = np.zeros(len(base))
         for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
@@ -85,7 +92,7 @@ def simulate_fedavg(
             total += weights[index] * (over_the_wire(update, spec) if quantised else update)
         state = outer.after(state, (total / sum(weights)).__getitem__)
         run.parameters = state.model
-        run.history.append(_evaluate(spec, run.parameters, sums, held_out))
+        run.history.append(evaluated(spec, run.parameters, sums, held_out))
     return run
 
 
@@ -115,7 +122,8 @@ def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], 
     return train(longer, model.initial(seed), model.inputs(examples, sums), examples.labels, seed)
 
 
-def _evaluate(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
+def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
+    """Metrics of a model on held-out rows. `sums`: of the rows by which features are standardised."""
     model = model_of(spec)
     probabilities = model.evaluate(parameters, model.inputs(held_out, sums)).probabilities
     area = auc(held_out.labels, probabilities)

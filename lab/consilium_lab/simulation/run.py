@@ -1,0 +1,216 @@
+"""Plays a task's rounds in this process, by the nodes' own code: training, sums, judging, pay.
+
+Left out are the parts that change no model and no pay: chain, Flower, masks (they cancel in the sums) and signatures.
+Every voter has a seat. Cohorts and sign-flipped sums follow `seed`; noise and rounding are random, as in a hospital.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, members
+from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.settlement.settlement import Settlement, settle
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_client.data.examples import Examples, joined
+from consilium_client.hospital.training import SEED_BITS, statistics_blobs, update_blobs
+from consilium_client.models import Vector, model_of
+from consilium_client.models.training import train
+from consilium_client.voter.evaluating import Judge
+from consilium_zk.blobs import Blob
+
+from consilium_lab.demo.references import Metrics, evaluated, row_weight, trained_alone, trained_pooled
+from consilium_lab.errors import LabError
+from consilium_lab.simulation.record import SimulatedRecord, assigned
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """`cohorts`: hospitals by cohort, by index. `metrics`: of the model after the round, on all voters' rows."""
+
+    number: int
+    cohorts: list[list[int]]
+    settlement: Settlement
+    metrics: Metrics
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """`start`, `pooled`, `alone` (by hospital): metrics on all voters' rows. Money in the token's smallest unit."""
+
+    spec: TaskSpec
+    hospitals: tuple[str, ...]
+    voters: tuple[str, ...]
+    rounds: list[PlayedRound]
+    model: Vector
+    start: Metrics
+    pooled: Metrics
+    alone: Mapping[str, Metrics]
+    paid: Mapping[str, int]
+    slashed: Mapping[str, int]
+
+
+@dataclass
+class _Money:
+    """What is left of the pool and of bonds, in the smallest unit."""
+
+    terms: Terms
+    pool_left: int
+    forfeited: int
+    bonds: dict[tuple[Role, int], int]
+    paid: dict[tuple[Role, int], int] = field(default_factory=dict)
+
+    def apply(self, result: Settlement) -> None:
+        for account in result.accounts:
+            who = account.role, account.index
+            self.bonds[who] -= account.slash
+            self.paid[who] = self.paid.get(who, 0) + account.reward
+        self.pool_left, self.forfeited = result.pool_left, result.forfeited
+
+
+def simulate(
+    raw: bytes,
+    hospitals: Mapping[str, Examples],
+    voters: Mapping[str, Examples],
+    seed: int = 0,
+    on_round: Callable[[PlayedRound], None] = lambda _: None,
+) -> Simulation:
+    """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one.
+
+    Raises SpecInvalid, LabError (SimulationInvalid) and the errors of training and models.
+    """
+    spec = parse_task_spec(raw)
+    _require_enough(spec, len(hospitals), len(voters))
+    model_of(spec).require_installed()
+    with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
+        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore(Path(folder))).play(on_round)
+
+
+def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
+    """Raises LabError (SimulationInvalid)."""
+    least, most = spec.rounds.min_hospitals, spec.rounds.max_hospitals
+    if not least <= hospitals <= most:
+        raise LabError("SimulationInvalid", what="--site", given=hospitals, least=least, most=most)
+    least, most = spec.judging.min_reveals, spec.judging.max_voters
+    if not least <= voters <= most:
+        raise LabError("SimulationInvalid", what="--voter", given=voters, least=least, most=most)
+
+
+class _Game:
+    def __init__(
+        self, raw: bytes, spec: TaskSpec, hospitals: Mapping[str, Examples], voters: Mapping[str, Examples], seed: int,
+        store: ArtifactStore,
+    ) -> None:  # fmt: skip
+        self._spec, self._hospitals, self._voters, self._seed = spec, hospitals, voters, seed
+        self._random = np.random.default_rng(seed)
+        weights = [row_weight(part.rows, spec) for part in hospitals.values()]
+        self._record = SimulatedRecord(raw, spec, weights, store, self._random.bytes(32))
+        self._reader = self._record.reader()
+        self._held_out = joined(list(voters.values()))
+        terms = Terms.of(self._record.params)
+        bonds = {(Role.HOSPITAL, index): terms.hospital_bond for index in range(len(hospitals))}
+        bonds |= {(Role.VOTER, index): terms.voter_bond for index in range(len(voters))}
+        self._money = _Money(terms, terms.pool, 0, bonds | {(Role.AGGREGATOR, 0): terms.aggregator_bond})
+
+    def play(self, on_round: Callable[[PlayedRound], None]) -> Simulation:
+        if self._spec.statistics == "exact":
+            self._play_statistics()
+        sums = self._reader.statistics()
+        judges = [Judge(self._record.task, self._reader, part) for part in self._voters.values()]
+        start = evaluated(self._spec, self._reader.base(1), sums, self._held_out)
+        played = []
+        for number in range(1, self._spec.rounds.rounds + 1):
+            cohorts = assigned(self._with_bond(Role.HOSPITAL), self._spec, self._random)
+            if not cohorts:
+                break  # the contract ends the task
+            result = self._play_round(number, cohorts, judges)
+            metrics = evaluated(self._spec, self._reader.base(number + 1), sums, self._held_out)
+            played.append(PlayedRound(number, cohorts, result, metrics))
+            on_round(played[-1])
+        model = self._reader.base(len(played) + 1)
+        return Simulation(
+            self._spec, tuple(self._hospitals), tuple(self._voters), played, model, start,
+            *self._references(), *self._results(),
+        )  # fmt: skip
+
+    def _play_statistics(self) -> None:
+        updates = {index: statistics_blobs(part, self._spec) for index, part in enumerate(self._hospitals.values())}
+        everybody = [list(updates)]
+        self._record.publish(STATISTICS_ROUND, everybody, updates, is_statistics=True)
+        self._record.settle(STATISTICS_ROUND, accepted=0)
+
+    def _with_bond(self, role: Role) -> list[int]:
+        """Those that are not out of the task: a slash that takes the rest of a bond ends its owner's part."""
+        return [index for (own, index), left in self._money.bonds.items() if own is role and left > 0]
+
+    def _play_round(self, number: int, cohorts: list[list[int]], judges: Sequence[Judge]) -> Settlement:
+        base, parts = self._reader.base(number), list(self._hospitals.values())
+        updates = {index: self._update(base, parts[index]) for cohort in cohorts for index in cohort}
+        state = self._record.publish(number, cohorts, updates, is_statistics=False)
+        money, seated = self._money, self._with_bond(Role.VOTER)
+        flipped = sum(self._record.flipped(number, cohort) << cohort for cohort in range(len(cohorts)))
+        record = RoundRecord(
+            pool_left=money.pool_left,
+            forfeited=money.forfeited,
+            weights=tuple(self._record.weights),
+            hospital_bonds=tuple(money.bonds[Role.HOSPITAL, index] for index in range(len(parts))),
+            voter_bonds=tuple(money.bonds[Role.VOTER, index] for index in range(len(judges))),
+            aggregator_bond=money.bonds[Role.AGGREGATOR, 0],
+            cohorts=tuple(sum(1 << index for index in cohort) for cohort in cohorts),
+            viable=(1 << len(cohorts)) - 1,
+            committed=state.committed,
+            survivors=state.survivors,
+            flipped=flipped if self._spec.judging.decoys else None,
+            seated=sum(1 << index for index in seated),
+            scores=tuple(
+                judge.judged(number, state).scores if index in seated else None for index, judge in enumerate(judges)
+            ),
+        )
+        result = settle(money.terms, record)
+        money.apply(result)
+        self._record.settle(number, result.accepted)
+        return result
+
+    def _update(self, base: Vector, part: Examples) -> list[Blob]:
+        """A hospital's update of this base."""
+        spec = self._spec
+        inputs = model_of(spec).inputs(part, self._reader.statistics())
+        if spec.privacy is None:
+            trained = train(spec, base, inputs, part.labels, secrets.randbits(SEED_BITS))
+        else:
+            from consilium_client.privacy.dp_sgd import plan, train_privately  # Opacus: seconds to load
+
+            trained = train_privately(
+                spec, spec.privacy, plan(spec, spec.privacy, part.rows), base, inputs, part.labels
+            )
+        return update_blobs(np.subtract(trained, base, dtype=np.float64), spec)
+
+    def _references(self) -> tuple[Metrics, dict[str, Metrics]]:
+        parts = list(self._hospitals.values())
+        alone = {
+            name: trained_alone(self._spec, part, self._held_out, self._seed) for name, part in self._hospitals.items()
+        }
+        return trained_pooled(self._spec, parts, self._held_out, self._seed), alone
+
+    def _results(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Paid and slashed, by name."""
+        money = self._money
+        names = {(Role.HOSPITAL, index): name for index, name in enumerate(self._hospitals)}
+        names |= {(Role.VOTER, index): name for index, name in enumerate(self._voters)}
+        names[Role.AGGREGATOR, 0] = "aggregator"
+        whole = {
+            Role.HOSPITAL: money.terms.hospital_bond, Role.VOTER: money.terms.voter_bond,
+            Role.AGGREGATOR: money.terms.aggregator_bond,
+        }  # fmt: skip
+        paid = {name: money.paid.get(who, 0) for who, name in names.items()}
+        return paid, {name: whole[who[0]] - money.bonds[who] for who, name in names.items()}
+
+
+def accepted_cohorts(played: PlayedRound) -> list[int]:
+    return list(members(played.settlement.accepted))
