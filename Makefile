@@ -106,12 +106,14 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json
 	@echo "installing the contract tools into $(CONTRACTS)/node_modules"
 	@# Not `npm ci`: it insists on other platforms' optional binaries, some of which were never published.
 	@cd $(CONTRACTS) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+	@ls $(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil >/dev/null 2>&1 || { \
+		echo "npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh)"; exit 1; }
 	@touch $@
 
 dashboard: install contracts $(SERVED)/index.html
 
 # With contracts and dashboard inside: who installs it needs no Node.js, compiler or checkout.
-wheel: dashboard
+wheel: tools dashboard
 	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
 
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json
@@ -197,7 +199,7 @@ sbom: dev
 	@$(BIN)/python audit/sbom.py $(SBOM)
 
 clean:
-	rm -rf $(VENV) $(SLITHER) $(AUDIT) .consilium .hypothesis .*_cache
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) dist .consilium .hypothesis .*_cache
 	rm -rf $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts
 	rm -rf $(DASHBOARD)/node_modules $(DASHBOARD)/src/generated $(SERVED)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -61,8 +61,11 @@ def change_password_command(
     typer.echo("Running processes go on. Copies of the key file still open with the old password: replace them.")
 
 
-# The extra of each group of commands; `client` has what the others need.
-EXTRAS = {"demo": "demo", "server": "server", "simulate": "demo", "up": "demo"}
+# The extra of each group of commands; the others need `client`.
+EXTRAS = {
+    "demo": "demo", "simulate": "demo", "up": "demo", "server": "server", "doctor": "client,server",
+    "operator": "client,server",
+}  # fmt: skip
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ def test_every_role_has_its_help(installed: Installed, command: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "module", "extra"),
-    [("demo", "psutil", "demo"), ("server", "fastapi", "server"), ("operator", "scipy", "client")],
+    [("demo", "psutil", "demo"), ("server", "fastapi", "server"), ("operator", "scipy", "client,server")],
 )
 def test_a_missing_extra_is_named(installed: Installed, command: str, module: str, extra: str) -> None:
     """`-c`: with the module hidden, as if it were not installed."""
