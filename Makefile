@@ -14,8 +14,8 @@ SERVED := server/consilium_server/dashboard
 ARGS ?=
 # `cpu`, `cuda`, or the URL of an index. For Linux PyPI has torch only with CUDA: 2.7 GB to download.
 TORCH ?= cpu
-CPU_SIZE := 0.5 GB to download, 2 GB of disk
-CUDA_SIZE := 3 GB to download, 8 GB of disk
+CPU_SIZE := 0.4 GB to download
+CUDA_SIZE := 2.7 GB to download for torch
 TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,$(filter-out cuda,$(TORCH)))
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3

@@ -364,7 +364,7 @@ class TaskDriver:
 
     @property
     def decoys(self) -> Decoys | None:
-        """What is said of the round's decoys before it is published."""
+        """The round's decoys as the aggregator sets them before it publishes."""
         return None
 
     # Beacon

@@ -200,7 +200,7 @@ class Rehearsal:
             self._note("publish alone (1 blob)", connection.transactions.send(showing, Sending(PUBLISH_GAS, sidecars)))
 
     def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
-        """What the aggregator publishes; with decoys `_hidden` keeps what discloses it."""
+        """The sums to publish; with decoys `_hidden` keeps the secrets that disclose them."""
         points, hospitals = (
             self.treasury.record.committed_points(self.task, round_),
             self.treasury.tasks.hospitals(self.task),

@@ -104,7 +104,7 @@ def stiff(turn: Round, cohort: int, strength: float, random: Generator) -> Vecto
 
 
 def surprise_mirrored(turn: Round, cohort: int, strength: float, random: Generator) -> Vector:
-    """What earlier rounds foretell is kept, and the rest of the update flipped round."""
+    """Keeps the part that earlier rounds foretell, and flips the rest of the update."""
     own = turn.updates[cohort]
     if not turn.earlier:
         return -strength * own

@@ -96,7 +96,7 @@ def lay_decoys(
 
 
 def judge(played: Sequence[Played], name: str) -> dict[str, float]:
-    """What honest voters with data make of the decoys of one stage."""
+    """Honest voters' scores of the decoys of one stage."""
     mine = [one for one in played if stage(one.turn.number) == name]
     scores = np.concatenate([one.scores.reshape(-1) for one in mine])
     floor = mine[0].turn.spec.judging.accept_floor

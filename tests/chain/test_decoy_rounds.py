@@ -502,7 +502,7 @@ def test_opening_refuses_cohorts_and_blobs_that_are_not_there(revealed: DecoyDri
 
 
 def test_opening_is_refused_before_all_have_revealed(local_chain: LocalChain) -> None:
-    """Who knew which sums are sign-flipped could still fill its ballot by that."""
+    """A voter that knew the sign-flipped sums could still fill its ballot by that."""
     task = DecoyDriver(local_chain, voters=2).to_scoring()
     assert isinstance(task, DecoyDriver)
     with refused("WrongPhase", actual=Phase.SCORING, wanted=Phase.DISCLOSING):

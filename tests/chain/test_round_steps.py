@@ -266,7 +266,7 @@ REVEALED = replace(ROUND, seated=0b1111, revealed=0b1111, viable_cohorts=0b11)
 def test_round_is_disclosed_only_where_there_is_something_to_judge(
     round_: RoundState, min_reveals: int, judged: bool
 ) -> None:
-    """Of a round that is void whatever is disclosed, nobody needs to pay for the disclosure."""
+    """A round that is void in any case needs no disclosure, which would cost gas."""
     assert is_judged(round_, min_reveals) == judged
     revealing = replace(STATE, phase=Phase.REVEALING, deadline=100)
     view = View(revealing, round_, 101, False, False, has_decoys=True, min_reveals=min_reveals)

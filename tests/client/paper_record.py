@@ -16,12 +16,13 @@ import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Decoys
-from consilium_chain.ledger.structs import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
+from consilium_chain.ledger.structs import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_lab.simulation.record import NEW_ROUND
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.decoys import is_flipped, published_blob, seed_commitment
@@ -34,10 +35,6 @@ from numpy.typing import NDArray
 
 NUMBER = 1
 BLOCK_TIME = 10
-NEW_ROUND = RoundState(
-    Outcome.PENDING, VoidReason.NONE, 0, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    False, ()
-)  # fmt: skip
 
 
 class PaperRecord:

@@ -1,4 +1,4 @@
-"""What pip installs elsewhere: a wheel, built from the source distribution, in an environment without the checkout."""
+"""A wheel, built from the source distribution and installed into an environment without the checkout."""
 
 from __future__ import annotations
 

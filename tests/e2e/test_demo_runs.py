@@ -273,7 +273,7 @@ def slashed(run: Run, index: int) -> list[tuple[str, str]]:
 
 
 def assert_cheat_in_second_round_is_refused_and_slashed(run: Run) -> None:
-    """What it published in the second round cannot be disclosed: the round is void, and paid for by the aggregator."""
+    """It cannot disclose its publication of round 2: the round is void, and the aggregator pays for it."""
     first, cheated = run.report["rounds"][1:3]
     assert first["outcome"] == "settled"
     (refused,) = cheated["refusals"]

@@ -209,7 +209,7 @@ def test_honesty_beats_every_vote_that_does_not_look(
 
 
 def test_laziness_pays_without_decoys(setting: Setting) -> None:
-    """What decoys are for: in a converged task nothing else finds out who did not look."""
+    """In a converged task only decoys find the voters that did not look."""
     row = deviant_row(Scenario.LAZY, 0.1, replace(PLAIN, late=True), "without decoys", setting)
     assert row.gain - 3 * row.gain_se > 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
+from consilium_chain.ledger.structs import members
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_cli.main import app
 from consilium_client.data.examples import Examples
@@ -130,7 +131,7 @@ def test_the_next_base_is_the_weighted_mean_within_a_quantiser_step(
     monkeypatch.setattr(run, "train", lambda spec, base, inputs, labels, seed: base + np.float32(updates[len(labels)]))
     found = simulate(own.raw, own.hospitals, own.voters)
     weights = [row_weight(part.rows, spec) for part in own.hospitals.values()]
-    taken = [index for k in run.accepted_cohorts(found.rounds[0]) for index in found.rounds[0].cohorts[k]]
+    taken = [index for k in members(found.rounds[0].settlement.accepted) for index in found.rounds[0].cohorts[k]]
     assert len(taken) == 3, "all are accepted"
     means = [list(updates.values())[index] for index in taken]
     expected = np.average(means, weights=[weights[index] for index in taken])

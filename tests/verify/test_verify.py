@@ -112,7 +112,7 @@ class PlainTask(TaskDriver, Kept):
 
 @dataclass
 class DecoyTask(DecoyDriver, Kept):
-    """What its decoys take back is what the record gives, unless it lies."""
+    """Its decoys take back the progress in the record, unless it lies."""
 
     lies: bool = False
 
@@ -417,7 +417,7 @@ def test_void_round_moves_nothing_and_pays_by_the_rules(local_chain: LocalChain,
 def test_round_without_a_sum_moves_nothing_and_slashes_whose_doing_it_is(
     local_chain: LocalChain, tmp_path: Path, kind: type[Any]
 ) -> None:
-    """Of its decoys, too, nothing is on chain."""
+    """The chain has nothing of its decoys either."""
     settled = propose(local_chain, kind, tmp_path / "store", kind is DecoyTask, masked=True)
     task = settled.task.join(rows=[25, 160, 90]).first_round()
     for charged in ([], [0]):

@@ -1,4 +1,4 @@
-"""A task's public record without a chain: what the contracts would say of it, for the code that reads records.
+"""A task's public record without a chain: it answers as the contracts would, for the code that reads records.
 
 `PublicRecord` and `Judge` read it as they read a chain. The blobs of sums are in a store on disk.
 """
@@ -39,7 +39,7 @@ class SimulatedRecord:
     def __init__(self, raw: bytes, spec: TaskSpec, weights: Sequence[int], store: ArtifactStore, seed: bytes) -> None:
         self.spec, self.weights, self.store, self.seed = spec, weights, store, seed
         self.params = task_params(spec, spec_hash(raw), NOBODY)
-        self.tasks = _Tasks(self)
+        self.tasks = self  # readers ask it for rounds, cohorts, hospitals and sums
         self._rounds: dict[int, RoundState] = {}
         self._cohorts: dict[tuple[int, int], int] = {}
         self._hashes: dict[tuple[int, int], list[bytes]] = {}
@@ -96,24 +96,17 @@ class SimulatedRecord:
     def flipped(self, round_: int, cohort: int) -> bool:
         return self.spec.judging.decoys and is_flipped(self.seed, TASK, round_, cohort)
 
-
-class _Tasks:
-    """The part of `Tasks` that readers of a record ask."""
-
-    def __init__(self, record: SimulatedRecord) -> None:
-        self._record = record
-
     def round_state(self, task: int, round_: int) -> RoundState:
-        return self._record._rounds.get(round_, NEW_ROUND)
+        return self._rounds.get(round_, NEW_ROUND)
 
     def cohort_members(self, task: int, round_: int, cohort: int) -> int:
-        return self._record._cohorts[round_, cohort]
+        return self._cohorts[round_, cohort]
 
     def hospitals(self, task: int) -> list[Hospital]:
-        return [Hospital(f"0x{index:040x}", weight, 0) for index, weight in enumerate(self._record.weights)]
+        return [Hospital(f"0x{index:040x}", weight, 0) for index, weight in enumerate(self.weights)]
 
     def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
-        return self._record._hashes[round_, cohort][:count]
+        return self._hashes[round_, cohort][:count]
 
 
 def _checked_sum(blobs: Sequence[Blob], factors: Sequence[int], round_: int, cohort: int) -> Blob:

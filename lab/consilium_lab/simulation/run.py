@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -58,7 +58,7 @@ class Simulation:
 
 @dataclass
 class _Money:
-    """What is left of the pool and of bonds, in the smallest unit."""
+    """The rest of the pool and of bonds, in the smallest unit."""
 
     terms: Terms
     pool_left: int
@@ -210,7 +210,3 @@ class _Game:
         }  # fmt: skip
         paid = {name: money.paid.get(who, 0) for who, name in names.items()}
         return paid, {name: whole[who[0]] - money.bonds[who] for who, name in names.items()}
-
-
-def accepted_cohorts(played: PlayedRound) -> list[int]:
-    return list(members(played.settlement.accepted))
