@@ -151,8 +151,8 @@ class CellError(DataError):
             " missing",
             "CodeUnknown": "the cell is not among the mapping's codes for this column; add it to the column's codes. If"
             " it means that the value is missing, add it to the column's missing",
-            "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number, or add"
-            " codes for the labels to a mapping. Remove rows without a label",
+            "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
+            " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
             "LabelUnknown": "the label is not the name of one of the task's classes; write the task's name for the"
             " class, or add codes for the labels to a mapping. Remove rows without a label",
         },

@@ -48,3 +48,21 @@ def test_read_table_one_class_only_where_both_are_needed(tmp_path: Path) -> None
     with raises_fault(DataError, "OneClassOnly") as caught:
         read_examples(path, SCHEMA, allow_one_class=False)
     assert caught.value.values["present"] == 1
+
+
+def test_labels_are_numbers_or_names_of_classes(tmp_path: Path) -> None:
+    """A number is never a name: in the third schema, 1 is the class named 3."""
+    path = tmp_path / "rows.csv"
+    for classes, cells, expected in (
+        (["no", "yes"], ["no", " yes ", "1", "0.0"], [0, 1, 1, 0]),
+        (["gesund", "Gefäß"], ["Gefa\u0308ß", "gesund"], [1, 0]),
+        (["2", "3"], ["1", "0"], [1, 0]),
+    ):
+        schema = TableSchema(features=[NumericFeature(name="age", min=0, max=120)], label="ill", classes=classes)
+        path.write_text("age,ill\n" + "".join(f"50,{cell}\n" for cell in cells))
+        assert read_table(path, schema).labels.tolist() == expected
+    schema = TableSchema(features=[NumericFeature(name="age", min=0, max=120)], label="ill", classes=["no", "2"])
+    for cell in ("3", "No", "yes", "true"):
+        path.write_text(f"age,ill\n50,no\n50,{cell}\n")
+        with raises_fault(DataError, "LabelOutOfSchema"):
+            read_table(path, schema)

@@ -166,7 +166,7 @@ class Labelled(Section, ABC):
 
 
 class TableSchema(Labelled):
-    """Rows of a table. A label cell has a class's number, from 0."""
+    """Rows of a table. A label cell has a class's number, from 0, or its name."""
 
     things = "rows"
     summed = "counts, sums and sums of squares of each column"

@@ -19,8 +19,8 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSc
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, Source, reading
-from consilium_client.data.mapping import Mapping
-from consilium_client.data.table.cells import DEFAULT
+from consilium_client.data.mapping import Mapping, composed
+from consilium_client.data.table.cells import DEFAULT, Cell
 from consilium_client.data.table.columns import Columns
 from consilium_client.errors import DataError
 
@@ -89,12 +89,12 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
         columns = Columns(file, path, mapping, schema.used)
         values = {name: array("d") for name in columns.at}
         into = [(name, mapping.reading(name) if mapping else DEFAULT, values[name].append) for name in columns.at]
-        known = {"CodeUnknown", *map(float, range(len(schema.classes)))}
+        class_of = _LabelReader(schema)
         for row, cells in columns:
             for (name, rule, append), cell in zip(into, cells, strict=True):
                 found = rule.number(cell)
                 if name == schema.label:
-                    found = found if found in known else "LabelOutOfSchema"
+                    found = class_of(cell, found)
                 if not isinstance(found, float):
                     raise columns.source.cell_error(found, row, name)
                 append(found)
@@ -102,6 +102,21 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
     absent = np.full(len(labels), math.nan)
     features = {feature.name: np.array(values.get(feature.name, absent)) for feature in schema.features}
     return RawTable(columns.source, features, labels)
+
+
+class _LabelReader:
+    """A label's number, or the name of its error. A cell has a class's number or name; a number is never a name."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self._numbers = {float(number) for number in range(len(schema.classes))}
+        self._by_name = {composed(name): float(number) for number, name in enumerate(schema.classes)}
+
+    def __call__(self, cell: Cell, found: float | str) -> float | str:
+        """`found`: the cell as its column's rule reads it."""
+        if found in self._numbers or found == "CodeUnknown":
+            return found
+        by_name = self._by_name.get(composed(cell)) if isinstance(found, str) and isinstance(cell, str) else None
+        return "LabelOutOfSchema" if by_name is None else by_name
 
 
 def checked(raw: RawTable, schema: TableSchema) -> Table:
