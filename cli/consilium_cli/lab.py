@@ -9,7 +9,16 @@ from urllib.parse import urlsplit
 import typer
 from click.core import ParameterSource
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK
-from consilium_lab.demo.options import MIN_MASKED, OUTPUT, Cheat, DataSet, DemoOptions, check, parse_attack
+from consilium_lab.demo.options import (
+    MIN_MASKED,
+    OUTPUT,
+    Cheat,
+    DataSet,
+    DemoOptions,
+    TableOptions,
+    check,
+    parse_attack,
+)
 from consilium_lab.economics.options import PLOTS, RESULT, EconomicsOptions, Scenario
 from consilium_lab.up.options import HOME, UpOptions
 
@@ -22,10 +31,20 @@ def demo_command(
         DataSet,
         typer.Option(
             help="wdbc (a table) comes with scikit-learn; heart (a table), medquad (texts) and pneumonia (images) need"
-            " --data-dir"
+            " --data-dir; table is your own, and needs --file"
         ),
     ] = DataSet.WDBC,
     data_dir: DataDirOption = None,
+    file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="your own table, CSV or Parquet (--data table)")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="its label's column  [default: the likeliest]")] = None,
+    sites: Annotated[
+        str | None, typer.Option(help="its column that names the hospital  [default: rows are dealt evenly]")
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="a column of it that is no measurement; may be repeated")
+    ] = None,
     hospitals: Annotated[
         int | None, typer.Option(min=2, max=64, help="hospitals that train  [default: 6; heart: 4; medquad: 3]")
     ] = None,
@@ -73,12 +92,19 @@ def demo_command(
     ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
+    table = None if file is None else TableOptions(file, label, sites, tuple(leave_out or ()))
+    if table is None and (label or sites or leave_out):
+        raise typer.BadParameter("--label, --sites and --leave-out belong to --data table --file PATH: add them")
     try:
         options = DemoOptions(
             data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
             tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
-            kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon,
+            kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
         )  # fmt: skip
+        if table is not None and table.sites is not None:
+            from consilium_lab.demo.run import sized
+
+            options = sized(options)
         check(options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
@@ -135,6 +161,8 @@ def up_command(
                 f"all users of this machine can read a command line: put the URL into {variable}",
                 param_hint=f"--{name}",
             )
+    if data is DataSet.TABLE:
+        raise typer.BadParameter("--data table is for `consilium demo`: choose another data set")
     if data.needs and data_dir is None:
         raise typer.BadParameter(f"--data {data} needs --data-dir with {data.needs}")
     if data is DataSet.HEART and hospitals not in (None, 4):

@@ -17,6 +17,7 @@ from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.operator.commands import app as operator
 from consilium_cli.server import app as server
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
+from consilium_cli.task import app as task
 from consilium_cli.verify import verify_audit_command, verify_command, verify_evaluation_command
 from consilium_cli.voter.commands import app as voter
 
@@ -34,6 +35,7 @@ app.add_typer(voter, name="voter")
 app.add_typer(server, name="server")
 app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
+app.add_typer(task, name="task")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
@@ -64,7 +66,7 @@ def change_password_command(
 # The extra of each group of commands; the others need `client`.
 EXTRAS = {
     "demo": "demo", "simulate": "demo", "up": "demo", "server": "server", "doctor": "client,server",
-    "operator": "client,server",
+    "operator": "client,server", "task": "demo",
 }  # fmt: skip
 
 

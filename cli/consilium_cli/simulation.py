@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from consilium_chain.tasks.task_spec import TaskSpec
-    from consilium_client.data.examples import Examples
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
+VOTERS = 5
 
 
 class TaskByDefault(TyperGroup):
@@ -30,48 +27,105 @@ class TaskByDefault(TyperGroup):
 
 def simulate_task_command(
     task: Annotated[Path, typer.Argument(help="task file, TOML (docs/operator.md)")],
-    site: Annotated[list[str], typer.Option(help=SITES_OPTION)],
-    voter: Annotated[list[str], typer.Option(help="NAME=PATH of a voter's held-out data; one for each voter")],
+    site: Annotated[list[str] | None, typer.Option(help=SITES_OPTION)] = None,
+    voter: Annotated[
+        list[str] | None, typer.Option(help="NAME=PATH of a voter's held-out data; one for each voter")
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="one table with all rows, instead of --site and --voter"),
+    ] = None,
+    sites: Annotated[
+        str | None, typer.Option(help="its column that names the hospital, or a number of hospitals to deal it to")
+    ] = None,
+    voters: Annotated[
+        int, typer.Option(min=1, max=64, help="voters that get a third of its rows, from each hospital")
+    ] = VOTERS,
     mapping: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=PATH of a mapping for this hospital's or voter's data (docs/data.md)"),
+        typer.Option(
+            help="PATH of a mapping for the table (by default TASK.mapping.toml, if it is there), or NAME=PATH for the"
+            " data of a site or voter (docs/data.md)"
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="seed of cohorts, of decoys and of the reference trainings")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="seed of the split, of cohorts, of training and of decoys, as in the demo")
+    ] = 0,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="file for the result, JSON")] = None,
+    page: Annotated[Path | None, typer.Option(dir_okay=False, help="file for a report with pictures, HTML")] = None,
 ) -> None:
     """Plays a task's rounds on your own data in this process: training, sums, judging and pay. Nothing leaves it."""
-    from consilium_lab.simulation.run import simulate
-    from consilium_operators.proposals import read_task
+    import consilium
     from rich.console import Console
 
-    raw, spec = read_task(task)
-    sites, voters, mappings = (_named(given, what) for given, what in
-                               ((site, "--site"), (voter, "--voter"), (mapping or [], "--mapping")))  # fmt: skip
-    if unknown := [name for name in mappings if name not in sites | voters]:
-        raise click.BadParameter(f"{unknown[0]} is neither a site nor a voter", param_hint="--mapping")
-    if both := sorted(sites.keys() & voters.keys()):
-        raise click.BadParameter(f"{both[0]} is a site, too; give it another name", param_hint="--voter")
-    console = Console()
-    hospitals = _read(sites, mappings, spec, held_out=False)
-    held_out = _read(voters, mappings, spec, held_out=True)
-    rows = ", ".join(f"{name} {part.rows}" for name, part in hospitals.items())
-    console.print(f"{spec.name}: {spec.parameters:,} parameters; rows: {rows}; held out:"
-                  f" {sum(part.rows for part in held_out.values())}", highlight=False)  # fmt: skip
-    with console.status(f"round 1 of {spec.rounds.rounds}") as status:
+    read = consilium.Task.read(task)
+    where = (
+        _by_name(site or [], voter or [], mapping or [])
+        if table is None
+        else _in_table(task, table, sites, voters, mapping or [], bool(site or voter))
+    )
+    console, spec = Console(), read.spec
+    with console.status("reading the rows") as status:
+
+        def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
+            rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
+            console.print(f"{spec.name}: {spec.parameters:,} parameters; rows: {rows}; held out:"
+                          f" {sum(held_out.values())}", highlight=False)  # fmt: skip
+            status.update(f"round 1 of {spec.rounds.rounds}")
 
         def on_round(played: PlayedRound) -> None:
             done = played.number == spec.rounds.rounds
             status.update("reference trainings" if done else f"round {played.number + 1} of {spec.rounds.rounds}")
 
-        result = simulate(raw, hospitals, held_out, seed, on_round)
-    _show(console, result)
+        result = consilium.simulate(read, **where, seed=seed, on_start=on_start, on_round=on_round)
+    _show(console, result.details)
+    for path in (output, page):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(as_json(result), indent=1, allow_nan=False) + "\n")
-        console.print(f"written: {output}", highlight=False)
+        output.write_text(json.dumps(result.as_json(), indent=1, allow_nan=False) + "\n")
+    if page is not None:
+        result.write_page(page)
+    for path in (output, page):
+        if path is not None:
+            console.print(f"written: {path}", highlight=False, soft_wrap=True)
+    played = f"--data table --file {table}" + (f" --sites {sites}" if sites and not sites.isdigit() else "")
     console.print(f"\nNext: consilium operator check {task}   # its costs and risks\n"
-                  "      consilium demo               # the same rounds with a chain and a process for each party",
-                  highlight=False)  # fmt: skip
+                  f"      consilium demo {played if table else ''}   # with a chain, and a process for each party",
+                  highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _by_name(site: list[str], voter: list[str], mapping: list[str]) -> dict[str, Any]:
+    """The arguments of `consilium.simulate` for a file for each party. Raises BadParameter."""
+    if not site or not voter:
+        raise click.BadParameter(
+            "pass a --site and a --voter for each, or one --table with --sites", param_hint="--site"
+        )
+    sites, voters, mappings = (
+        _named(given, what) for given, what in ((site, "--site"), (voter, "--voter"), (mapping, "--mapping"))
+    )
+    if unknown := [name for name in mappings if name not in sites | voters]:
+        raise click.BadParameter(f"{unknown[0]} is neither a site nor a voter", param_hint="--mapping")
+    if both := sorted(sites.keys() & voters.keys()):
+        raise click.BadParameter(f"{both[0]} is a site, too; give it another name", param_hint="--voter")
+    return {"sites": sites, "voters": voters, "mappings": mappings}
+
+
+def _in_table(
+    task: Path, table: Path, sites: str | None, voters: int, mapping: list[str], named: bool
+) -> dict[str, Any]:
+    """The arguments for one table. Raises BadParameter."""
+    if named:
+        raise click.BadParameter("has all rows: leave out --site and --voter", param_hint="--table")
+    if sites is None:
+        raise click.BadParameter(
+            "pass the column of --table that names the hospital, or a number of hospitals", param_hint="--sites"
+        )
+    if len(mapping) > 1:
+        raise click.BadParameter("a table has one mapping", param_hint="--mapping")
+    beside = task.with_suffix(".mapping.toml")
+    chosen = Path(mapping[0]) if mapping else beside if beside.exists() else None
+    return {"table": table, "sites": int(sites) if sites.isdigit() else sites, "voters": voters, "mapping": chosen}
 
 
 def _named(given: list[str], option: str) -> dict[str, Path]:
@@ -89,18 +143,9 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
     return found
 
 
-def _read(paths: dict[str, Path], mappings: dict[str, Path], spec: TaskSpec, held_out: bool) -> dict[str, Examples]:
-    """Raises DataError."""
-    from consilium_client.data.kinds import read_examples
-
-    return {
-        name: read_examples(path, spec.data, mappings.get(name), allow_one_class=not held_out)
-        for name, path in paths.items()
-    }
-
-
 def _show(console: Any, result: Simulation) -> None:
     from consilium_core.units import tokens
+    from consilium_lab.simulation.results import METRICS, costs, verdict
     from rich import box
     from rich.table import Table
 
@@ -108,9 +153,10 @@ def _show(console: Any, result: Simulation) -> None:
     for title in ("round", "accuracy", "AUC", "log loss"):
         rounds.add_column(title, justify="right")
     rounds.add_column("improvement by cohort, as the voters' median")
-    rounds.add_row("0", *_metrics(result.start), "")
+    rounds.add_row("0", *(f"{result.start[name]:.3f}" for name in METRICS), "")
     for played in result.rounds:
-        rounds.add_row(str(played.number), *_metrics(played.metrics), _cohorts(result, played))
+        metrics = (f"{played.metrics[name]:.3f}" for name in METRICS)
+        rounds.add_row(str(played.number), *metrics, verdict(result, played))
     console.print(rounds)
     money = Table(box=box.SIMPLE_HEAD)
     for title in ("party", "paid", "slashed", "accuracy alone"):
@@ -121,52 +167,14 @@ def _show(console: Any, result: Simulation) -> None:
     console.print(money)
     last, plain = result.rounds[-1].metrics, "" if result.spec.privacy is None else ", without noise,"
     console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {result.pooled['accuracy']:.3f};"
+                  f" plain FedAvg{plain} {result.averaged['accuracy']:.3f};"
                   " accuracy on the voters' rows", highlight=False)  # fmt: skip
+    spent = costs(result)
+    console.print(f"on a chain, at most about: {spent['gas']:,} gas of all parties; {spent['chain_blobs']} blobs;"
+                  f" {spent['hospital_upload_bytes'] / 1e6:,.1f} MB uploaded by a hospital",
+                  highlight=False)  # fmt: skip
     if len(result.rounds) < result.spec.rounds.rounds:
         console.print("the task ended early: too few hospitals have a bond left", style="yellow")
     if result.spec.privacy is not None:
         epsilon, delta = result.spec.privacy.epsilon, result.spec.privacy.delta
         console.print(f"all rounds together cost a row at most epsilon {epsilon:g} at delta {delta:g}", highlight=False)
-
-
-def _metrics(found: dict[str, float]) -> list[str]:
-    return [f"{found[name]:.3f}" for name in ("accuracy", "auc", "log_loss")]
-
-
-def _cohorts(result: Simulation, played: PlayedRound) -> str:
-    settlement = played.settlement
-    if not settlement.medians:
-        return f"void: {settlement.void.name.lower().replace('_', ' ')}"
-    words = [
-        f"{', '.join(result.hospitals[index] for index in cohort)} {settlement.medians[number] / 1e6:+.4f}"
-        + ("" if settlement.accepted >> number & 1 else " rejected")
-        for number, cohort in enumerate(played.cohorts)
-    ]
-    return "; ".join(words)
-
-
-def as_json(result: Simulation) -> dict[str, Any]:
-    """Money in the token's smallest unit, as text; scores in millionths."""
-    return {
-        "task": result.spec.name,
-        "start": _finite(result.start),
-        "rounds": [
-            {
-                "round": one.number,
-                "cohorts": [[result.hospitals[index] for index in cohort] for cohort in one.cohorts],
-                "medians": list(one.settlement.medians), "decoy_medians": list(one.settlement.decoy_medians),
-                "accepted": [bool(one.settlement.accepted >> k & 1) for k in range(len(one.cohorts))],
-                "void": one.settlement.void.name, "metrics": _finite(one.metrics),
-            }
-            for one in result.rounds
-        ],
-        "pooled": _finite(result.pooled),
-        "alone": {name: _finite(metrics) for name, metrics in result.alone.items()},
-        "paid": {name: str(paid) for name, paid in result.paid.items()},
-        "slashed": {name: str(slashed) for name, slashed in result.slashed.items()},
-    }  # fmt: skip
-
-
-def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON has no NaN: the AUC of rows of one class is null."""
-    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}

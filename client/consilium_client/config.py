@@ -50,6 +50,12 @@ class HospitalAccountSettings(DataSettings):
         description="share of the rows that is kept out of training, to show on the node's screen how good each model"
         " is here; the same rows stay out after the next export",
     )
+    trial_seed: int | None = Field(
+        default=None,
+        ge=0,
+        description="for trials on a local chain: training and rounding are the same each time, as in a simulation with"
+        " this seed. Other chains refuse it, because two tasks' updates would then differ by the rows alone",
+    )
     device: Literal["cpu", "cuda"] = Field(default="cpu", description="where models are trained")
     commits: Literal["relayed", "own"] = Field(
         default="relayed",

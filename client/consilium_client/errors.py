@@ -64,6 +64,8 @@ class ClientError(FaultError):
         "StatisticsOutOfRange": "the statistics of task {task} contain a value out of range, so the task has no model;"
         " leave the task",
         "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the published round 0",
+        "TrialNotLocal": "trial_seed makes updates predictable, and chain {chain_id} is no local one; remove it from"
+        " node.toml",
         "DisclosureMalformed": "{path}: {why}; pass a file that `consilium voter disclose-evaluation` wrote, or ask the"
         " voter for another one",
     }

@@ -17,6 +17,7 @@ class LabError(FaultError):
         ),
         "DemoDataMalformed": "{path}, line {line}: {why}; download the file again from its source",
         "DemoTooManyParties": "{asked} {who}: this data set suffices for 1 to {at_most}; change the number",
+        "SitesWrong": "{path}, column {column}: {why}",
         "DemoTooLarge": (
             "{hospitals} hospitals and {voters} voters, each in its own process, need about {needed:.1f} GiB of memory,"
             " but only {available:.1f} GiB are free: lower --hospitals and --voters, or end other programs"

@@ -34,6 +34,12 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "ColumnUnknown": "{path} has no column {column!r}: choose one of {known}",
+        "LabelNotClasses": (
+            "the column {column} of {path} has {found} different values, and a task learns 2 to {at_most} classes:"
+            " choose another label, or write classes into the file"
+        ),
+        "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "OutputTaken": "{path} exists already: move it away, or pass another --output",
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }

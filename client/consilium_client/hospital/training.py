@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from consilium_chain.errors import name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
+from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
 from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
@@ -28,7 +30,7 @@ from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import round_0_values
-from consilium_client.errors import DataError
+from consilium_client.errors import ClientError, DataError
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
 from consilium_client.membership import ROUND_ERRORS
@@ -94,16 +96,33 @@ def statistics_blobs(examples: Examples, spec: TaskSpec) -> list[Blob]:
     return pack(lanes, spec.statistics_layout)
 
 
-def update_blobs(update: NDArray[np.float64], spec: TaskSpec) -> list[Blob]:
-    """An update float64 (p,), clipped, quantised with randomness of the operating system, and packed."""
-    return list(packed(_lanes(clip_norm(update, spec.update.clip_norm), spec), spec.update_layout))
+@dataclass(frozen=True)
+class RoundSeeds:
+    """Seeds of a round's training and of the rounding of its update."""
+
+    training: int
+    rounding: int
+
+    @classmethod
+    def of(cls, trial_seed: int | None, round_: int) -> RoundSeeds:
+        """The operating system's, or, with a trial's seed, the same for a round each time."""
+        if trial_seed is None:
+            return cls(secrets.randbits(SEED_BITS), secrets.randbits(SEED_BITS))
+        training, rounding = np.random.SeedSequence((trial_seed, round_)).generate_state(2, np.uint64).tolist()
+        return cls(training, rounding)
 
 
-def _lanes(update: NDArray[np.float64], spec: TaskSpec) -> Iterator[NDArray[np.uint64]]:
+def update_blobs(update: NDArray[np.float64], spec: TaskSpec, rounding_seed: int) -> list[Blob]:
+    """An update float64 (p,), clipped, quantised by randomness of the seed, and packed."""
+    clipped = clip_norm(update, spec.update.clip_norm)
+    return list(packed(_lanes(clipped, spec, rounding_seed), spec.update_layout))
+
+
+def _lanes(update: NDArray[np.float64], spec: TaskSpec, seed: int) -> Iterator[NDArray[np.uint64]]:
     """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
     size = spec.update_layout.lanes_per_blob
     quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-    noise = np.random.default_rng(secrets.randbits(SEED_BITS))
+    noise = np.random.default_rng(seed)
     for start in range(0, spec.lanes, size):
         part = update[start : start + size]
         part = np.pad(part, (0, size - len(part)))
@@ -177,6 +196,8 @@ class Training:
         self._model: Model = model_of(self._spec)
         self._model.require_installed()
         require_device(context.settings.device)
+        if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
+            raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
         self.privacy = Privacy(context, policy, self.examples)
         self._read = STATISTICS_ROUND  # the latest round whose sums it tried to read
@@ -192,11 +213,12 @@ class Training:
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()
             return statistics_blobs(self.examples, spec)
-        return update_blobs(local_update(round_, self.record.base(round_)), spec)
+        seeds = RoundSeeds.of(self._settings.trial_seed, round_)
+        return update_blobs(local_update(round_, self.record.base(round_)), spec, seeds.rounding)
 
     def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """The difference that training makes to `base`, float64 (p,). Never the same twice: two tasks' updates of the
-        same rows must not differ by the rows alone.
+        """The difference that training makes to `base`, float64 (p,). Never the same twice but in a trial: two tasks'
+        updates of the same rows must not differ by the rows alone.
         """
         start = base, self.inputs, self.examples.labels
 
@@ -204,7 +226,8 @@ class Training:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.privacy.rounds is None:
-            trained = train(self._spec, *start, secrets.randbits(SEED_BITS), progress, self._settings.device)
+            seed = RoundSeeds.of(self._settings.trial_seed, round_).training
+            trained = train(self._spec, *start, seed, progress, self._settings.device)
         else:
             trained = self.privacy.rounds.train(round_, *start, progress, self._settings.device)
         return np.subtract(trained, base, dtype=np.float64)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+import tomli_w
 from consilium_chain.tasks.data_schemas import (
     CategoryFeature,
     DataSchema,
@@ -28,6 +29,7 @@ from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray
 
 from consilium_lab.errors import LabError
+from consilium_lab.own_table import OwnTable, in_turn
 
 Frame: TypeAlias = pd.DataFrame
 
@@ -63,11 +65,37 @@ def write_csv(frame: Frame, path: Path) -> None:
     frame.to_csv(path, index=False, encoding="utf-8", lineterminator="\n")
 
 
+def write_mapping(frame: Frame, path: Path) -> Path | None:
+    """Writes a mapping that names the columns without any value, as a node asks for; None if all have one."""
+    empty = [name for name in frame.columns if frame[name].isna().all()]
+    if not empty:
+        return None
+    path.write_text(tomli_w.dumps({"columns": {name: {"absent": True} for name in empty}}), encoding="utf-8")
+    return path
+
+
 def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
     """Examples of each frame, through the files that nodes would read."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows"
-        return [read_examples(write_rows(frame, schema, path), schema) for frame in frames]
+        return [
+            read_examples(write_rows(frame, schema, path), schema, write_mapping(frame, path.with_suffix(".toml")))
+            for frame in frames
+        ]
+
+
+def of_table(own: OwnTable, description: str) -> DemoData:
+    """One's own table, in the task's units and codes."""
+    frame = pd.DataFrame({**own.table.values, own.schema.label: own.table.labels})
+    return DemoData(
+        name="table",
+        description=description,
+        schema=own.schema,
+        hospital_names=list(own.dealt.hospitals),
+        hospitals=[frame.iloc[rows].reset_index(drop=True) for rows in own.dealt.hospitals.values()],
+        # In the table's order, as the simulation has them.
+        held_out=[frame.iloc[np.sort(rows)].reset_index(drop=True) for rows in own.dealt.voters],
+    )
 
 
 # --- Wisconsin breast cancer: one site, so the hospitals are made by a split -----------------------------------------
@@ -346,17 +374,4 @@ def _deal_by_shares(
 
 def _deal_to_voters(frame: Frame, rows: NDArray[np.int64], labels: NDArray[np.int64], voters: int) -> list[Frame]:
     """Row by row in turn, class by class, so that every voter gets rows of two classes and of each hospital."""
-    of_class: Sequence[NDArray[np.int64]] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
-    at_most = sorted(len(part) for part in of_class)[-2]
-    if not 1 <= voters <= at_most:
-        raise LabError("DemoTooManyParties", who="voters", asked=voters, at_most=at_most)
-    # A class continues where the class before it ended, so that the voters' row counts differ by at most one.
-    starts = np.cumsum([0, *map(len, of_class)])
-    return [
-        frame.iloc[
-            np.concatenate(
-                [part[(i - start) % voters :: voters] for part, start in zip(of_class, starts, strict=False)]
-            )
-        ].reset_index(drop=True)
-        for i in range(voters)
-    ]
+    return [frame.iloc[part].reset_index(drop=True) for part in in_turn(rows, labels, voters)]

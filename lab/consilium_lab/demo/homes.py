@@ -18,7 +18,7 @@ from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.private_files import write_private_file
 from eth_account.signers.local import LocalAccount
 
-from consilium_lab.demo.datasets import Frame, write_rows
+from consilium_lab.demo.datasets import Frame, write_mapping, write_rows
 
 
 @dataclass(frozen=True)
@@ -59,19 +59,27 @@ def make_hospital(
 ) -> HospitalHome:
     """A home with a policy for tasks like `spec`. `more`: more settings."""
     write_key(home, account)
-    data = write_rows(*rows, home / "data")
+    data = _data_settings(rows, home)
     make_transport_key(home / "transport.key")
     policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
-    return HospitalHome.create(home, place.settings | {"data": data.name, **more}, policy)
+    return HospitalHome.create(home, place.settings | data | {**more}, policy)
 
 
 def make_voter(
     place: Place, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
 ) -> VoterHome:
     write_key(home, account)
-    data = write_rows(*rows, home / "data")
+    data = _data_settings(rows, home)
     policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
-    return VoterHome.create(home, place.settings | {"data": data.name}, policy)
+    return VoterHome.create(home, place.settings | data, policy)
+
+
+def _data_settings(rows: tuple[Frame, DataSchema], home: Path) -> dict[str, Any]:
+    """Writes the rows and their mapping."""
+    frame, schema = rows
+    settings = {"data": write_rows(frame, schema, home / "data").name}
+    mapping = write_mapping(frame, home / "mapping.toml")
+    return settings if mapping is None else settings | {"mapping": mapping.name}
 
 
 def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:

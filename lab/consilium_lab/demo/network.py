@@ -29,6 +29,7 @@ from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.homes import Place, approve, make_hospital, make_voter, write_key
 from consilium_lab.demo.options import Cheat, DemoOptions, Stranger
 from consilium_lab.demo.processes import Processes
+from consilium_lab.seeds import seed_of
 
 GAS_MONEY = 10**18
 SPENDING_MONEY = 5_000 * TOKEN  # of a party, before it stakes its bond
@@ -172,7 +173,8 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
     hospitals, options = network.of(Role.HOSPITAL), network.options
     rows = network.data.hospitals[hospitals.index(party)], network.data.schema
     settings: dict[str, Any] = {
-        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())}
+        "sponsor": {"url": f"https://127.0.0.1:{network.sponsor_port}", "ca_certificate": str(sponsor_ca.absolute())},
+        "trial_seed": seed_of(options.seed, hospitals.index(party)),  # a simulation with it has the same bases
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment comes last in the round: the kill would be too late

@@ -15,6 +15,7 @@ class DataSet(StrEnum):
     HEART = "heart"
     MEDQUAD = "medquad"
     PNEUMONIA = "pneumonia"
+    TABLE = "table"
 
     @property
     def needs(self) -> str | None:
@@ -59,6 +60,16 @@ class Cheat(StrEnum):
 
 
 @dataclass(frozen=True)
+class TableOptions:
+    """One's own table. `sites`: the column that names the hospital; without, rows are dealt evenly."""
+
+    file: Path
+    label: str | None = None
+    sites: str | None = None
+    leave_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class DemoOptions:
     data: DataSet = DataSet.WDBC
     data_dir: Path | None = None
@@ -77,10 +88,11 @@ class DemoOptions:
     masked: bool = True
     output: Path = OUTPUT
     epsilon: float | None = None
+    table: TableOptions | None = None
 
     @property
     def hospital_count(self) -> int:
-        """Heart has four hospitals, MedQuAD at most nine."""
+        """Heart has four hospitals, MedQuAD at most nine; a table those that it names."""
         return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3}.get(self.data, 6)
 
     @property
@@ -114,6 +126,7 @@ def parse_attack(text: str) -> tuple[Attack, ...]:
 
 def check(options: DemoOptions) -> None:
     """Checks combinations of options. Raises ValueError."""
+    _check_table(options)
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:
@@ -144,6 +157,16 @@ def check(options: DemoOptions) -> None:
     for name, number in kills.items():
         if number is not None and number > last_round:
             raise ValueError(f"{name} {number} is after the last round, {last_round}")
+
+
+def _check_table(options: DemoOptions) -> None:
+    """Raises ValueError."""
+    if options.data is DataSet.TABLE and options.table is None:
+        raise ValueError(
+            "--data table needs --file with the table, and takes --label and --sites, names of its columns"
+        )
+    if options.data is not DataSet.TABLE and options.table is not None:
+        raise ValueError("--file, --label, --sites and --leave-out belong to --data table: add it")
 
 
 def _check_strangers(options: DemoOptions) -> None:

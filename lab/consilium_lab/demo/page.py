@@ -1,9 +1,8 @@
-"""The demo's report as one HTML file that contains its pictures and loads nothing."""
+"""The demo's report as one HTML file."""
 
 from __future__ import annotations
 
 import html
-import io
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,28 +10,27 @@ from typing import Any
 
 from consilium_chain.tasks.task_spec import TOKEN
 
-INK, MUTED, GRID = "#1f2933", "#6b7785", "#e3e8ee"
-BLUE, GREEN, ORANGE, RED = "#2463b0", "#2e8b6f", "#c9782b", "#b3342f"
+from consilium_lab.pages import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    ORANGE,
+    RED,
+    figure_of,
+    percent,
+    svg,
+    table_of,
+    tiles_of,
+    write_document,
+)
+
 PHASE_COLOURS = {
     "forming": "#9fb3c8", "committing": BLUE, "uploading": "#6f9fd8", "publishing": GREEN, "drawing": "#b9c9a8",
     "scoring": ORANGE, "revealing": "#e3b27a", "disclosing": "#7f6ea3",
 }  # fmt: skip
 LABEL_INCHES = 0.15  # height of a line's name in the money picture
 AXES_SHARE = 0.77  # of a figure's height, as matplotlib leaves it
-
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;color:#1f2933;background:#fff;max-width:1080px;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem}
-p.sub{color:#6b7785;margin:.2rem 0 1.2rem}
-.tiles{display:flex;flex-wrap:wrap;gap:.8rem}
-.tile{border:1px solid #e3e8ee;border-radius:10px;padding:.7rem 1rem;flex:1;min-width:8rem}
-.tile b{display:block;font-size:1.5rem}.tile span{color:#6b7785;font-size:.85rem}
-table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid #e3e8ee}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-.bad{color:#b3342f}.good{color:#2e8b6f}.note{background:#fff6e5;border-radius:8px;padding:.7rem 1rem}
-svg{width:100%;height:auto}.wrap{overflow-x:auto}
-"""
 
 
 def write_page(path: Path, report: dict[str, Any]) -> None:
@@ -44,23 +42,19 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         _tiles(report),
         f"<p class=note>{html.escape(report['privacy'])}</p>",
         "<h2>The model, round by round</h2>",
-        _svg(_metric_picture(report)),
+        svg(_metric_picture(report)),
         "<h2>The money, round by round</h2>",
-        _svg(_money_picture(report)),
+        svg(_money_picture(report)),
         _balances(report),
         "<h2>Time and gas</h2>",
-        _svg(_time_picture(report)),
-        _svg(_gas_picture(report)),
+        svg(_time_picture(report)),
+        svg(_gas_picture(report)),
         "<h2>Rounds</h2>",
         _rounds(report),
         _refusals(report),
         _strangers(report),
     ]
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>Consilium demo</title><style>{STYLE}</style><body>{''.join(parts)}</body></html>"
-    )
-    path.write_text(page)
+    write_document(path, "Consilium demo", parts)
 
 
 def _attacks(report: dict[str, Any]) -> str:
@@ -71,53 +65,21 @@ def _attacks(report: dict[str, Any]) -> str:
 def _tiles(report: dict[str, Any]) -> str:
     proven = [c["sum_verified_on_chain"] for r in report["rounds"] for c in r["cohorts"]]
     tiles = [
-        (_percent(report["final_metric"]), f"{report['metric_name']}, federated"),
-        (_percent(report["pooled_metric"]), "if all rows were in one place"),
-        (_percent(report["local_only_metric"]), "each hospital alone, mean"),
+        (percent(report["final_metric"]), f"{report['metric_name']}, federated"),
+        (percent(report["pooled_metric"]), "if all rows were in one place"),
+        (percent(report["local_only_metric"]), "each hospital alone, mean"),
         (f"{sum(proven)} of {len(proven)}", "cohort sums proven on chain"),
         (report["conservation"]["difference"], "difference of all money, in wei"),
     ]
-    return (
-        "<div class=tiles>" + "".join(f"<div class=tile><b>{b}</b><span>{s}</span></div>" for b, s in tiles) + "</div>"
-    )
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+    return tiles_of(tiles)
 
 
 def _training(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [r for r in report["rounds"] if r["kind"] == "training"]
 
 
-def _figure(width: float, height: float) -> tuple[Any, Any]:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(width, height))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(GRID)
-    axes.tick_params(colors=MUTED, length=0)
-    axes.grid(axis="y", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
-def _svg(figure: Any) -> str:
-    from matplotlib import pyplot
-
-    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "consilium"}):
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    pyplot.close(figure)
-    text = buffer.getvalue()
-    return f"<div class=wrap>{text[text.index('<svg') :]}</div>"
-
-
 def _metric_picture(report: dict[str, Any]) -> Any:
-    figure, axes = _figure(9, 3.4)
+    figure, axes = figure_of(9, 3.4)
     rounds = _training(report)
     values = [r["base_metric"] for r in rounds] + [report["final_metric"]]
     points = [(x, y) for x, y in enumerate(values) if y is not None]
@@ -149,7 +111,7 @@ def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
 def _money_picture(report: dict[str, Any]) -> Any:
     roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE, "stranger": RED}
     accounts = [row for row in report["balances"].values() if row["role"] in roles]
-    figure, axes = _figure(9, max(3.8, len(accounts) * 0.22))
+    figure, axes = figure_of(9, max(3.8, len(accounts) * 0.22))
     rounds = _training(report)
     ends = []
     for row in accounts:
@@ -207,7 +169,7 @@ def spread(values: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def _time_picture(report: dict[str, Any]) -> Any:
-    figure, axes = _figure(9, 3.2)
+    figure, axes = figure_of(9, 3.2)
     labels = ["statistics" if r["kind"] == "statistics" else f"round {r['index']}" for r in report["rounds"]]
     below = [0.0] * len(labels)
     for phase, colour in PHASE_COLOURS.items():
@@ -226,7 +188,7 @@ def _gas_picture(report: dict[str, Any]) -> Any:
         for call, gas in entry["gas"].items():
             used[call].append(gas)
     means = sorted((sum(v) / len(v), call) for call, v in used.items())
-    figure, axes = _figure(9, 0.5 + 0.38 * max(len(means), 1))
+    figure, axes = figure_of(9, 0.5 + 0.38 * max(len(means), 1))
     axes.grid(visible=False)
     bars = axes.barh([call for _, call in means], [gas for gas, _ in means], color=BLUE, height=0.6)
     axes.bar_label(bars, [f" {gas:,.0f}" for gas, _ in means], color=INK, fontsize=9)
@@ -249,7 +211,7 @@ def _balances(report: dict[str, Any]) -> str:
             f"<td class=n>{_amount(row['before'])}<td class=n>{_amount(row['after'])}"
             f"<td class='n {kind}'>{change / TOKEN:+,.2f}"
         )
-    return _table("<th>account<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens", rows)
+    return table_of("<th>account<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens", rows)
 
 
 def _rounds(report: dict[str, Any]) -> str:
@@ -267,7 +229,7 @@ def _rounds(report: dict[str, Any]) -> str:
         "<th>round<th>outcome<th>cohort<th>hospitals in the sum<th class=n>weight<th>sum proven on chain"
         "<th class=n>median improvement<th>accepted"
     )
-    return _table(head, rows)
+    return table_of(head, rows)
 
 
 def _strangers(report: dict[str, Any]) -> str:
@@ -282,7 +244,7 @@ def _strangers(report: dict[str, Any]) -> str:
     if not rows:
         return ""
     broken = "".join(f"<p class=bad>{html.escape(words)}</p>" for words in report["broken"])
-    table = _table("<th>call<th class=n>tried<th class=n>refused<th>error<th>accepted", rows)
+    table = table_of("<th>call<th class=n>tried<th class=n>refused<th>error<th>accepted", rows)
     return f"<h2>Calls of strangers, each with bad values in one field</h2>{broken}{table}"
 
 
@@ -294,10 +256,4 @@ def _refusals(report: dict[str, Any]) -> str:
         for one in entry["refusals"]
     ]
     head = "<th>round<th>account<th>call<th>error"
-    return f"<h2>Calls that the contract refused</h2>{_table(head, rows)}" if rows else ""
-
-
-def _table(head: str, rows: Sequence[str]) -> str:
-    """`head`, `rows`: cells in HTML."""
-    body = "".join(f"<tr>{row}" for row in rows)
-    return f"<div class=wrap><table><tr>{head}{body}</table></div>"
+    return f"<h2>Calls that the contract refused</h2>{table_of(head, rows)}" if rows else ""

@@ -24,6 +24,7 @@ from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
 from consilium_lab.demo.datasets import DemoData, examples_of
+from consilium_lab.seeds import seed_of
 
 Metrics = dict[str, float]
 
@@ -56,7 +57,7 @@ def trained_pooled(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples
 def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
     """Mean over hospitals of a model on their own rows and statistics, tested on all held-out rows."""
     parts, held_out = _examples(data)
-    results = [trained_alone(spec, own, held_out, _seed(seed, index)) for index, own in enumerate(parts)]
+    results = [trained_alone(spec, own, held_out, seed_of(seed, index)) for index, own in enumerate(parts)]
     return {name: fmean(result[name] for result in results) for name in results[0]}
 
 
@@ -73,9 +74,16 @@ def simulate_fedavg(
 
     It has no cohorts, masks, votes or chain. A run of the platform that accepts every cohort should match it.
     """
-    parts, held_out = _examples(data)
+    return fedavg(spec, *_examples(data), seed, rounds, quantised=quantised)
+
+
+def fedavg(
+    spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int, rounds: int | None = None, *,
+    quantised: bool,
+) -> FedavgRun:  # fmt: skip
+    """`simulate_fedavg` on examples that are read already."""
     model = model_of(spec)
-    sums = _summed(parts, data.schema) if spec.statistics == "exact" else public_sums(data.schema)
+    sums = _summed(parts, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
     base = model.initial(seed)
@@ -85,7 +93,7 @@ def simulate_fedavg(
     for round_number in range(spec.rounds.rounds if rounds is None else rounds):
         total = np.zeros(len(base))
         for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
-            trained = train(spec, run.parameters, own, part.labels, _seed(seed, index, round_number))
+            trained = train(spec, run.parameters, own, part.labels, seed_of(seed, index, round_number))
             update = trained.astype(np.float64) - run.parameters
             run.largest_coordinate = max(run.largest_coordinate, float(np.abs(update).max()))
             run.longest_update = max(run.longest_update, float(np.linalg.norm(update)))
@@ -132,8 +140,3 @@ def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], hel
         "auc": math.nan if area is None else area,
         "log_loss": log_loss(held_out.labels, probabilities),
     }
-
-
-def _seed(*parts: int) -> int:
-    """A seed per hospital and round, from the run's seed."""
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0])

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from consilium_chain.ledger.structs import Phase
@@ -13,12 +14,14 @@ from consilium_chain.rpc.local_node import LocalNode
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
 from consilium_core.locks import alone
+from consilium_operators.drafting import read_sample
+from consilium_operators.task_text import mapping_text
 from rich.console import Console
 
 from consilium_lab.demo.capacity import require_memory
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
-from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc
+from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc, of_table
 from consilium_lab.demo.network import Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.page import write_page
@@ -28,6 +31,7 @@ from consilium_lab.demo.starter import Starter
 from consilium_lab.demo.tally import report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
+from consilium_lab.own_table import drafted, own_table, sites_of
 
 LOCK_FILE = "in-use.lock"
 POLL = 0.15
@@ -57,6 +61,7 @@ def _run(options: DemoOptions) -> int:
     spec = parse_task_spec(task_file)
     model_of(spec).require_installed()
     prepare_output(options.output)
+    (options.output / "task.toml").write_bytes(task_file)
     screen = Screen(console, spec.rounds.rounds)
     screen.say(f"[bold]Consilium[/bold]: {data.description}")
     rows = ", ".join(f"{name} {len(frame)}" for name, frame in zip(data.hospital_names, data.hospitals, strict=True))
@@ -96,8 +101,23 @@ def windows(parties: int) -> dict[str, int]:
     return dict.fromkeys(PHASES, -(-WINDOW * max(parties, WINDOW_HOLDS_FOR) // WINDOW_HOLDS_FOR))
 
 
+def sized(options: DemoOptions) -> DemoOptions:
+    """With as many hospitals as the table names. Raises DataError, OperatorError, LabError."""
+    table = options.table
+    if table is None or table.sites is None:
+        return options
+    return replace(options, hospitals=len(sites_of(read_sample(table.file), table.sites)))
+
+
 def deal(options: DemoOptions) -> DemoData:
     hospitals, voters, seed = options.hospital_count, options.voters, options.seed
+    if options.table is not None:
+        table = options.table
+        draft = drafted(table.file, table.label, table.sites, table.leave_out)
+        options.output.mkdir(parents=True, exist_ok=True)
+        (options.output / "mapping.toml").write_text(mapping_text(draft, table.file.name))
+        own = own_table(table.file, draft.schema, draft.mapping, table.sites or hospitals, voters, seed)
+        return of_table(own, f"{table.file.name}, by {draft.schema.label} ({', '.join(draft.schema.classes)})")
     if options.data is DataSet.WDBC or options.data_dir is None:
         return deal_wdbc(hospitals, voters, seed)
     if options.data is DataSet.HEART:

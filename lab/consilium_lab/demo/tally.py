@@ -17,6 +17,7 @@ from consilium_client.models import model_of
 from consilium_client.models.metrics import accuracy, auc, log_loss
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_verify.report import derived
 
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.datasets import examples_of
@@ -61,6 +62,10 @@ class Evaluator:
             "log_loss": log_loss(labels, probabilities),
         }
 
+    def digest(self, round_: int) -> str:
+        """Of the base model of a round, as `consilium verify` shows it."""
+        return derived("model", self._record.base(round_)).sha256
+
 
 def report(
     network: Network, chronicle: Chronicle, references: Mapping[str, Mapping[str, float]], wall_s: float
@@ -69,7 +74,8 @@ def report(
     evaluator = Evaluator(network)
     last = network.treasury.tasks.state(network.task).round
     statistics_settled = network.treasury.tasks.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
-    by_round = {r: evaluator.metrics(r) for r in range(1, last + 2)} if statistics_settled else {}
+    derivable = range(1, last + 2) if statistics_settled else ()
+    by_round = {r: evaluator.metrics(r) for r in derivable}
     final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
     late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
     found: dict[str, Any] = {
@@ -85,6 +91,7 @@ def report(
         "local_only_metric": references["local_only"][METRIC],
         "pooled_metric": references["pooled"][METRIC],
         "metrics": {"final": final, **references},
+        "bases": [evaluator.digest(r) for r in derivable],
         "private": network.spec.update.masked,
         "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),

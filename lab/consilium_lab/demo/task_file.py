@@ -8,6 +8,7 @@ from typing import Any
 
 import tomli_w
 from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
+from consilium_operators.task_text import LEARNING, MOST_WEIGHT, PRIVATE_LEARNING, ROUNDS
 
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.options import least_cohort
@@ -46,14 +47,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "rounds": {"rounds": 5, "rows_per_weight": 50, "max_weight": 32},
         "judging": {"accept_floor": -0.1, "harmful_below": -0.3, "tolerance": 0.15, "tolerance_bps": 5_000},
     },
-}
-
-
-# Few rounds, large batches, long steps (`bench/client/learning.py`). Noise moves scores, so thresholds are wide.
-PRIVATE: Mapping[str, Mapping[str, Any]] = {
-    "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
-    "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
-    "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
+    "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
 
 
@@ -87,13 +81,15 @@ def default_seats(voters: int) -> int:
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
     """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
-    defaults = {**DEFAULTS[data.name], **(PRIVATE if settings.epsilon else {})}
+    defaults = {**DEFAULTS[data.name], **(PRIVATE_LEARNING if settings.epsilon else {})}
     private = {"privacy": {"epsilon": settings.epsilon, "max_grad_norm": 1.0}} if settings.epsilon else {}
     hospitals, voters = len(data.hospitals), len(data.held_out)
     strangers, size = settings.strangers, MIN_MASKED if settings.masked else 1
     room = least_cohort(strangers) if settings.masked else 1
     cohorts = settings.cohorts or max(1, min(2, (hospitals + strangers) // room))
+    largest = max(map(len, data.hospitals))
     rounds: dict[str, Any] = {
+        "rows_per_weight": -(-largest // MOST_WEIGHT),
         **defaults["rounds"],
         "cohorts": cohorts,
         "min_cohort_size": size,

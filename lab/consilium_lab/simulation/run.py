@@ -1,12 +1,12 @@
 """Plays a task's rounds in this process, by the nodes' own code: training, sums, judging, pay.
 
 Left out are the parts that change no model and no pay: chain, Flower, masks (they cancel in the sums) and signatures.
-Every voter has a seat. Cohorts and sign-flipped sums follow `seed`; noise and rounding are random, as in a hospital.
+Every voter has a seat. All follows `seed` but the noise of private tasks. While every cohort is accepted, each base has
+the bits of the demo's with the same seed, rows and task.
 """
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,41 +19,62 @@ from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
-from consilium_client.hospital.training import SEED_BITS, statistics_blobs, update_blobs
+from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
 from consilium_client.models import Vector, model_of
 from consilium_client.models.training import train
 from consilium_client.voter.evaluating import Judge
+from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
 
-from consilium_lab.demo.references import Metrics, evaluated, row_weight, trained_alone, trained_pooled
+from consilium_lab.demo.references import (
+    Metrics,
+    evaluated,
+    fedavg,
+    row_weight,
+    trained_alone,
+    trained_pooled,
+)
 from consilium_lab.errors import LabError
+from consilium_lab.seeds import seed_of
 from consilium_lab.simulation.record import SimulatedRecord, assigned
 
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """`cohorts`: hospitals by cohort, by index. `metrics`: of the model after the round, on all voters' rows."""
+    """`cohorts`: hospitals by cohort, by index. `model`, `metrics`: after the round, on all voters' rows."""
 
     number: int
     cohorts: list[list[int]]
     settlement: Settlement
+    model: Vector = field(repr=False)
     metrics: Metrics
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """`start`, `pooled`, `alone` (by hospital): metrics on all voters' rows. Money in the token's smallest unit."""
+    """`first`, `model`: before and after all rounds. `averaged`: of plain FedAvg, unrounded. `alone`: by hospital.
+
+    Metrics are on all voters' rows. `rows`: of each hospital and voter, by name. Money in the token's smallest unit.
+    """
 
     spec: TaskSpec
     hospitals: tuple[str, ...]
     voters: tuple[str, ...]
+    rows: Mapping[str, int]
     rounds: list[PlayedRound]
+    first: Vector
     model: Vector
     start: Metrics
     pooled: Metrics
+    averaged: Metrics
     alone: Mapping[str, Metrics]
     paid: Mapping[str, int]
     slashed: Mapping[str, int]
+
+    @property
+    def bases(self) -> list[str]:
+        """SHA-256 of each round's base, and of the last model, as `consilium verify` shows them."""
+        return [derived("model", model).sha256 for model in (self.first, *(one.model for one in self.rounds))]
 
 
 @dataclass
@@ -130,12 +151,15 @@ class _Game:
             if not cohorts:
                 break  # the contract ends the task
             result = self._play_round(number, cohorts, judges)
-            metrics = evaluated(self._spec, self._reader.base(number + 1), sums, self._held_out)
-            played.append(PlayedRound(number, cohorts, result, metrics))
+            model = self._reader.base(number + 1)
+            metrics = evaluated(self._spec, model, sums, self._held_out)
+            played.append(PlayedRound(number, cohorts, result, model, metrics))
             on_round(played[-1])
         model = self._reader.base(len(played) + 1)
         return Simulation(
-            self._spec, tuple(self._hospitals), tuple(self._voters), played, model, start,
+            self._spec, tuple(self._hospitals), tuple(self._voters),
+            {name: part.rows for name, part in (*self._hospitals.items(), *self._voters.items())}, played,
+            self._reader.base(1), model, start,
             *self._references(), *self._results(),
         )  # fmt: skip
 
@@ -151,7 +175,7 @@ class _Game:
 
     def _play_round(self, number: int, cohorts: list[list[int]], judges: Sequence[Judge]) -> Settlement:
         base, parts = self._reader.base(number), list(self._hospitals.values())
-        updates = {index: self._update(base, parts[index]) for cohort in cohorts for index in cohort}
+        updates = {index: self._update(number, base, index, parts[index]) for cohort in cohorts for index in cohort}
         state = self._record.publish(number, cohorts, updates, is_statistics=False)
         money, seated = self._money, self._with_bond(Role.VOTER)
         flipped = sum(self._record.flipped(number, cohort) << cohort for cohort in range(len(cohorts)))
@@ -177,26 +201,28 @@ class _Game:
         self._record.settle(number, result.accepted)
         return result
 
-    def _update(self, base: Vector, part: Examples) -> list[Blob]:
-        """A hospital's update of this base."""
-        spec = self._spec
+    def _update(self, number: int, base: Vector, index: int, part: Examples) -> list[Blob]:
+        """A hospital's update of this round's base."""
+        spec, seeds = self._spec, RoundSeeds.of(seed_of(self._seed, index), number)
         inputs = model_of(spec).inputs(part, self._reader.statistics())
         if spec.privacy is None:
-            trained = train(spec, base, inputs, part.labels, secrets.randbits(SEED_BITS))
+            trained = train(spec, base, inputs, part.labels, seeds.training)
         else:
             from consilium_client.privacy.dp_sgd import plan, train_privately  # Opacus: seconds to load
 
             trained = train_privately(
                 spec, spec.privacy, plan(spec, spec.privacy, part.rows), base, inputs, part.labels
             )
-        return update_blobs(np.subtract(trained, base, dtype=np.float64), spec)
+        return update_blobs(np.subtract(trained, base, dtype=np.float64), spec, seeds.rounding)
 
-    def _references(self) -> tuple[Metrics, dict[str, Metrics]]:
+    def _references(self) -> tuple[Metrics, Metrics, dict[str, Metrics]]:
+        """Pooled, averaged, alone."""
         parts = list(self._hospitals.values())
         alone = {
             name: trained_alone(self._spec, part, self._held_out, self._seed) for name, part in self._hospitals.items()
         }
-        return trained_pooled(self._spec, parts, self._held_out, self._seed), alone
+        averaged = fedavg(self._spec, parts, self._held_out, self._seed, quantised=False).history[-1]
+        return trained_pooled(self._spec, parts, self._held_out, self._seed), averaged, alone
 
     def _results(self) -> tuple[dict[str, int], dict[str, int]]:
         """Paid and slashed, by name."""

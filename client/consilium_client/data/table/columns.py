@@ -29,7 +29,7 @@ class Columns:
 
     def __init__(self, file: BinaryIO, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
         """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema."""
-        self._rows = rows = _opened(file, path, mapping)
+        self._rows = rows = opened(file, path, mapping)
         wanted = {name: mapping.source(name) if mapping else name for name in used}
         present = {name: source for name, source in wanted.items() if source is not None}
         self.at = positions(rows, path, present, strict=mapping is None)
@@ -50,7 +50,8 @@ class Columns:
             raise DataError("DataFileEmpty", path=self.source.path)
 
 
-def _opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | ParquetRows:
+def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | ParquetRows:
+    """Raises DataError, also MappingInvalid where the mapping is none for Parquet."""
     start = file.read(4)
     file.seek(0)
     if start not in PARQUET:

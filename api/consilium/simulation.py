@@ -1,0 +1,159 @@
+"""A task's rounds on your own rows, in this process: training, sums, judging and pay. Nothing leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilium.task import DraftedTask, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from consilium_client.data.examples import Examples
+    from consilium_client.data.mapping import Mapping as ColumnMapping
+    from consilium_client.models import Vector
+    from consilium_lab.simulation.run import PlayedRound, Simulation
+
+METRICS = ["accuracy", "auc", "log_loss"]
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """Data frames of a simulation, and the whole of it as `details`. All metrics are on all voters' rows."""
+
+    details: Simulation
+
+    @property
+    def model(self) -> Vector:
+        """The last model's parameters, float32 (p,)."""
+        return self.details.model
+
+    @property
+    def bases(self) -> list[str]:
+        """SHA-256 of each round's base and of the last model; the demo's for the same seed, rows and task."""
+        return self.details.bases
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """By model: at the start, together, by plain FedAvg, with all rows in one place, and each hospital alone."""
+        import pandas as pd
+
+        found = self.details
+        last = found.rounds[-1].metrics if found.rounds else found.start
+        named = {"start": found.start, "together": last, "plain FedAvg": found.averaged, "all rows": found.pooled}
+        named |= {f"{name} alone": metrics for name, metrics in found.alone.items()}
+        return pd.DataFrame.from_dict(named, orient="index", columns=METRICS)
+
+    @property
+    def rounds(self) -> pd.DataFrame:
+        """By round: metrics after it, and numbers of cohorts and of accepted ones."""
+        import pandas as pd
+
+        rows = [
+            {
+                "round": one.number, **{name: one.metrics[name] for name in METRICS}, "cohorts": len(one.cohorts),
+                "accepted": one.settlement.accepted.bit_count(),
+            }
+            for one in self.details.rounds
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=["round", *METRICS, "cohorts", "accepted"]).set_index("round")
+
+    @property
+    def parties(self) -> pd.DataFrame:
+        """By party: rows, and whole tokens paid and slashed, with fractions."""
+        import pandas as pd
+        from consilium_chain.tasks.task_spec import TOKEN
+
+        found = self.details
+        rows = {
+            name: (found.rows.get(name), paid / TOKEN, found.slashed[name] / TOKEN) for name, paid in found.paid.items()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "paid", "slashed"])
+
+    def figure(self) -> Any:
+        """A matplotlib figure of the accuracy, round by round."""
+        from consilium_lab.simulation.results import picture
+
+        return picture(self.details)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, ready for JSON. Money in the token's smallest unit, as text."""
+        from consilium_lab.simulation.results import as_json
+
+        return as_json(self.details)
+
+    def write_page(self, path: str | Path) -> Path:
+        """Writes an HTML page with pictures, which loads nothing."""
+        from consilium_lab.simulation.results import write_page
+
+        write_page(Path(path), self.details)
+        return Path(path)
+
+
+def simulate(
+    task: Task,
+    *,
+    sites: Mapping[str, str | Path] | str | int,
+    voters: Mapping[str, str | Path] | int = 5,
+    table: str | Path | None = None,
+    mapping: ColumnMapping | str | Path | None = None,
+    mappings: Mapping[str, str | Path] | None = None,
+    seed: int = 0,
+    on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
+    on_round: Callable[[PlayedRound], None] = lambda played: None,
+) -> SimulationResult:
+    """Plays all rounds of a task.
+
+    With one `table`: `sites` is the column that names the hospital, or a number of hospitals; `voters` is a number, and
+    they get a third of each hospital's rows. `mapping` reads the table; a drafted task has its own. Otherwise `sites`
+    and `voters` are files or folders by name, and `mappings` has a file for those that need one.
+
+    `seed` decides on the split of a table, on cohorts, on training and on sign-flipped sums; the noise of private tasks
+    is random. `on_start` gets the rows by name, `on_round` each round.
+
+    Raises TypeError for arguments that do not fit together, DataError, OperatorError, LabError, ModelError.
+    """
+    from consilium_lab.simulation.run import simulate as play
+
+    if table is not None:
+        if isinstance(sites, Mapping) or not isinstance(voters, int):
+            raise TypeError("with a table, sites is a column or a number, and voters is a number")
+        parts = _of_table(task, Path(table), sites, voters, mapping, seed)
+    else:
+        if not isinstance(sites, Mapping) or isinstance(voters, int):
+            raise TypeError("without a table, sites and voters are paths by name")
+        given = {name: Path(path) for name, path in (mappings or {}).items()}
+        parts = _read(task, sites, given, held_out=False), _read(task, voters, given, held_out=True)
+    on_start(*({name: part.rows for name, part in some.items()} for some in parts))
+    return SimulationResult(play(task.raw, *parts, seed, on_round))
+
+
+def _of_table(
+    task: Task, table: Path, sites: str | int, voters: int, mapping: ColumnMapping | str | Path | None, seed: int
+) -> tuple[dict[str, Examples], dict[str, Examples]]:
+    from consilium_chain.errors import SpecInvalid
+    from consilium_chain.tasks.data_schemas import TableSchema
+    from consilium_client.data.mapping import read_mapping
+    from consilium_lab.own_table import own_table
+
+    schema = task.spec.data
+    if not isinstance(schema, TableSchema):
+        raise SpecInvalid(f"the task is about {schema.things}, not about rows of a table: pass paths by name")
+    if mapping is None and isinstance(task, DraftedTask):
+        mapping = task.mapping
+    elif isinstance(mapping, str | Path):
+        mapping = read_mapping(Path(mapping), schema)
+    return own_table(table, schema, mapping, sites, voters, seed).examples()
+
+
+def _read(
+    task: Task, paths: Mapping[str, str | Path], mappings: Mapping[str, Path], *, held_out: bool
+) -> dict[str, Examples]:
+    from consilium_client.data.kinds import read_examples
+
+    return {
+        name: read_examples(Path(path), task.spec.data, mappings.get(name), allow_one_class=not held_out)
+        for name, path in paths.items()
+    }

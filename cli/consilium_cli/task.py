@@ -1,0 +1,111 @@
+"""`consilium task`: drafts a task file, and explains its keys. Imports nothing heavy at the start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from consilium_operators.drafting import Sample
+
+app = typer.Typer(help="Task files: draft one from a table, and look up their keys.", no_args_is_help=True)
+
+NONE = "-"
+
+
+@app.command("new")
+def new_command(
+    table: Annotated[
+        Path, typer.Option("--from", exists=True, dir_okay=False, help="a sample of the rows, CSV or Parquet")
+    ],
+    output: Annotated[Path, typer.Option(dir_okay=False, help="the task file; an existing one is not replaced")] = Path(
+        "task.toml"
+    ),
+    label: Annotated[str | None, typer.Option(help="column that the model predicts")] = None,
+    sites: Annotated[str | None, typer.Option(help="column that names the hospital; - for none")] = None,
+    leave_out: Annotated[
+        str | None, typer.Option(help="columns that are no measurements, with commas between them; - for none")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="the task's name, as others see it")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="the most that the whole task may cost a row's privacy; - for no bound")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="take the likely answers without asking")] = False,
+) -> None:
+    """Asks five questions about a table, and writes a task file with comments and the mapping that reads the table.
+
+    Options answer the questions beforehand. Without a terminal, and with --yes, the likely answers count.
+    """
+    import consilium
+    from consilium_operators.drafting import likely_label, likely_sites, read_sample, to_leave_out
+    from consilium_operators.errors import OperatorError
+
+    from consilium_cli.operator.estimate_screen import show
+
+    if output.exists():
+        raise OperatorError("OutputTaken", path=output)
+    sample = read_sample(table)
+    asks = sys.stdin.isatty() and not yes
+    typer.echo(f"{table}: {sample.rows} rows, {len(sample.columns)} columns: {', '.join(sample.columns)}")
+    label = _answer("1. Which column shall the model predict?", label, likely_label(sample), asks, sample)
+    sites = _answer(
+        "2. Which column names the hospital? (- for none)", sites, likely_sites(sample) or NONE, asks, sample
+    )
+    site = None if sites == NONE else sites
+    suspects = to_leave_out(sample, [label, *([site] if site else [])])
+    for column, why in suspects.items():
+        typer.echo(f"   {column}: {why}")
+    left = _answer("3. Which columns are no measurements? (- for none)", leave_out, ",".join(suspects) or NONE, asks)
+    columns = [] if left == NONE else [one.strip() for one in left.split(",") if one.strip()]
+    title = _answer("4. What is the task's name?", name, f"{label} by {table.stem}"[:80], asks)
+    bound = _answer("5. How much may the task cost a row's privacy, as epsilon? (- for no bound)", epsilon, NONE, asks)
+    drafted = consilium.draft(table, label, site, columns, name=title, epsilon=_epsilon(bound))
+    written = drafted.write(output)
+    for column, why in drafted.left_out.items():
+        if column not in columns:
+            typer.secho(f"left out {column}: {why}", fg=typer.colors.YELLOW)
+    if drafted.unlabelled:
+        typer.secho(f"{drafted.unlabelled} rows have no label: remove them", fg=typer.colors.YELLOW)
+    typer.echo(f"written: {written}, and {written.with_suffix('.mapping.toml')}, which reads {table}\n")
+    show(drafted.raw, drafted.spec)
+    typer.secho(
+        "warning (ranges): ranges, means and deviations are the table's, rounded, and become public with the task:"
+        " replace them by values from the literature",
+        fg=typer.colors.YELLOW,
+    )
+    typer.echo(
+        f"\nNext: consilium simulate {output} --table {table} --sites {site or 4}\n"
+        f"      consilium demo --data table --file {table} --label {label}" + (f" --sites {site}" if site else "")
+    )
+
+
+def _answer(question: str, given: str | None, likely: str, asks: bool, sample: Sample | None = None) -> str:
+    """`sample`: the answer is one of its columns. Asks again until it is. Raises OperatorError (ColumnUnknown)."""
+    from consilium_operators.errors import OperatorError
+
+    if given is None and not asks:
+        typer.echo(f"{question} {likely}")
+    while True:
+        answer = given if given is not None else typer.prompt(question, likely) if asks else likely
+        try:
+            if sample is not None and answer != NONE:
+                sample.require(answer)
+        except OperatorError as error:
+            if given is not None or not asks:
+                raise
+            typer.secho(str(error), fg=typer.colors.YELLOW)
+        else:
+            return str(answer)
+
+
+def _epsilon(text: str) -> float | None:
+    """Raises typer.BadParameter."""
+    if text == NONE:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number: write one such as 8, or -", param_hint="--epsilon") from None

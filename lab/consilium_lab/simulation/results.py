@@ -1,0 +1,147 @@
+"""A simulation's result as JSON, and as one HTML page with pictures."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from consilium_chain.tasks.estimate import estimate
+from consilium_chain.tasks.task_spec import MICRO
+from consilium_core.units import tokens
+from consilium_zk.constants import BYTES_PER_BLOB
+
+from consilium_lab.pages import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    RED,
+    figure_of,
+    percent,
+    svg,
+    table_of,
+    tiles_of,
+    write_document,
+)
+from consilium_lab.simulation.run import PlayedRound, Simulation
+
+METRICS = ("accuracy", "auc", "log_loss")
+
+
+def costs(result: Simulation) -> dict[str, int]:
+    """Estimates for the whole task on a chain. `gas`: of all parties. Bytes: of a hospital's uploads, of artifacts."""
+    spec, found = result.spec, estimate(result.spec)
+    uploads = spec.statistics_blobs + spec.rounds.rounds * spec.update_blobs
+    return {
+        "gas": found.all_gas, "hospital_gas": found.hospital.total, "hospital_upload_bytes": uploads * BYTES_PER_BLOB,
+        "artifact_bytes": found.artifact_bytes, "chain_blobs": found.published_blobs,
+    }  # fmt: skip
+
+
+def as_json(result: Simulation) -> dict[str, Any]:
+    """Money in the token's smallest unit, as text; scores in millionths. `bases`: as in the demo's report."""
+    privacy = result.spec.privacy
+    return {
+        "task": result.spec.name,
+        "rows": dict(result.rows),
+        "start": _finite(result.start),
+        "rounds": [
+            {
+                "round": one.number,
+                "cohorts": [[result.hospitals[index] for index in cohort] for cohort in one.cohorts],
+                "medians": list(one.settlement.medians), "decoy_medians": list(one.settlement.decoy_medians),
+                "accepted": [bool(one.settlement.accepted >> k & 1) for k in range(len(one.cohorts))],
+                "void": one.settlement.void.name, "metrics": _finite(one.metrics),
+            }
+            for one in result.rounds
+        ],
+        "bases": result.bases,
+        "pooled": _finite(result.pooled),
+        "averaged": _finite(result.averaged),
+        "alone": {name: _finite(metrics) for name, metrics in result.alone.items()},
+        "epsilon": None if privacy is None else privacy.epsilon,
+        "paid": {name: str(paid) for name, paid in result.paid.items()},
+        "slashed": {name: str(slashed) for name, slashed in result.slashed.items()},
+        "estimated": costs(result),
+    }  # fmt: skip
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no NaN: the AUC of rows of one class is null."""
+    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+
+def verdict(result: Simulation, played: PlayedRound) -> str:
+    """A round's cohorts with their medians, in words."""
+    settlement = played.settlement
+    if not settlement.medians:
+        return f"void: {settlement.void.name.lower().replace('_', ' ')}"
+    words = [
+        f"{', '.join(result.hospitals[index] for index in cohort)} {settlement.medians[number] / MICRO:+.4f}"
+        + ("" if settlement.accepted >> number & 1 else " rejected")
+        for number, cohort in enumerate(played.cohorts)
+    ]
+    return "; ".join(words)
+
+
+def picture(result: Simulation) -> Any:
+    """A matplotlib figure: accuracy by round, beside pooled rows, plain FedAvg, and each hospital alone."""
+    figure, axes = figure_of(9, 3.6)
+    values = [result.start["accuracy"], *(one.metrics["accuracy"] for one in result.rounds)]
+    axes.plot(values, color=BLUE, linewidth=2.5, marker="o", label="together, by this task")
+    axes.axhline(result.pooled["accuracy"], color=GREEN, linestyle="--", linewidth=1.5, label="all rows in one place")
+    axes.axhline(result.averaged["accuracy"], color=MUTED, linestyle="-.", linewidth=1.2, label="plain FedAvg")
+    for number, metrics in enumerate(result.alone.values()):
+        label = "each hospital alone" if number == 0 else None
+        axes.axhline(metrics["accuracy"], color=ORANGE, linestyle=":", linewidth=1.4, label=label)
+    for number, one in enumerate(result.rounds):
+        if not one.settlement.medians:
+            axes.axvspan(number, number + 1, color=RED, alpha=0.08)
+    axes.set_xticks(range(len(values)), ["start", *(f"after {one.number}" for one in result.rounds)], fontsize=9)
+    axes.set_ylabel("accuracy on the voters' rows", color=MUTED)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+    return figure
+
+
+def write_page(path: Path, result: Simulation) -> None:
+    """One HTML file that loads nothing."""
+    last, spent = result.rounds[-1].metrics if result.rounds else result.start, costs(result)
+    tiles = [
+        (percent(last["accuracy"]), "accuracy, together"),
+        (percent(result.pooled["accuracy"]), "all rows in one place"),
+        (percent(result.averaged["accuracy"]), "plain FedAvg"),
+        (percent(sum(one["accuracy"] for one in result.alone.values()) / len(result.alone)), "a hospital alone, mean"),
+        (f"{spent['gas'] / 1e6:,.1f} M", "gas of all parties, estimated"),
+        (f"{spent['hospital_upload_bytes'] / 1e6:,.1f} MB", "uploads of a hospital"),
+    ]
+    privacy = result.spec.privacy
+    noise = (
+        "Without privacy: nothing bounds how much the sums show of a row."
+        if privacy is None
+        else f"All rounds together cost a row at most epsilon {privacy.epsilon:g} at delta {privacy.delta:g}."
+    )
+    rounds = [
+        f"<td>{one.number}"
+        + "".join(f"<td class=n>{one.metrics[name]:.3f}" for name in METRICS)
+        + f"<td>{html.escape(verdict(result, one))}"
+        for one in result.rounds
+    ]
+    money = [
+        f"<td>{html.escape(name)}<td class=n>{result.rows.get(name, '')}<td class=n>{tokens(paid)}"
+        f"<td class=n>{tokens(result.slashed[name])}"
+        f"<td class=n>{percent(result.alone[name]['accuracy']) if name in result.alone else ''}"
+        for name, paid in result.paid.items()
+    ]
+    head = "<th>round<th class=n>accuracy<th class=n>AUC<th class=n>log loss<th>improvement by cohort, voters' median"
+    parts = [
+        f"<h1>Simulated: {html.escape(result.spec.name)}</h1>",
+        f"<p class=sub>{len(result.hospitals)} hospitals, {len(result.voters)} voters, no chain</p>",
+        tiles_of(tiles), f"<p class=note>{noise}</p>",
+        "<h2>The model, round by round</h2>", svg(picture(result)), table_of(head, rounds),
+        "<h2>Rows and pay</h2>",
+        table_of("<th>party<th class=n>rows<th class=n>paid, tokens<th class=n>slashed<th class=n>alone", money),
+    ]  # fmt: skip
+    write_document(path, f"Consilium simulation: {html.escape(result.spec.name)}", parts)

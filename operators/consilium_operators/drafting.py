@@ -1,0 +1,240 @@
+"""Drafts a task from a table: its schema, and the mapping that reads this table by it. Pure but for reading the file.
+
+Ranges become public with the task. They are rounded and widened here, and are still those of the table: `task_text`
+asks the operator to put values from the literature in their place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import MAX_CLASSES, CategoryFeature, Feature, NumericFeature, TableSchema
+from consilium_client.data.examples import MOST_ROWS, reading
+from consilium_client.data.mapping import FileFormat, Mapping
+from consilium_client.data.table.cells import DecimalMark, Reading, key
+from consilium_client.data.table.columns import opened
+from consilium_client.errors import DataError, shortened
+
+from consilium_operators.errors import OperatorError
+
+MOST_CODES = 20  # different texts of a column that is a category
+MOST_LABELS = 20  # different values of a column that looks like a label
+NO_VALUE = ("?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "k.A.")
+ENCODINGS: tuple[Literal["utf-8", "cp1252", "latin-1"], ...] = ("utf-8", "cp1252", "latin-1")
+DELIMITERS: tuple[Literal[",", ";", "\t", "|"], ...] = (",", ";", "\t", "|")
+SIGNIFICANT = 2  # digits of a mean and a deviation
+# A name or number of a person or a case, or a time: no part of a medical question.
+_IDENTIFIES = re.compile(
+    r"(?:^|[_\W])(?:id|ids|nr|mrn|pid|name|patient|case|uid|uuid|ssn|index|date|time)(?:$|[_\W])", re.IGNORECASE
+)
+_UNFIT = re.compile(r"[/\\\x00-\x1f]")  # of a class's name
+_WITH_COMMA, _WITH_POINT = re.compile(r"[+-]?\d+,\d+"), re.compile(r"[+-]?\d+\.\d+")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A table as texts by column; "" where a cell has no value."""
+
+    path: Path
+    format: FileFormat
+    columns: dict[str, list[str]]
+
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def require(self, column: str) -> list[str]:
+        """Raises OperatorError (ColumnUnknown)."""
+        if column not in self.columns:
+            raise OperatorError("ColumnUnknown", path=self.path, column=column, known=shortened(list(self.columns)))
+        return self.columns[column]
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.of_texts(self.format.decimal, self.format.missing, {}, 1.0, 0.0)
+
+    def different(self, column: str) -> list[str]:
+        """The column's values, each once, in order: by number where all are numbers."""
+        missing = self.reading.missing
+        found = {key(cell, self.format.decimal): cell for cell in self.require(column) if cell}
+        values = [one for one in found if one not in missing]
+        numeric = [one for one in values if isinstance(one, float)]
+        ordered: Sequence[float | str] = (
+            sorted(numeric) if len(numeric) == len(values) else sorted(values, key=lambda one: str(one).casefold())
+        )
+        return [found[one] for one in ordered]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """`left_out`: the reason for each column that the task does not use. `codes`: texts of each category, in order."""
+
+    schema: TableSchema
+    mapping: Mapping
+    left_out: dict[str, str]
+    codes: dict[str, list[str]]
+    unlabelled: int
+
+
+def read_sample(path: Path) -> Sample:
+    """Reads a CSV file (its delimiter, decimal mark and encoding are guessed) or Parquet. Raises DataError."""
+    with reading(path):
+        raw = path.read_bytes()
+    encoding = next(one for one in ENCODINGS if _decodes(raw, one))
+    line = raw.split(b"\n", 1)[0].decode(encoding, "replace")
+    delimiter = max(DELIMITERS, key=line.count)
+    found = FileFormat(delimiter=delimiter, encoding=encoding, decimal="." if delimiter == "," else ",")
+    with reading(path), path.open("rb") as file:
+        rows = opened(file, path, Mapping(file=found))
+        names = rows.names or []
+        if all(isinstance(key(name, "."), float) for name in names):
+            raise DataError("HeaderMissing", path=path, line=1)
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise DataError("ColumnsWrong", path=path, faults=f"named twice: {shortened(twice)}")
+        table = [[_text(cell) for cell in cells] for _, cells in rows.cells(range(len(names)))]
+    if not table:
+        raise DataError("DataFileEmpty", path=path)
+    if len(table) > MOST_ROWS:
+        raise DataError("TooManyRows", rows=len(table), at_most=MOST_ROWS)
+    cells = [cell for row in table for cell in row]
+    commas, points = (sum(bool(mark.fullmatch(cell)) for cell in cells) for mark in (_WITH_COMMA, _WITH_POINT))
+    decimal: DecimalMark = "," if delimiter != "," and commas > points else "."
+    missing = tuple(one for one in NO_VALUE if one in set(cells)) or ("?",)
+    columns = {name: list(column) for name, column in zip(names, zip(*table, strict=True), strict=True)}
+    return Sample(path, found.model_copy(update={"decimal": decimal, "missing": missing}), columns)
+
+
+def _decodes(raw: bytes, encoding: str) -> bool:
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(cell: str | float | None) -> str:
+    return "" if cell is None else cell.strip() if isinstance(cell, str) else f"{cell:.17g}"
+
+
+def likely_label(sample: Sample) -> str:
+    """The last column with two values, or with few; the last of all without such a column."""
+    few = [name for name in sample.columns if 2 <= len(sample.different(name)) <= MOST_LABELS]
+    two = [name for name in few if len(sample.different(name)) == 2]
+    return (two or few or list(sample.columns))[-1]
+
+
+def likely_sites(sample: Sample) -> str | None:
+    """A column that names the hospital, by its own name."""
+    words = ("hospital", "site", "centre", "center", "clinic", "klinik", "institution")
+    return next((name for name in sample.columns if any(word in name.lower() for word in words)), None)
+
+
+def to_leave_out(sample: Sample, used: Sequence[str]) -> dict[str, str]:
+    """Columns that are no measurements, with the reason, beside the `used` ones (label and sites)."""
+    found = {}
+    for name in sample.columns:
+        if name not in used and (why := _why_not(sample, name)):
+            found[name] = why
+    return found
+
+
+def _why_not(sample: Sample, name: str) -> str | None:
+    values = sample.different(name)
+    numbers = [sample.reading.number(value) for value in values]
+    texts = [number for number in numbers if isinstance(number, str)]
+    if len(values) < 2:
+        return "one value alone"
+    is_number_of_row = not texts and len(values) == sample.rows > 20 and all(float(one).is_integer() for one in numbers)
+    if _IDENTIFIES.search(name) or is_number_of_row:
+        return "its name or its values look like an identity or a time"
+    if texts and len(values) > MOST_CODES:
+        return f"{len(texts)} of its {len(values)} different values are no numbers"
+    return None
+
+
+def draft(sample: Sample, label: str, leave_out: Sequence[str] = (), sites: str | None = None) -> Draft:
+    """Raises OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom)."""
+    for name in (*leave_out, *([] if sites is None else [sites])):
+        sample.require(name)
+    classes, label_codes = _classes(sample, label)
+    left_out = dict.fromkeys(leave_out, "as asked")
+    features: list[Feature] = []
+    codes: dict[str, list[str]] = {}
+    for name in sample.columns:
+        if name in (label, sites) or name in left_out:
+            continue
+        values = sample.different(name)
+        texts = [value for value in values if isinstance(sample.reading.number(value), str)]
+        if len(values) < 2:
+            left_out[name] = "one value alone"
+        elif texts and len(values) > MOST_CODES:
+            left_out[name] = f"{len(texts)} of its {len(values)} different values are no numbers"
+        elif texts:
+            codes[name] = values
+            features.append(CategoryFeature(kind="category", name=name, values=list(map(float, range(len(values))))))
+        else:
+            features.append(_numeric(name, list(_numbers(sample, name))))
+    if not features:
+        raise OperatorError("NothingToLearnFrom", path=sample.path)
+    columns = {name: {"codes": {text: float(at) for at, text in enumerate(texts)}} for name, texts in codes.items()}
+    if label_codes:
+        columns[label] = {"codes": label_codes}
+    missing = sample.reading.missing
+    unlabelled = sum(cell == "" or key(cell, sample.format.decimal) in missing for cell in sample.columns[label])
+    schema = TableSchema(features=features, label=label, classes=classes)
+    mapping = Mapping.model_validate({"file": sample.format, "columns": columns})
+    mapping.require_fits(schema)
+    return Draft(schema, mapping, left_out, codes, unlabelled)
+
+
+def _numbers(sample: Sample, name: str) -> Iterator[float]:
+    for cell in sample.columns[name]:
+        number = sample.reading.number(cell)
+        if isinstance(number, float) and not math.isnan(number):
+            yield number
+
+
+def _classes(sample: Sample, label: str) -> tuple[list[str], dict[str, float]]:
+    """Names of the classes; and codes, where the file's numbers are not the classes' own."""
+    sample.require(label)
+    values = sample.different(label)
+    if not 2 <= len(values) <= min(MOST_LABELS, MAX_CLASSES):
+        raise OperatorError("LabelNotClasses", path=sample.path, column=label, found=len(values), at_most=MOST_LABELS)
+    numbers = [key(value, sample.format.decimal) for value in values]
+    if numbers == [0.0, 1.0]:
+        return ["no", "yes"], {}
+    if numbers == list(map(float, range(len(values)))):
+        return [str(number) for number in range(len(values))], {}
+    # A class's name has no slash and no control character, and a number as a name would be read as a class's number.
+    if all(isinstance(number, str) and not _UNFIT.search(number) and len(number) <= 100 for number in numbers):
+        return values, {}
+    names = [f"class {_UNFIT.sub('-', value)}"[:100] for value in values]
+    if len(set(names)) < len(names):
+        names = [f"class {at}" for at in range(len(values))]
+    return names, {value: float(at) for at, value in enumerate(values)}
+
+
+def _numeric(name: str, numbers: Sequence[float]) -> NumericFeature:
+    """A range that is twice as wide as the values, in round numbers; a mean and a deviation of two digits."""
+    low, high = min(numbers), max(numbers)
+    if (low, high) == (0, 1) and set(numbers) == {0, 1}:
+        return NumericFeature(name=name, min=0, max=1, mean=0.5, deviation=0.5)
+    width = high - low
+    step = 10.0 ** math.floor(math.log10(width))
+    least = 0.0 if 0 <= low < width else math.floor((low - width / 2) / step) * step
+    most = math.ceil((high + width / 2) / step) * step
+    least, most = _rounded(least, 12), _rounded(most, 12)
+    mean = min(max(_rounded(float(np.mean(numbers)), 3), least), most)
+    deviation = min(max(_rounded(float(np.std(numbers)), SIGNIFICANT), (most - least) / 500), (most - least) / 2)
+    return NumericFeature(name=name, min=least, max=most, mean=mean, deviation=_rounded(deviation, SIGNIFICANT + 1))
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")

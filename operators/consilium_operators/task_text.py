@@ -1,0 +1,132 @@
+"""The text of a drafted task, as an operator would write it: TOML with a comment where a choice is the operator's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+from consilium_chain.tasks.data_schemas import CategoryFeature, Feature
+from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec
+from consilium_core.visible_text import shown
+
+from consilium_operators.drafting import Draft
+
+# For a logistic model of a table whose columns are near the schema's means and deviations. tests/lab/test_own_table.py
+# holds them against training on pooled rows.
+LEARNING: Mapping[str, Mapping[str, Any]] = {
+    "training": {"epochs": 8, "batch_size": 32, "learning_rate": 0.2},
+    "update": {"bits": 16, "value_range": 2.0, "clip_norm": 4.0},
+    "judging": {"accept_floor": -0.05, "harmful_below": -0.15, "tolerance": 0.05, "tolerance_bps": 5_000},
+}
+# Few rounds, large batches, long steps (`bench/client/learning.py`). Noise moves scores, so thresholds are wide.
+PRIVATE_LEARNING: Mapping[str, Mapping[str, Any]] = {
+    "training": {"epochs": 3, "batch_size": 64, "learning_rate": 1.0},
+    "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
+    "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
+}
+MOST_WEIGHT = 32
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The parties that a drafted task expects. `rows`: of the largest hospital. `epsilon`: None without privacy."""
+
+    name: str
+    hospitals: int = 4
+    voters: int = 5
+    rows: int = 10 * MOST_WEIGHT
+    epsilon: float | None = None
+    source: str = "the table"
+
+    @property
+    def masked(self) -> bool:
+        return self.hospitals >= MIN_MASKED
+
+
+def rounds_of(terms: Terms) -> dict[str, Any]:
+    size = MIN_MASKED if terms.masked else 1
+    cohorts = max(1, min(2, terms.hospitals // MIN_MASKED))
+    return {
+        "rounds": ROUNDS, "cohorts": cohorts, "min_cohort_size": size,
+        "min_hospitals": max(size * cohorts, min(2, terms.hospitals)), "max_hospitals": terms.hospitals,
+        "rows_per_weight": max(1, math.ceil(terms.rows / MOST_WEIGHT)), "max_weight": MOST_WEIGHT,
+    }  # fmt: skip
+
+
+def task_text(draft: Draft, terms: Terms) -> str:
+    """A task file that `parse_task_spec` accepts."""
+    learning = PRIVATE_LEARNING if terms.epsilon is not None else LEARNING
+    rounds = rounds_of(terms)
+    bond = max(MoneySpec().aggregator_bond, MoneySpec().least_aggregator_bond(rounds["rounds"]))
+    seats = terms.voters - 1 if terms.voters >= 4 else terms.voters
+    judging = {"max_voters": terms.voters, "seats": seats, "min_reveals": max(1, seats // 2), **learning["judging"]}
+    parts = [
+        "# Every key, with its unit and bounds: `consilium task reference`. Checked by `consilium operator check`.\n"
+        + _lines({"name": terms.name}),
+        "# The shape of all rows. It becomes public, so each range, mean and deviation must come from the literature.\n"
+        f"# Those below are rounded from {shown(terms.source)}. Replace them before you propose the task.\n"
+        + _section("data", {"label": draft.schema.label, "classes": draft.schema.classes}),
+        *(_feature(one, draft.codes.get(one.name)) for one in draft.schema.features),
+        '[model]\nname = "logistic"            # or "mlp" with hidden = [16]\n',
+        _privacy(terms.epsilon),
+        _section("training", learning["training"]),
+        "# An update is clipped to this norm, and each value to this range: both about twice an honest update's.\n"
+        + _section("update", {**learning["update"], "masked": terms.masked}),
+        "# Hospitals join between these bounds. A hospital's weight: its rows / rows_per_weight, at most max_weight.\n"
+        + _section("rounds", rounds),
+        "# Scores are reductions of log loss on voters' rows. Below accept_floor a cohort is not used and not paid;\n"
+        "# below harmful_below it is slashed.\n" + _section("judging", judging),
+        "# Whole tokens.\n" + _section("money", {"pool": MoneySpec().pool, "aggregator_bond": bond}),
+        "# Seconds. A phase ends early when all have acted.\n"
+        + _section(
+            "windows", {"join": 86_400, "commit": 3_600, "upload": 900, "publish": 300, "score": 1_800, "reveal": 600}
+        ),
+    ]
+    return "\n".join(parts)
+
+
+def mapping_text(draft: Draft, table: str) -> str:
+    """The mapping that reads the sample's table, as TOML."""
+    given: dict[str, Any] = draft.mapping.model_dump(mode="json", exclude_defaults=True)
+    head = f"# Reads {table}. A column without a line has the task's name; columns that the task lacks are not read.\n"
+    return head + (tomli_w.dumps(given) if given else "")
+
+
+def _section(name: str, values: Mapping[str, Any]) -> str:
+    return f"[{name}]\n{_lines(values)}"
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    """Keys with values in one line each: whole numbers without a point, arrays in brackets."""
+    return "".join(f"{name} = {_value(value)}\n" for name, value in values.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    return tomli_w.dumps({"it": value}).removeprefix("it = ").rstrip("\n")
+
+
+def _privacy(epsilon: float | None) -> str:
+    if epsilon is None:
+        return (
+            "# Without [privacy] nothing bounds how much the sums show of a row. `consilium task new --epsilon 8`\n"
+            "# writes it, and a training section of few long steps that learns with its noise.\n"
+        )
+    return _section("privacy", {"epsilon": epsilon, "max_grad_norm": 1.0})
+
+
+def _feature(feature: Feature, codes: list[str] | None) -> str:
+    values = feature.model_dump(mode="json", exclude_none=True)
+    if not isinstance(feature, CategoryFeature):
+        del values["kind"]
+    lines = ["[[data.features]]"]
+    if codes is not None:
+        lines.append("# " + ", ".join(f"{number}: {shown(text)}" for number, text in enumerate(codes)))
+    return "\n".join(lines) + "\n" + _lines(values)
