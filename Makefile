@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SLITHER := .slither
 AUDIT := .audit
+SITE := .site
+SITE_SOURCE := docs/site
 SBOM := .consilium/sbom.json
 CONTRACTS := chain/contracts
 DASHBOARD := dashboard
@@ -28,7 +30,7 @@ require_python = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 require_node = command -v npm >/dev/null && node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' || { \
 	echo "Node.js 20 or newer with npm is needed, and node is $$(node --version 2>/dev/null || echo missing): install it, then run this again"; exit 1; }
 
-.PHONY: help demo up dashboard wheel test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install tools dev services
+.PHONY: help demo up dashboard wheel site test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install tools dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -36,6 +38,7 @@ help:
 	@echo "make up                 install, then run a whole network until Ctrl-C (ARGS=\"--help\" shows the options)"
 	@echo "make dashboard          install what it needs, and build it: the API then serves it"
 	@echo "make wheel              build what pip installs elsewhere, into dist"
+	@echo "make site               build these docs as a site with search, into .consilium/site"
 	@echo "make test               install what tests need, then lint, type check and all tests (WORKERS=N: Python test processes)"
 	@echo "make check              in seconds: lint, formats and types of Python, after a change"
 	@echo "make format             put sources into their one format"
@@ -115,6 +118,21 @@ dashboard: install contracts $(SERVED)/index.html
 # With contracts and dashboard inside: who installs it needs no Node.js, compiler or checkout.
 wheel: tools dashboard
 	@rm -rf dist && $(BIN)/python -m hatchling build -d dist
+
+# Of its own, for tests and commands need none of it: ten seconds, 130 MB.
+$(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
+	@$(require_python)
+	@$(require_node)
+	@echo "installing MkDocs into $(SITE)"
+	@test -d $(SITE) || $(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt
+	@cd $(SITE_SOURCE) && npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+	@touch $@
+
+# A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere.
+site: $(SITE)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict -f $(SITE_SOURCE)/mkdocs.yml
+	@echo "open .consilium/site/index.html"
 
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json
 	@$(require_node)
@@ -199,7 +217,7 @@ sbom: dev
 	@$(BIN)/python audit/sbom.py $(SBOM)
 
 clean:
-	rm -rf $(VENV) $(SLITHER) $(AUDIT) dist .consilium .hypothesis .*_cache
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(SITE) $(SITE_SOURCE)/node_modules dist .consilium .hypothesis .*_cache
 	rm -rf $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts
 	rm -rf $(DASHBOARD)/node_modules $(DASHBOARD)/src/generated $(SERVED)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

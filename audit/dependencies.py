@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LOCKS = (ROOT / "chain" / "contracts" / "package-lock.json", ROOT / "dashboard" / "package-lock.json")
+LOCKS = tuple(ROOT / folder / "package-lock.json" for folder in ("chain/contracts", "dashboard", "docs/site"))
 PINS = (ROOT / "constraints.txt", ROOT / "client" / "encoders.txt")
 LAYERED = tuple(sorted((ROOT / "requirements").glob("*.txt")))
 # Of environments apart from this one's.

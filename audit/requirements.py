@@ -28,7 +28,11 @@ LAYERS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "text": ("text", ("base", "client")),
     "dev": ("dev", ("base", "server", "client", "demo", "text")),
 }
-BUILD = ("hatchling", "editables")  # builds this project; pip would fetch it unhashed
+# By file: packages of an environment of its own, or of none of the extras.
+ALONE = {
+    "build": ("hatchling", "editables"),  # builds this project; pip would fetch it unhashed
+    "site": ("mkdocs-material", "mkdocstrings[python]", "ruff"),  # the documentation's site: `make site`
+}
 # A machine's torch may be a build of its own (without CUDA, say), whose file is not the index's: it is installed apart,
 # by its exact version. So are the libraries of the builds that have CUDA.
 APART = re.compile(r"torch|triton|(cuda|nvidia)-.*")
@@ -79,8 +83,9 @@ def main() -> None:
             f"# By audit/requirements.py, from constraints.txt. Install before it: {', '.join(below) or 'nothing'}."
         )
         (FOLDER / f"{name}.txt").write_text(written((pin for pin in found[name] if pin not in known), comment))
-    build = compiled(["--constraints", str(CONSTRAINTS), "-"], "\n".join(BUILD))
-    (FOLDER / "build.txt").write_text(written(build, "# By audit/requirements.py, from constraints.txt."))
+    for name, packages in ALONE.items():
+        alone = compiled(["--constraints", str(CONSTRAINTS), "-"], "\n".join(packages))
+        (FOLDER / f"{name}.txt").write_text(written(alone, "# By audit/requirements.py, from constraints.txt."))
     for path in SEPARATE:
         lines = path.read_text().splitlines()
         comment = "\n".join(line for line in lines if line.startswith("#"))

@@ -1,4 +1,4 @@
-"""Asks for known vulnerabilities of what is pinned: npm for both lock files, pip-audit for `constraints.txt`.
+"""Asks for known vulnerabilities of what is pinned: npm for the lock files, pip-audit for `constraints.txt`.
 
 Exit status: 1 where one is known; else 2 where somebody gave no answer, unless that is allowed; else 0. Also 2 where an
 option or `ignored.txt` is malformed: nobody is asked then.

@@ -37,9 +37,10 @@ class Task:
     def parse(cls, text: str) -> Task:
         """Raises SpecInvalid.
 
-        >>> Task.parse('name = "no model"')
-        Traceback (most recent call last):
-        consilium_chain.errors.SpecInvalid: the task file is not valid: data: Field required; model: Field required
+        Examples:
+            >>> Task.parse('name = "no model"')
+            Traceback (most recent call last):
+            consilium_chain.errors.SpecInvalid: the task file is not valid: data: Field required; model: Field required
         """
         raw = text.encode()
         return cls(raw, parse_task_spec(raw))

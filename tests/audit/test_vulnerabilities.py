@@ -34,7 +34,7 @@ from vulnerabilities import (  # noqa: E402  (programs, no package)
     plain,
 )
 
-NPM, _, PIP_AUDIT = QUESTIONS
+NPM, *_, PIP_AUDIT = QUESTIONS
 ADVISORY = {
     "id": 1096, "url": "https://github.com/advisories/GHSA-aaaa-bbbb-cccc", "title": "It \x1b[2Jbreaks",
     "severity": "high", "vulnerable_versions": "<2.0.0", "cwe": [], "cvss": {"score": 7.5, "vectorString": None},
@@ -114,7 +114,7 @@ class Checkout:
             shutil.copy(ROOT / "audit" / name, folder / "audit" / name)
         self.ignored = folder / "audit" / "ignored.txt"
         self.ignored.write_text("# nothing\n")
-        for place in (folder / "chain" / "contracts", folder / "dashboard"):
+        for place in (folder / "chain" / "contracts", folder / "dashboard", folder / "docs" / "site"):
             place.mkdir(parents=True)
             (place / "package.json").write_text(json.dumps(LOCK["packages"][""]))
             (place / "package-lock.json").write_text(json.dumps(LOCK))
@@ -149,9 +149,10 @@ def checkout(tmp_path: Path, registry: Registry) -> Checkout:
 def test_nothing_known(checkout: Checkout) -> None:
     status, said = checkout.audit()
     assert status == 0
-    assert said[-3:] == [
+    assert said[-4:] == [
         "npm audit, chain/contracts: nothing known, of 2 packages",
         "npm audit, dashboard: nothing known, of 2 packages",
+        "npm audit, docs/site: nothing known, of 2 packages",
         "pip-audit, constraints.txt: nothing known, of 1 packages",
     ]
 
@@ -162,15 +163,15 @@ def test_an_advisory_of_npm_is_known_once_whatever_the_machine_leaves_out(
     registry.advisories = json.dumps({"brittle": [ADVISORY]}).encode()
     status, said = checkout.audit(NODE_ENV="production", npm_config_offline="true", npm_config_audit_level="none")
     assert status == 1
-    assert said.count("  brittle <2.0.0: GHSA-aaaa-bbbb-cccc, high: It [2Jbreaks") == 2
-    assert [line.partition(": ")[2] for line in said[-3:-1]] == ["1 known, of 2 packages"] * 2
+    assert said.count("  brittle <2.0.0: GHSA-aaaa-bbbb-cccc, high: It [2Jbreaks") == 3
+    assert [line.partition(": ")[2] for line in said[-4:-1]] == ["1 known, of 2 packages"] * 3
 
 
 def test_who_does_not_answer_fails(checkout: Checkout, registry: Registry) -> None:
     registry.status = 405
     status, said = checkout.audit()
     assert status == 2
-    assert said[-3].startswith("npm audit, chain/contracts: no answer: 405 Method Not Allowed")
+    assert said[-4].startswith("npm audit, chain/contracts: no answer: 405 Method Not Allowed")
     assert said[-1] == "pip-audit, constraints.txt: nothing known, of 1 packages"
 
 
@@ -191,7 +192,8 @@ def test_ids_with_a_reason_are_passed_over(checkout: Checkout, registry: Registr
     )
     status, said = checkout.audit()
     assert status == 0
-    assert [line.partition(": ")[2] for line in said[-3:]] == [
+    assert [line.partition(": ")[2] for line in said[-4:]] == [
+        "nothing known, of 2 packages; 1 passed over by ignored.txt",
         "nothing known, of 2 packages; 1 passed over by ignored.txt",
         "nothing known, of 2 packages; 1 passed over by ignored.txt",
         "nothing known, of 1 packages; 1 passed over by ignored.txt",
