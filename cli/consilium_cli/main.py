@@ -24,7 +24,6 @@ from consilium_cli.voter.commands import app as voter
 app = typer.Typer(
     help="Federated learning whose aggregation the chain itself verifies.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 simulate = typer.Typer(
