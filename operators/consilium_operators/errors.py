@@ -35,6 +35,10 @@ class OperatorError(FaultError):
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
         "OutputTaken": "{path} exists already: move it away, or pass another --output",
+        "TooManySites": (
+            "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
+            " --site-column, such as the hospital's name"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

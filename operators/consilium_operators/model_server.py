@@ -14,6 +14,7 @@ import uvicorn
 from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError, RangeError
+from consilium_client.models.metrics import predicted
 from consilium_core.kinds import of_kind
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -64,8 +65,8 @@ def service(predictor: Predictor) -> Starlette:
             return _problem(error)
         classes = predictor.saved.spec.data.classes
         predictions = [
-            {"class": classes[int(row.argmax())], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
-            for row in probabilities
+            {"class": classes[int(called)], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
+            for called, row in zip(predicted(probabilities), probabilities, strict=True)
         ]
         return JSONResponse({"predictions": predictions})
 
