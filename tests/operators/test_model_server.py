@@ -18,6 +18,7 @@ import pytest
 from consilium_chain.rpc.abi import contract_artifact
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.standardise import public_sums
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import lora, model_of
@@ -118,8 +119,13 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Client:
     return served(tmp_path_factory.mktemp("images"), IMAGES)
 
 
-def served(folder: Path, text: str) -> Client:
-    return Client(service(Predictor(read_model(written(folder, text)))))
+@pytest.fixture(scope="module")
+def clamping(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    return served(tmp_path_factory.mktemp("clamping"), TABLE, clamp=True)
+
+
+def served(folder: Path, text: str, clamp: bool = False) -> Client:
+    return Client(service(Predictor(read_model(written(folder, text)), clamp)))
 
 
 def probabilities(answer: Any) -> list[list[float]]:
@@ -130,8 +136,8 @@ def probabilities(answer: Any) -> list[list[float]]:
 # --- what is read --------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_as_a_node_reads_its_table(table: Client, tmp_path: Path) -> None:
-    """Numbers, texts that read as numbers, missing values, codes that the task does not know, values out of range."""
+def test_rows_are_read_as_a_node_reads_its_table(table: Client, clamping: Client, tmp_path: Path) -> None:
+    """Numbers, texts that read as numbers, and missing values; with --clamp also foreign codes and values outside."""
     (tmp_path / "rows.csv").write_text("age,sex,sick\n50,0,0\n 1e1 ,1,0\n,2,0\n?,7,0\n-5,,0\n999,1.0,0\n")
     rows: list[dict[str, Any]] = [
         {"age": 50, "sex": 0}, {"age": " 1e1 ", "sex": "1"}, {"sex": 2, "age": None}, {"age": "?", "sex": 7},
@@ -143,8 +149,10 @@ def test_rows_are_read_as_a_node_reads_its_table(table: Client, tmp_path: Path) 
     inputs = model.inputs(read_table(tmp_path / "rows.csv", spec.data), public_sums(spec.data))
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
     expected = model.evaluate(parameters, inputs).probabilities
-    answer = table.post("/predict", json={"rows": rows})
+    answer = clamping.post("/predict", json={"rows": rows})
     assert probabilities(answer) == expected.tolist()
+    inside = table.post("/predict", json={"rows": rows[:3]})
+    assert probabilities(inside) == expected[:3].tolist()
     first = answer.json()["predictions"][0]
     assert list(first["probabilities"]) == ["no", "maybe", "yes"]
     assert first["class"] == max(first["probabilities"], key=first["probabilities"].get)
@@ -192,6 +200,7 @@ def test_get_says_what_it_is(table: Client) -> None:
     said = table.get("/").json()
     assert (said["name"], said["columns"], said["classes"]) == ("table", ["age", "sex"], ["no", "maybe", "yes"])
     assert (said["card"], said["verified"]) == ("# a card\n", True)
+    assert said["clamp"] is False
     assert said["predict"] == {"post": "/predict", "most_rows": MOST_ROWS, "most_bytes": LARGEST_BODY}
 
 
@@ -243,6 +252,9 @@ WRONG: list[tuple[bytes, int, str, str]] = [
     (rows({"age": True, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
     (rows({"age": 1, "sex": [SECRET]}), 422, "ValueNotNumeric", "row 1, column sex"),
     (rows({"age": 1, "sex": {SECRET: 1}}), 422, "ValueNotNumeric", "row 1, column sex"),
+    (rows(FINE, {"age": 120.5, "sex": 0}), 422, "ValueOutOfRange", "row 2, column age"),
+    (rows({"age": "-1", "sex": 0}), 422, "ValueOutOfRange", "row 1, column age"),
+    (rows(FINE, FINE, {"age": None, "sex": 3}), 422, "CodeOutOfRange", "row 3, column sex"),
 ]
 
 
@@ -255,6 +267,13 @@ def test_wrong_rows_are_refused_whole_by_name_and_place(
     if words.startswith("row ") and ", column " in words:
         row, column = words.split(", column ")
         assert (answer.json()["row"], answer.json()["column"]) == (int(row.removeprefix("row ")), column)
+
+
+def test_a_refused_value_comes_with_its_bounds_for_programs(table: Client) -> None:
+    problem = table.post("/predict", content=rows({"age": 150, "sex": 0}), headers=JSON).json()
+    assert (problem["low"], problem["high"], "150" in problem["detail"]) == (0.0, 120.0, False)
+    problem = table.post("/predict", content=rows({"age": 1, "sex": 9}), headers=JSON).json()
+    assert (problem["codes"], "low" in problem) == ("0, 1, 2", False)
 
 
 def test_wrong_images_are_refused_by_row(images: Client) -> None:
@@ -325,6 +344,12 @@ def one_larger(tensors: dict[str, Any]) -> None:
     tensors["0.bias"][0] += 1
 
 
+def wider_range(folder: Path) -> None:
+    known = json.loads((folder / INDEX).read_text())
+    known["inputs"][0]["max"] = 1_000.0
+    (folder / INDEX).write_text(json.dumps(known))
+
+
 TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
     (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "not a safetensors file"),
     (lambda folder: resealed(folder, MODEL, b""), "not a safetensors file"),
@@ -337,6 +362,11 @@ TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
     (index_with(statistics=[1.0]), "statistics"),
     (index_with(statistics="none"), "statistics"),
     (index_with(more=1), "more"),
+    (index_with(classes=["no", "yes", "maybe"]), "do not follow"),
+    (index_with(inputs=[]), "do not follow"),
+    (wider_range, "do not follow"),
+    (index_with(mapping={"columns": {"weight": "Gewicht"}}), "the task has no column weight"),
+    (index_with(mapping={"columns": {"age": {"absent": True, "scale": 2.0}}}), "absent column"),
     (index_with(format="consilium-model-2"), "format"),
     (index_with(files={}), "was changed"),
     (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),
@@ -355,6 +385,15 @@ def test_a_folder_that_is_not_what_it_says_is_refused(
     tamper(folder)
     with raises_fault(OperatorError, "ModelFolderInvalid", words):
         read_model(folder)
+
+
+def test_a_mapping_travels_with_the_model_as_it_was_written(tmp_path: Path) -> None:
+    text = '[file]\nmissing = ["k.A."]\n[columns]\nage = "Alter"\nsex = { absent = true }\n'
+    mapping = parse_mapping(text.encode(), spec_of(TABLE).data)
+    held = read_model(written(tmp_path, TABLE, mapping)).index.mapping
+    assert held == mapping
+    assert held is not None
+    assert held.columns["sex"].model_fields_set == {"absent"}
 
 
 def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
