@@ -83,6 +83,7 @@ def test_metrics_equal_the_reference_for_all_rows_and_for_each_site(saved: Saved
         for name, reference in REFERENCE.items():
             measure = group.measures[name]
             assert measure.value == pytest.approx(reference(labels[own], probabilities[own, 1]))
+            assert measure.value is not None
             assert measure.low is not None
             assert measure.high is not None
             assert measure.low <= measure.value <= measure.high
