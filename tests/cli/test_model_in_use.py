@@ -24,6 +24,7 @@ from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import MODEL, read_model
 from consilium_operators.prediction import Predictor
 from model_driver import written
+from PIL import Image
 from raised_faults import raises_fault
 from typer.testing import CliRunner
 
@@ -131,6 +132,25 @@ def test_a_mapping_is_the_models_or_an_option(model: Path, tmp_path: Path, held:
             say("predict", used, *plain)
         say("predict", used, *plain, "--mapping", tmp_path / "none.toml")
         assert (tmp_path / "c.csv").read_text() == (tmp_path / "b.csv").read_text()
+
+
+def test_a_folder_of_images_needs_no_labels_to_predict_and_has_them_to_evaluate(tmp_path: Path) -> None:
+    task = (
+        'name = "seen"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 8\n'
+        '[model]\nname = "cnn"\nchannels = [3]\n'
+    )
+    model, pixels = written(tmp_path, task), np.random.default_rng(2).integers(0, 256, (4, 8, 8), dtype=np.uint8)
+    for at, one in enumerate(pixels):
+        for folder in ("flat", f"sorted/{('normal', 'ill')[at % 2]}"):
+            (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(one).save(tmp_path / folder / f"{at}.png")
+    output, result = tmp_path / "out.csv", tmp_path / "result.json"
+    say("predict", model, "--input", tmp_path / "flat", "--output", output)
+    found = read(output)
+    assert [one["file"] for one in found] == ["0.png", "1.png", "2.png", "3.png"]
+    say("operator", "evaluate", model, "--data", tmp_path / "sorted", "--output", result)
+    hits = [one["class"] == ("normal", "ill")[at % 2] for at, one in enumerate(found)]
+    assert json.loads(result.read_text())["all_rows"]["measures"]["accuracy"]["value"] == np.mean(hits)
 
 
 def test_values_outside_are_refused_and_nothing_is_written(model: Path, tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def write(report: EvaluationReport, output: Path) -> None:
     typer.echo(f"written: {output}")
     try:
         from consilium_operators.calibration_chart import draw
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+            raise
         typer.echo("no picture of the calibration: `pip install 'consilium[demo]'` brings matplotlib")
         return
     picture = output.with_suffix(".png")
