@@ -15,6 +15,7 @@ from consilium_cli.doctor.command import doctor_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.operator.commands import app as operator
+from consilium_cli.prediction import predict_command
 from consilium_cli.server import app as server
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
 from consilium_cli.task import app as task
@@ -41,6 +42,7 @@ app.add_typer(artifacts, name="artifacts")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
+app.command("predict")(predict_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)

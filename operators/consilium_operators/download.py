@@ -10,6 +10,7 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
+from consilium_client.data.mapping import read_mapping
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import Report, derived
@@ -18,6 +19,7 @@ from consilium_verify.verification import published, rounds_with_outcome, verify
 from consilium_operators.errors import OperatorError
 from consilium_operators.model_card import model_card
 from consilium_operators.model_folder import CohortProof, ModelFile, Proof, RoundProof, named_tensors, write_model
+from consilium_operators.model_inputs import model_inputs
 
 
 def download(
@@ -27,16 +29,18 @@ def download(
     output: Path,
     unverified: bool,
     on_report: Callable[[Report], None] = lambda report: None,
+    mapping: Path | None = None,
 ) -> ModelFile:
     """Writes the model of a task into `output`. `on_report` is called with each round's report. With `unverified` the
-    model is written although checks fail, and its files say so.
+    model is written although checks fail, and its files say so. `mapping`: a file that the model then holds.
 
-    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, and the errors of `load_task`; then it writes
-    nothing.
+    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, DataError (MappingInvalid), and the errors of
+    `load_task`; then it writes nothing.
     """
     if output.exists():
         raise OperatorError("OutputTaken", path=output)
     joined = load_task(ledger, store, number)
+    held = read_mapping(mapping, joined.spec.data)
     rounds = rounds_with_outcome(ledger, number)
     if not rounds or rounds[-1] == STATISTICS_ROUND:
         raise RecordIncomplete(f"task {number} has no model yet: its first training round is not over")
@@ -51,7 +55,8 @@ def download(
     index = ModelFile(
         task=number, name=joined.spec.name, chain_id=ledger.connection.chain_id, contract=ledger.deployment.tasks,
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
-        verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()), files={},
+        verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()),
+        classes=tuple(joined.spec.data.classes), inputs=model_inputs(joined.spec.data, sums), mapping=held, files={},
     )  # fmt: skip
     proof = Proof(
         task=number, operator=ledger.tasks.state(number).operator, chain_id=index.chain_id, contract=index.contract,

@@ -41,6 +41,10 @@ class OperatorError(FaultError):
         ),
         "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "OutputTaken": "{path} exists already: move it away, or pass another --output",
+        "TooManySites": (
+            "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
+            " --site-column, such as the hospital's name"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

@@ -296,7 +296,7 @@ def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:
     assert desk.proposed == []
 
 
-@pytest.mark.parametrize("command", ["check", "propose", "fund", "watch", "download-model", "serve-model"])
+@pytest.mark.parametrize("command", ["check", "propose", "fund", "watch", "download-model", "serve-model", "evaluate"])
 def test_help_is_parsed_before_anything_heavy_is_imported(command: str) -> None:
     script = (
         f"import sys; sys.argv = ['consilium', 'operator', '{command}', '--help']\n"
@@ -548,6 +548,23 @@ def test_a_download_refuses_to_write_over_anything(played: Played, consilium: Co
     again = model.with_name("again")
     done(consilium("operator", "download-model", *played.arguments, "--output", str(again)))
     assert {path.name: path.read_bytes() for path in again.iterdir()} == before  # the record gives the same bytes
+
+
+def test_a_mapping_goes_into_the_model_and_reads_its_users_files(
+    played: Played, consilium: Consilium, tmp_path: Path
+) -> None:
+    (tmp_path / "mapping.toml").write_text('[columns]\nage = "Alter"\n')
+    output, command = tmp_path / "mapped", ("operator", "download-model", *played.arguments, "--output")
+    (tmp_path / "wrong.toml").write_text('[columns]\nweight = "Gewicht"\n')
+    refused(consilium(*command, str(output), "--mapping", str(tmp_path / "wrong.toml")), "MappingInvalid", "weight")
+    assert not output.exists()
+    done(consilium(*command, str(output), "--mapping", str(tmp_path / "mapping.toml")))
+    ages = [line.split(",")[0] for line in ROWS.splitlines()[1:]]
+    (tmp_path / "rows.csv").write_text("\n".join(["Alter", *ages]) + "\n")
+    predictions = tmp_path / "predictions.csv"
+    done(consilium("predict", str(output), "--input", str(tmp_path / "rows.csv"), "--output", str(predictions)))
+    found = [line.split(",")[2:] for line in predictions.read_text().splitlines()[1:]]
+    assert [[float(share) for share in row] for row in found] == played.expected().tolist()
 
 
 def altered_store(played: Played, tmp_path: Path, round_: int) -> tuple[list[str], Path]:

@@ -11,6 +11,7 @@ from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
+from consilium_cli.prediction import ClampOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
     from consilium_operators.proposals import Dialogue
@@ -180,16 +181,22 @@ def download_model(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="write the model although checks fail; its files say so")
     ] = False,
+    mapping: Annotated[
+        Path | None, typer.Option(help="mapping to write into the model, for its users' files (docs/data.md)")
+    ] = None,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
     from consilium_operators.download import download
     from consilium_verify.verification import reader
 
-    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, unverified, _show_round)
+    store = open_artifacts(artifacts)
+    index = download(reader(rpc, address_book), store, task, output, unverified, _show_round, mapping)
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
     if not index.verified:
         typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")
     typer.echo(f"Next: consilium operator serve-model {output}")
+    typer.echo(f"      consilium operator evaluate {output} --data labelled.csv")
+    typer.echo(f"      consilium predict {output} --input rows.csv --output predictions.csv")
 
 
 def _show_round(report: Report) -> None:
@@ -204,10 +211,51 @@ def _show_round(report: Report) -> None:
 
 @app.command("serve-model")
 def serve_model(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder that `download-model` wrote")],
+    folder: ModelArgument,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
+    clamp: ClampOption = False,
 ) -> None:
     """Serves a model's predictions over HTTP, on this machine only, until Ctrl-C. Rows go to POST /predict."""
     from consilium_operators.model_server import serve
 
-    serve(folder, port)
+    serve(folder, port, clamp)
+
+
+@app.command("evaluate")
+def evaluate(
+    model: ModelArgument,
+    *,
+    data: Annotated[Path, typer.Option(help="labelled data: CSV or Parquet; a folder of texts or images")],
+    mapping: MappingOption = None,
+    site_column: Annotated[str | None, typer.Option(help="column of the data that names each row's site")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="new file for the result, JSON; the curve's picture goes beside it, PNG"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the intervals' draws")] = 0,
+    clamp: ClampOption = False,
+) -> None:
+    """Measures a model on labelled rows: metrics with 95 % intervals, calibration, and each site apart."""
+    from consilium_operators.evaluation import evaluate
+    from consilium_operators.model_folder import read_model
+    from consilium_operators.prediction import Predictor
+    from consilium_operators.prediction_file import require_free
+    from rich.console import Console
+
+    from consilium_cli.operator.evaluation_screen import show, write
+
+    if output is not None:
+        if output.suffix == ".png":
+            raise typer.BadParameter(
+                "pass a name such as result.json; the picture goes beside it", param_hint="--output"
+            )
+        require_free(output)
+        require_free(output.with_suffix(".png"))
+    predictor = Predictor(read_model(model), clamp)
+    warn_unverified(predictor.saved.index.verified)
+    used = predictor.read(data, mapping, site_column, labelled=True)
+    probabilities = predictor.probabilities(used.examples)
+    report = evaluate(predictor.saved, used.examples.labels, probabilities, used.own, seed)
+    show(Console(), report)
+    if output is not None:
+        write(report, output)
