@@ -18,9 +18,11 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ip
 def played(cell: str, names: dict[str, Any]) -> Any:
     """Runs a cell; returns the value of its last line, if that is an expression."""
     tree = ast.parse(cell)
-    last = ast.Expression(tree.body.pop().value) if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     exec(compile(tree, "cell", "exec"), names)  # noqa: S102 our own notebooks
-    return None if last is None else eval(compile(last, "cell", "eval"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if isinstance(last, ast.Expr) else None
 
 
 def shown(output: dict[str, Any]) -> set[str]:
