@@ -182,7 +182,7 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
         network = StandingNetwork(
             options=options(tmp_path), data=cast(DemoData, None), task_file=tmp_path / "task.toml", spec=spec,
             operator=chain.treasury, store=store, place=place, aggregator=aggregator, hospitals={"hospital-1": home},
-            voters={},
+            voters={}, held_out=[],
         )  # fmt: skip
         task = stranger.operator.propose(task_params(aggregator, spec_hash=digest))
         capsys.readouterr()
