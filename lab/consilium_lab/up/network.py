@@ -111,7 +111,7 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
         deployment.write(book)
     operator = Ledger(Connection(node.url, faucet), deployment)
     artifacts, nodes = options.home / "artifacts", options.home / "nodes"
-    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address)
+    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True)
     spec, task_file = task_spec(data, settings), options.home / "task.toml"
     task_file.write_text(task_toml(data, settings))
     (options.home / EXAMPLE).write_text(example_task(data, settings))
