@@ -5,20 +5,18 @@ import { models } from '../api/queries'
 import { formatShare } from '../lib/amounts'
 import { say } from '../strings'
 import { Card, Figure } from './basics'
-import { QualityChart } from './charts'
+import { ChartRoom, QualityChart } from './charts'
+import { hasModel } from './model'
 
 const words = say.quality
 
 export function Quality({ task }: { task: Schemas['Task'] }) {
-  const { data } = useQuery({ ...models(task.task), enabled: task.round > 0 })
-  if (!data) return null
-  const model = data.items.find((one) => one.measured !== null)
+  const isPossible = hasModel(task)
+  const { data } = useQuery({ ...models(task.task), enabled: isPossible })
+  if (!isPossible) return null
+  const model = data?.items.find((one) => one.measured !== null)
   if (!model?.measured)
-    return data.items.length > 0 || task.phase === 'ended' ? (
-      <Card title={words.title}>
-        <p className="soft">{words.none}</p>
-      </Card>
-    ) : null
+    return <Card title={words.title}>{data ? <p className="soft">{words.none}</p> : <ChartRoom />}</Card>
   const { rows, sources, rounds } = model.measured
   return (
     <Card title={words.title} means={words.means(rows, sources)}>
