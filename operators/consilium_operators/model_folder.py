@@ -33,6 +33,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from consilium_operators.errors import OperatorError
+from consilium_operators.measuring import Measured
 from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
@@ -50,7 +51,8 @@ class ModelFile(_Plain):
 
     `verified`: no check of any round failed. `sha256`: of the parameters' bytes, little-endian, as `consilium verify`
     prints it. `classes` and `inputs` follow from the task file and the statistics. `mapping`: of the files that the
-    model's users have, unless they name another. `files`: the SHA-256 of each.
+    model's users have, unless they name another. `measured`: if its author has held-out
+    rows. `files`: the SHA-256 of each.
     """
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
@@ -68,6 +70,7 @@ class ModelFile(_Plain):
     classes: tuple[str, ...]
     inputs: tuple[Input, ...]
     mapping: Mapping | None = None
+    measured: Measured | None = None
     files: dict[str, Digest]
 
     @field_serializer("mapping")
@@ -131,18 +134,25 @@ def named_tensors(spec: TaskSpec, parameters: Vector) -> dict[str, NDArray[np.fl
 def write_model(
     folder: Path, index: ModelFile, tensors: Mapped[str, NDArray[np.float32]], card: str, proof: Proof
 ) -> None:
-    """Writes all files or none: they have another name until all are complete. Fills in `index.files`."""
+    """Writes all files or none: they have another name until all are complete. Fills in `index.files`.
+
+    An earlier model's files are replaced one by one, so that readers always find each.
+    """
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
-    contents[INDEX] = index.model_dump_json(indent=2).encode()
+    contents[INDEX] = index.model_dump_json(indent=2, exclude_none=True).encode()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         draft = Path(scratch) / folder.name
         draft.mkdir()
         for name, raw in contents.items():
             (draft / name).write_bytes(raw)
-        draft.rename(folder)
+        if folder.exists():
+            for name in contents:
+                (draft / name).replace(folder / name)
+        else:
+            draft.rename(folder)
 
 
 def read_model(folder: Path) -> SavedModel:

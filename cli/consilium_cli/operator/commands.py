@@ -184,14 +184,25 @@ def download_model(
     mapping: Annotated[
         Path | None, typer.Option(help="mapping to write into the model, for its users' files (docs/data.md)")
     ] = None,
+    measure_on: Annotated[
+        list[Path] | None,
+        typer.Option(help="file or folder of held-out rows, to measure accuracy after each round; may be repeated"),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="write over an earlier model of this task")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    from consilium_operators.download import download
+    from consilium_operators.download import Options, download
     from consilium_verify.verification import reader
 
-    store = open_artifacts(artifacts)
-    index = download(reader(rpc, address_book), store, task, output, unverified, _show_round, mapping)
+    options = Options(unverified, measure_on or (), replace, mapping)
+    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, options, _show_round)
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
+    if index.measured is not None:
+        start, *_, last = index.measured.rounds
+        typer.echo(
+            f"accuracy on {index.measured.rows} held-out rows: {last.accuracy:.3f}, before the first round"
+            f" {start.accuracy:.3f}"
+        )
     if not index.verified:
         typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")
     typer.echo(f"Next: consilium operator serve-model {output}")

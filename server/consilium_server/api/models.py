@@ -40,6 +40,7 @@ class _Index(BaseModel):
     rounds: NonNegativeInt
     verified: bool
     sha256: schemas.Sha256
+    measured: schemas.Measured | None = None
 
 
 def model_folder(models: FilePath, task: int) -> FilePath:
