@@ -48,6 +48,29 @@ simulate.command("task")(simulate_task_command)
 simulate.command("economics")(economics_command)
 
 
+@app.command("new-key")
+def new_key_command(
+    key_file: Annotated[Path, typer.Argument(help="new encrypted key file (Web3 Secret Storage)")] = Path("key.json"),
+    password_file: Annotated[
+        Path,
+        typer.Option(help="file with its password, one line, mode 600; if there is none, a random password is written"),
+    ] = Path("password"),
+) -> None:
+    """Makes an account for an aggregator or an operator: an encrypted key file and its password file."""
+    from consilium_chain.keystore import make_keystore
+
+    address = make_keystore(key_file, password_file)
+    key, password = key_file.absolute(), password_file.absolute()
+    typer.echo(f"account  {address}\nkey      {key}, encrypted\npassword {password}")
+    typer.echo("Keep copies of both files: without them all tokens of the account are lost.")
+    typer.echo("Next: send it ether and tokens. On a local chain:")
+    typer.echo(f"        consilium chain local fund {address} --tokens 100000")
+    typer.echo("      as an operator:")
+    typer.echo(f"        consilium operator propose TASK.toml --keystore {key} --password-file {password} …")
+    typer.echo("      as an aggregator, write into its configuration:")
+    typer.echo(f'        keystore = "{key}"\n        password_file = "{password}"')
+
+
 @app.command("change-password")
 def change_password_command(
     key_file: Annotated[Path, typer.Argument(help="encrypted key file (Web3 Secret Storage), of any role")],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
+from consilium_cli.addresses import checked_address
 from consilium_cli.artifacts import open_artifacts
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
 
@@ -81,24 +82,11 @@ def propose(
         return
     ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
     agreed = proposals.Agreed(yes, again, not_private)
-    store, named = open_artifacts(artifacts), None if aggregator is None else _account(aggregator, "--aggregator")
-    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
-
-
-def _account(text: str, flag: str) -> str:
-    """Raises typer.BadParameter."""
-    from eth_utils.address import (
-        is_checksum_address,
-        is_checksum_formatted_address,
-        is_hex_address,
-        to_checksum_address,
+    store, named = (
+        open_artifacts(artifacts),
+        None if aggregator is None else checked_address(aggregator, "--aggregator"),
     )
-
-    if not is_hex_address(text):
-        raise typer.BadParameter("this is not an address: it needs 0x and 40 hexadecimal digits", param_hint=flag)
-    if is_checksum_formatted_address(text) and not is_checksum_address(text):
-        raise typer.BadParameter("mistyped: the capital letters do not match the checksum (EIP-55)", param_hint=flag)
-    return str(to_checksum_address(text))
+    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
 
 
 @app.command("fund")
