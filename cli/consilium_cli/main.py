@@ -11,6 +11,7 @@ import typer
 
 from consilium_cli.artifacts import app as artifacts
 from consilium_cli.chain import app as chain
+from consilium_cli.data import app as data
 from consilium_cli.doctor.command import doctor_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
@@ -38,6 +39,7 @@ app.add_typer(operator, name="operator")
 app.add_typer(task, name="task")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
+app.add_typer(data, name="data")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
