@@ -93,6 +93,7 @@ EXTRAS = {
     "demo": "demo", "simulate": "demo", "up": "demo", "server": "server", "doctor": "client,server",
     "operator": "client,server", "task": "demo",
 }  # fmt: skip
+EXTRAS_OF_MODULES = {"mlflow": "tracking", "tensorboard": "tracking"}
 
 
 def main() -> None:
@@ -109,7 +110,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("consilium_"):
             raise
-        extra = EXTRAS.get(sys.argv[1], "client")
+        extra = EXTRAS_OF_MODULES.get(error.name.partition(".")[0]) or EXTRAS.get(sys.argv[1], "client")
         message = f"{error.name} is not installed, and this command needs it; run `pip install 'consilium[{extra}]'`"
         typer.secho(f"error (ExtraMissing): {message}", fg=typer.colors.RED, err=True)
         sys.exit(1)
