@@ -34,6 +34,10 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "TrackingFailed": (
+            "the tracking server {place} did not take the task's points ({why}): check that it runs, and MLflow's"
+            " variables for its user. Then run the command again: it continues, and doubles nothing"
+        ),
         "ColumnUnknown": "{path} has no column {column!r}: choose one of {known}",
         "LabelNotClasses": (
             "the column {column} of {path} has {found} different values, and a task learns 2 to {at_most} classes:"

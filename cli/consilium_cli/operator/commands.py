@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.artifacts import open_artifacts
+from consilium_cli.addresses import checked_address
+from consilium_cli.artifacts import open_artifacts, open_quietly
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
 from consilium_cli.prediction import ClampOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
+    from consilium_chain.ledger.ledger import Ledger
     from consilium_operators.proposals import Dialogue
+    from consilium_operators.watching import Follower
     from consilium_verify.report import Report
 
 app = typer.Typer(help="Tasks: propose, fund, stop and watch them, and use their models.", no_args_is_help=True)
@@ -82,24 +85,11 @@ def propose(
         return
     ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
     agreed = proposals.Agreed(yes, again, not_private)
-    store, named = open_artifacts(artifacts), None if aggregator is None else _account(aggregator, "--aggregator")
-    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
-
-
-def _account(text: str, flag: str) -> str:
-    """Raises typer.BadParameter."""
-    from eth_utils.address import (
-        is_checksum_address,
-        is_checksum_formatted_address,
-        is_hex_address,
-        to_checksum_address,
+    store, named = (
+        open_artifacts(artifacts),
+        None if aggregator is None else checked_address(aggregator, "--aggregator"),
     )
-
-    if not is_hex_address(text):
-        raise typer.BadParameter("this is not an address: it needs 0x and 40 hexadecimal digits", param_hint=flag)
-    if is_checksum_formatted_address(text) and not is_checksum_address(text):
-        raise typer.BadParameter("mistyped: the capital letters do not match the checksum (EIP-55)", param_hint=flag)
-    return str(to_checksum_address(text))
+    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
 
 
 @app.command("fund")
@@ -153,21 +143,82 @@ def watch(
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     once: Annotated[bool, typer.Option("--once", help="print the task's state and end")] = False,
+    mlflow: Annotated[
+        str | None, typer.Option(help="URL of an MLflow server that gets a point of each round", metavar="URI")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="folder (TensorBoard's --logdir) that gets a point of each round")
+    ] = None,
+    artifacts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="artifact store, a folder or URL: at the end the model and its proof go to the trackers, too"
+        ),
+    ] = None,
 ) -> None:
     """Prints a task's events from its proposal on, until it ends. You can stop it and start it again at any time.
 
-    In words on a terminal, otherwise one JSON object per line.
+    In words on a terminal, otherwise one JSON object per line. Tracked points are not doubled by a second start.
     """
     from consilium_core.live import on_terminal
     from consilium_operators.watching import WATCHED, Watcher
     from consilium_verify.verification import reader
 
+    tracks = mlflow is not None or tensorboard is not None
+    if artifacts and not tracks:
+        raise typer.BadParameter("goes only with --mlflow or --tensorboard", param_hint="--artifacts")
+    if once and tracks:
+        raise typer.BadParameter("goes without --mlflow and --tensorboard", param_hint="--once")
+    if mlflow is not None:
+        _check_server(mlflow)
     with on_terminal(WATCHED):
-        watcher = Watcher(reader(rpc, address_book), task)
+        ledger = reader(rpc, address_book)
         if once:
-            watcher.log_status()
+            Watcher(ledger, task).log_status()
         else:
-            watcher.run()
+            follower = _tracking(ledger, task, mlflow, tensorboard, artifacts) if tracks else None
+            Watcher(ledger, task, follower).run()
+
+
+def _check_server(uri: str) -> None:
+    """Raises typer.BadParameter, without the URI: it may have a password."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(uri)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_server = False
+    if not is_server:
+        raise typer.BadParameter("this is not the URL of a server: write http://… or https://…", param_hint="--mlflow")
+    if "@" in parts.netloc:
+        raise typer.BadParameter(
+            "leave user and password out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+            param_hint="--mlflow",
+        )
+
+
+def _tracking(
+    ledger: Ledger, task: int, mlflow: str | None, tensorboard: Path | None, artifacts: list[str] | None
+) -> Follower:
+    """Raises Refused (TaskUnknown), OperatorError (TrackingFailed)."""
+    from consilium_operators.tracking.follower import Tracker, Tracking, tracked_task
+
+    tracked, trackers = tracked_task(ledger, task), list[Tracker]()
+    if tensorboard is not None:
+        from consilium_operators.tracking.tensorboard_files import TensorBoardFiles
+
+        trackers.append(TensorBoardFiles(tensorboard, tracked))
+    if mlflow is not None:
+        from consilium_operators.tracking.mlflow_server import MlflowServer
+
+        trackers.append(MlflowServer(mlflow, tracked))
+    if not artifacts:
+        return Tracking(trackers)
+    from consilium_operators.download import download
+
+    store = open_quietly(artifacts)
+    return Tracking(trackers, lambda output: download(ledger, store, task, output, unverified=False))
 
 
 @app.command("download-model")
