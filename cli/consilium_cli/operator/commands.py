@@ -218,7 +218,7 @@ def _tracking(
     from consilium_operators.download import download
 
     store = open_quietly(artifacts)
-    return Tracking(trackers, lambda output: download(ledger, store, task, output, unverified=False))
+    return Tracking(trackers, lambda output: download(ledger, store, task, output))
 
 
 @app.command("download-model")
