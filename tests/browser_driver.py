@@ -56,6 +56,7 @@ class Wallet:
 
     `gas`: what it sets instead of what the page proposes. `nonces_ahead`: by how many a transaction comes too early,
     and waits. `sent`: transactions, the latest last. `chain`: which chain it is on, until it is told to switch.
+    `networks`, `tokens`: those that it was asked to add.
     """
 
     def __init__(self, url: str, account: LocalAccount) -> None:
@@ -68,6 +69,8 @@ class Wallet:
         self.chain = self.own_chain
         self.is_connected = False
         self.asked: list[str] = []
+        self.networks: list[dict[str, Any]] = []
+        self.tokens: list[dict[str, Any]] = []
 
     def ask(self, method: str, *params: Any) -> Any:
         """The node. Raises Refusal."""
@@ -89,7 +92,7 @@ class Wallet:
         except Refusal as refusal:
             return json.dumps({"error": refusal.said})
 
-    def _answer(self, method: str, params: list[Any]) -> Any:
+    def _answer(self, method: str, params: Any) -> Any:
         match method:
             case "eth_requestAccounts":
                 self._ask_owner()
@@ -103,6 +106,14 @@ class Wallet:
                 self._ask_owner()
                 self.chain = int(params[0]["chainId"], 16)
                 return None
+            case "wallet_addEthereumChain":
+                self._ask_owner()
+                self.networks.append(params[0])
+                return None
+            case "wallet_watchAsset":
+                self._ask_owner()
+                self.tokens.append(params["options"])
+                return True
             case "wallet_requestPermissions":
                 self._ask_owner()
                 self.is_connected = True

@@ -6,19 +6,22 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
+from consilium_client.data.mapping import Mapping
 from consilium_client.data.standardise import public_sums
 from consilium_operators.model_folder import ModelFile, Proof, named_tensors, write_model
+from consilium_operators.model_inputs import model_inputs
 from consilium_verify.report import derived
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
     """A model of random parameters, with a public task's statistics."""
     spec = parse_task_spec(text.encode())
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
     index = ModelFile(
         task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
         round=1, rounds=1, verified=True, sha256=derived("", parameters).sha256,
-        statistics=tuple(public_sums(spec.data).tolist()), files={},
+        statistics=tuple(public_sums(spec.data).tolist()), classes=tuple(spec.data.classes),
+        inputs=model_inputs(spec.data, public_sums(spec.data)), mapping=mapping, files={},
     )  # fmt: skip
     proof = Proof(
         task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,

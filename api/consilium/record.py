@@ -52,8 +52,8 @@ def download_model(
     """
     from consilium_chain.artifacts.store import ArtifactStore
     from consilium_core.artifacts.backends import parse_places
-    from consilium_operators.download import download
+    from consilium_operators.download import Options, download
     from consilium_verify.verification import reader
 
     store = ArtifactStore(parse_places(artifacts))
-    return download(reader(rpc, Path(address_book)), store, task, Path(output), unverified, on_report)
+    return download(reader(rpc, Path(address_book)), store, task, Path(output), Options(unverified), on_report)

@@ -73,7 +73,7 @@ class SimulationResult:
         return pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "paid", "slashed"])
 
     def figure(self) -> Any:
-        """A matplotlib figure of the accuracy, round by round."""
+        """A matplotlib figure of the accuracy, round by round. Notebooks show it."""
         from consilium_lab.simulation.results import picture
 
         return picture(self.details)

@@ -40,7 +40,7 @@ class Task:
         Examples:
             >>> Task.parse('name = "no model"')
             Traceback (most recent call last):
-            consilium_chain.errors.SpecInvalid: the task file is not valid: data: Field required; model: Field required
+            consilium_chain.errors.SpecInvalid: the task file is invalid: data: Field required; model: Field required
         """
         raw = text.encode()
         return cls(raw, parse_task_spec(raw))

@@ -66,6 +66,14 @@ class NotPossible(FaultError, ChainError):
             "this task publishes its sums as blobs, and chain {chain_id} takes no blob transactions (EIP-4844); write"
             ' publication = "digests" under [update] in the task file'
         ),
+        "ChainNotLocal": (
+            "nothing was sent: the node is on chain {chain_id}, and the faucet is on the local chain ({local}) only;"
+            " pass the --rpc of `consilium chain local`, or send tokens and ether with a wallet"
+        ),
+        "FaucetShort": (
+            "nothing was sent: the faucet has {tokens:,} tokens and {ether:,} ether to give; ask for less, or start the"
+            " local chain anew"
+        ),
         "ArtifactTooLong": "file {digest} has {size:,} bytes, more than the {limit:,} of an artifact; make it shorter",
     }
 

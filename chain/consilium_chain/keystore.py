@@ -6,11 +6,12 @@ A password comes from a file that only its owner can read, never from a command 
 from __future__ import annotations
 
 import json
+import secrets
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from consilium_core.errors import KeystoreError
-from consilium_core.private_files import read_private_file, sync_folder, write_private_file
+from consilium_core.private_files import read_private_file, sync_folder, write_new_private_file, write_private_file
 from consilium_zk.tickets import SecretKey, generate_secret_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -21,6 +22,7 @@ from eth_utils.exceptions import ValidationError as KeyInvalid
 from pydantic import AliasChoices, BaseModel, Field, ValidationError, model_validator
 
 STANDARD_SCRYPT_N = 2**18
+PASSWORD_BYTES = 24  # of randomness in a password that this program makes
 LIGHT_SCRYPT_N = 2**12  # for throwaway keys on a local chain; geth's --lightkdf
 # Twice geth's standard scrypt, and ten times eth_keyfile's PBKDF2: the file itself sets the cost of opening it.
 MOST_SCRYPT_BYTES = 1 << 29
@@ -77,6 +79,24 @@ def write_keystore(path: Path, account: LocalAccount, password: str, scrypt_n: i
     """Writes the account's key, encrypted, into a private file."""
     encrypted = Account.encrypt(account.key, password, kdf="scrypt", iterations=scrypt_n)
     write_private_file(path, json.dumps(encrypted))
+
+
+def make_keystore(path: Path, password_file: Path, scrypt_n: int = STANDARD_SCRYPT_N) -> str:
+    """Writes the key of a new account, and a random password if there is no password file; returns the address.
+
+    Raises KeystoreError: then no file that was there is changed.
+    """
+    if path.exists():
+        raise KeystoreError(f"{path} exists already and stays as it is: pass another path for the new key file")
+    if not password_file.exists():
+        write_new_private_file(password_file, secrets.token_urlsafe(PASSWORD_BYTES) + "\n")
+    password = read_private_file(password_file).rstrip("\n")
+    if not password:
+        raise KeystoreError(f"{password_file} is empty: write the password into it, as one line, or remove it")
+    account = Account.create()
+    encrypted = Account.encrypt(account.key, password, kdf="scrypt", iterations=scrypt_n)
+    write_new_private_file(path, json.dumps(encrypted))
+    return str(account.address)
 
 
 def open_keystore(path: Path, password_file: Path) -> LocalAccount:

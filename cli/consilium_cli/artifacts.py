@@ -30,10 +30,16 @@ def open_artifacts(given: Sequence[str]) -> ArtifactStore:
 
     Raises MirrorUnsupported, typer.BadParameter.
     """
-    from consilium_chain.artifacts.store import ArtifactStore
     from consilium_core.live import log_to_stderr
 
     log_to_stderr()
+    return open_quietly(given)
+
+
+def open_quietly(given: Sequence[str]) -> ArtifactStore:
+    """The same, with a mirror's faults among the command's other events."""
+    from consilium_chain.artifacts.store import ArtifactStore
+
     places = _places(given, "--artifacts")
     for place in places:
         if isinstance(place, Path) and not place.is_dir():

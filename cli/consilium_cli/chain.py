@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.options import YesOption
+from consilium_cli.addresses import checked_address
+from consilium_cli.options import AddressBookOption, RpcOption, YesOption
 
 if TYPE_CHECKING:
     from consilium_chain.deploying.networks import Network
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
 app = typer.Typer(help="A local chain, and the deployment of contracts.", no_args_is_help=True)
+local = typer.Typer(help="Runs a local chain with the contracts deployed, until Ctrl-C; `fund` gives from its faucet.")
+app.add_typer(local, name="local")
 
 
-@app.command("local")
+@local.callback(invoke_without_command=True)
 def run_local(
+    context: typer.Context,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = 8545,
     address_book: Annotated[Path, typer.Option(help="file for the contracts' addresses")] = LOCAL_ADDRESS_BOOK,
 ) -> None:
-    """Runs a local chain with the contracts deployed, until Ctrl-C."""
+    """Runs a local chain with the contracts deployed, until Ctrl-C; `fund` gives from its faucet."""
+    if context.invoked_subcommand is not None:
+        return
     from consilium_chain.deploying.address_book import deploy
     from consilium_chain.rpc.connection import Connection
     from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
@@ -36,6 +42,30 @@ def run_local(
         deployment.write(address_book)
         typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; press Ctrl-C to end it")
         node.process.wait()
+
+
+@local.command("fund")
+def fund_account(
+    account: Annotated[str, typer.Argument(metavar="ADDRESS", help="account that receives them")],
+    tokens: Annotated[int, typer.Option(min=0, help="whole tokens")],
+    ether: Annotated[int, typer.Option(min=0, help="whole ether, for gas")] = 10,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+) -> None:
+    """Sends an account tokens and ether from the faucet of a local chain. No other chain is accepted."""
+    from consilium_chain.deploying import faucet
+    from consilium_chain.deploying.address_book import Deployment
+    from consilium_core import units
+
+    address = checked_address(account, "ADDRESS")
+    giver, unit = faucet.faucet_ledger(rpc, Deployment.read(address_book)), units.WEI_PER_ETHER
+    held = faucet.fund(giver, address, tokens * unit, ether * unit)
+    typer.echo(
+        f"account {address}\nholds   {units.tokens(held.tokens)} tokens, {units.ether(held.wei)} ether\n"
+        "Next: consilium operator propose TASK.toml --keystore FILE --password-file FILE, as an operator;\n"
+        "      consilium server run --config FILE, as an aggregator, which stakes its bond itself;\n"
+        "      consilium hospital join or consilium voter register, as a node"
+    )
 
 
 @app.command("deploy")

@@ -17,13 +17,16 @@ from consilium_lab.demo.options import (
     DemoOptions,
     TableOptions,
     check,
+    needs_folder,
     parse_attack,
 )
 from consilium_lab.economics.options import PLOTS, RESULT, EconomicsOptions, Scenario
 from consilium_lab.up.options import HOME, UpOptions
 
 BROKER_VARIABLE, DATABASE_VARIABLE = "CONSILIUM_BROKER_URL", "CONSILIUM_DATABASE_URL"
-DataDirOption = Annotated[Path | None, typer.Option(help="folder of the data set's files")]
+DataDirOption = Annotated[
+    Path | None, typer.Option(help="folder of the data set's files; `consilium data fetch` fills it")
+]
 
 
 def demo_command(
@@ -164,7 +167,7 @@ def up_command(
     if data is DataSet.TABLE:
         raise typer.BadParameter("--data table is for `consilium demo`: choose another data set")
     if data.needs and data_dir is None:
-        raise typer.BadParameter(f"--data {data} needs --data-dir with {data.needs}")
+        raise typer.BadParameter(needs_folder(data))
     if data is DataSet.HEART and hospitals not in (None, 4):
         raise typer.BadParameter("--data heart has four hospitals: leave --hospitals at 4")
     count = hospitals or (3 if data is DataSet.MEDQUAD else 4)

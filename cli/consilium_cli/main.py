@@ -11,10 +11,12 @@ import typer
 
 from consilium_cli.artifacts import app as artifacts
 from consilium_cli.chain import app as chain
+from consilium_cli.data import app as data
 from consilium_cli.doctor.command import doctor_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.operator.commands import app as operator
+from consilium_cli.prediction import predict_command
 from consilium_cli.server import app as server
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
 from consilium_cli.task import app as task
@@ -37,14 +39,39 @@ app.add_typer(operator, name="operator")
 app.add_typer(task, name="task")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
+app.add_typer(data, name="data")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
+app.command("predict")(predict_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)
 simulate.command("task")(simulate_task_command)
 simulate.command("economics")(economics_command)
+
+
+@app.command("new-key")
+def new_key_command(
+    key_file: Annotated[Path, typer.Argument(help="new encrypted key file (Web3 Secret Storage)")] = Path("key.json"),
+    password_file: Annotated[
+        Path,
+        typer.Option(help="file with its password, one line, mode 600; if there is none, a random password is written"),
+    ] = Path("password"),
+) -> None:
+    """Makes an account for an aggregator or an operator: an encrypted key file and its password file."""
+    from consilium_chain.keystore import make_keystore
+
+    address = make_keystore(key_file, password_file)
+    key, password = key_file.absolute(), password_file.absolute()
+    typer.echo(f"account  {address}\nkey      {key}, encrypted\npassword {password}")
+    typer.echo("Keep copies of both files: without them all tokens of the account are lost.")
+    typer.echo("Next: send it ether and tokens. On a local chain:")
+    typer.echo(f"        consilium chain local fund {address} --tokens 100000")
+    typer.echo("      as an operator:")
+    typer.echo(f"        consilium operator propose TASK.toml --keystore {key} --password-file {password} …")
+    typer.echo("      as an aggregator, write into its configuration:")
+    typer.echo(f'        keystore = "{key}"\n        password_file = "{password}"')
 
 
 @app.command("change-password")
@@ -67,6 +94,7 @@ EXTRAS = {
     "demo": "demo", "simulate": "demo", "up": "demo", "server": "server", "doctor": "client,server",
     "operator": "client,server", "task": "demo",
 }  # fmt: skip
+EXTRAS_OF_MODULES = {"mlflow": "tracking", "tensorboard": "tracking"}
 
 
 def main() -> None:
@@ -83,7 +111,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("consilium_"):
             raise
-        extra = EXTRAS.get(sys.argv[1], "client")
+        extra = EXTRAS_OF_MODULES.get(error.name.partition(".")[0]) or EXTRAS.get(sys.argv[1], "client")
         message = f"{error.name} is not installed, and this command needs it; run `pip install 'consilium[{extra}]'`"
         typer.secho(f"error (ExtraMissing): {message}", fg=typer.colors.RED, err=True)
         sys.exit(1)

@@ -82,6 +82,42 @@ def new_command(
     )
 
 
+@app.command("reference")
+def reference_command(
+    section: Annotated[str | None, typer.Argument(help="only this section, such as judging  [default: all]")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="print the whole reference as a page")] = False,
+) -> None:
+    """Shows every key of a task file: its kind, unit, bounds, default and meaning; and the shortest files."""
+    from consilium_operators.task_reference import EXAMPLES, as_markdown, reference
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    if markdown:
+        typer.echo(as_markdown(), nl=False)
+        return
+    parts = reference()
+    known = list(dict.fromkeys(part.section.split(".")[0] for part in parts if part.section))
+    if section is not None and section not in known:
+        raise typer.BadParameter(f"{section!r} is none of {', '.join(known)}", param_hint="SECTION")
+    console = Console(highlight=False, markup=False)
+    for part in parts:
+        if section is not None and part.section.split(".")[0] != section:
+            continue
+        console.print(f"\n{part.title}", style="bold")
+        for note in part.notes:
+            console.print(note)
+        table = Table("key", "kind", "default", "meaning", box=box.SIMPLE_HEAD)
+        for key in part.keys:
+            table.add_row(key.name, key.kind, "needed" if key.default is None else key.default, key.meaning)
+        if part.keys:
+            console.print(table)
+    if section is None:
+        for kind, text in EXAMPLES.items():
+            console.print(f"\nThe shortest file for {kind}", style="bold")
+            console.print(text)
+
+
 def _answer(question: str, given: str | None, likely: str, asks: bool, sample: Sample | None = None) -> str:
     """`sample`: the answer is one of its columns. Asks again until it is. Raises OperatorError (ColumnUnknown)."""
     from consilium_operators.errors import OperatorError

@@ -4,6 +4,7 @@ ClientError                 a fault that no caller tells apart: exact sums must 
 ├── OwnersRefusal           the node's owner has not allowed this: a later start is refused, too
 ├── DataError               examples, or their mapping, do not fit the task's schema
 │   ├── CellError           one cell of a table
+│   │   └── RangeError      a value lies outside the range of a finished model
 │   ├── FolderError         the layout of a folder of examples
 │   └── ExampleError        one text or image
 ├── NodeError               a node cannot go on with a round
@@ -27,7 +28,7 @@ error of `float`, which quotes its input.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from consilium_core.faults import FaultError
 from consilium_core.units import ether, tokens
@@ -159,6 +160,25 @@ class CellError(DataError):
             " class, or add codes for the labels to a mapping. Remove rows without a label",
         },
     )
+
+
+class RangeError(CellError):
+    """A value lies outside the range of a finished model. `bounds`: the range by names, for programs."""
+
+    MESSAGES = _each(
+        "{path}, {at}: ",
+        {
+            "ValueOutOfRange": "the value is {side} the model's range, {low:.12g} to {high:.12g}; check the column and"
+            " its unit (a mapping converts units by scale and offset). To count such values as the nearest bound, pass"
+            " --clamp",
+            "CodeOutOfRange": "the code is not one of the model's ({codes}); give it one of these by a mapping's codes,"
+            " or leave the cell empty. To count such codes as missing, pass --clamp",
+        },
+    )
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        return {name: self.values[name] for name in ("low", "high", "codes") if name in self.values}
 
 
 class FolderError(DataError):

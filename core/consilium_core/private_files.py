@@ -19,6 +19,24 @@ def write_private_file(path: Path, content: str | bytes) -> None:
     write_whole(path, content, PRIVATE)
 
 
+def write_new_private_file(path: Path, content: str) -> None:
+    """Writes a file that only its owner can read, and is on disk on return. Raises KeystoreError if it exists."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    except FileExistsError as error:
+        raise KeystoreError(f"{path} exists already and stays as it is: pass another path") from error
+    try:
+        with os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        path.unlink()
+        raise
+    sync_folder(path.parent)
+
+
 def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Writes a file whole or not at all. It is on disk on return. The process's umask restricts `mode`."""
     path.parent.mkdir(parents=True, exist_ok=True)

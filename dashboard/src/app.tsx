@@ -9,6 +9,7 @@ import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
 import { Choice } from './parts/choice'
 import { LookUp } from './parts/lookup'
+import { Place } from './parts/place'
 import { say } from './strings'
 
 const WalletPage = lazy(() => import('./parts/wallets'))
@@ -19,6 +20,7 @@ const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./wallet/portfolio'))
 const Desk = lazy(() => import('./wallet/desk'))
+const SetUp = lazy(() => import('./wallet/setup'))
 const Account = lazy(() => import('./pages/account'))
 const Propose = lazy(() => import('./pages/propose'))
 
@@ -50,6 +52,14 @@ export const router = createHashRouter([
           </WalletPage>
         ),
       },
+      {
+        path: 'wallet',
+        element: (
+          <WalletPage title={say.setup.title} lead={say.setup.lead} before={<Place />}>
+            <SetUp />
+          </WalletPage>
+        ),
+      },
       { path: 'accounts/:account', element: <Account /> },
       { path: 'propose', element: <Propose /> },
       { path: '*', element: <Missing /> },
@@ -64,6 +74,7 @@ const LINKS = [
   ['/portfolio', say.nav.portfolio],
   ['/desk', say.nav.desk],
   ['/propose', say.nav.propose],
+  ['/wallet', say.nav.wallet],
 ] as const
 
 function Frame() {

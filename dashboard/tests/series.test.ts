@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { progressOf, shareWorths } from '../src/lib/series'
+import { progressOf, qualityOf, shareWorths } from '../src/lib/series'
 
 test('a model gains what its accepted cohorts gain on average, in settled training rounds', () => {
   const round = (number: number, medians: number[], accepted: number[], outcome = 'settled') => ({
@@ -26,6 +26,15 @@ test('a model gains what its accepted cohorts gain on average, in settled traini
 })
 
 test('no round, no progress', () => expect(progressOf([])).toEqual({ rounds: [], gains: [], cohorts: [] }))
+
+test('a quality is shown from the start on, without an AUC of one class', () => {
+  const found = qualityOf([
+    { round: 2, accuracy: 0.9, auc: 0.95 },
+    { round: 0, accuracy: 0.4, auc: null },
+    { round: 1, accuracy: 0.8 },
+  ])
+  expect(found).toEqual({ rounds: [0, 1, 2], accuracies: [0.4, 0.8, 0.9], areas: [null, null, 0.95] })
+})
 
 test('a share is worth what stands behind it', () => {
   const change = (time: number, assets: string, shares: string) => ({ time, assets, shares })

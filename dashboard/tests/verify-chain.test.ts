@@ -32,6 +32,7 @@ const config: Config = {
   chainId: 31337,
   chainUrl: null,
   blobs: true,
+  hasExample: false,
   firstBlock: 0n,
   tasks: TASKS,
   staking: TASKS,

@@ -12,11 +12,22 @@ class LabError(FaultError):
 
     MESSAGES: ClassVar = {
         "DemoDataMissing": (
-            "{path}: {why}; pass a directory with the files of the data set (for heart: the four processed.*.data of"
-            " https://archive.ics.uci.edu/dataset/45), or run the demo with --data wdbc, which needs no files"
+            "{path}: {why}; --data {data} needs {needs}: `consilium data fetch {data} --to DIR` gets them, or run the"
+            " demo with --data wdbc, which needs no files"
         ),
         "DemoDataMalformed": "{path}, line {line}: {why}; download the file again from its source",
         "DemoTooManyParties": "{asked} {who}: this data set suffices for 1 to {at_most}; change the number",
+        "LicenceNotAccepted": "nothing was downloaded: answer y, or pass --yes to accept the licence",
+        "DataUnreachable": (
+            "{url} does not answer ({why}). Without a network, get this file elsewhere, put it into {folder} as {file},"
+            " and run `consilium data fetch {data}` again; what was downloaded so far stays"
+        ),
+        "DataWrong": (
+            "{file} was refused: from {place} it has the SHA-256 {found} instead of {wanted}. Run the command again; if"
+            " it stays so, the publisher has changed the file: tell this project"
+        ),
+        "DataTooLong": "{url} sends more than {limit:,} bytes, and is not the expected file: nothing was kept",
+        "DataUnreadable": "{path} is damaged, or not the expected file: remove it, and fetch it again",
         "SitesWrong": "{path}, column {column}: {why}",
         "DemoTooLarge": (
             "{hospitals} hospitals and {voters} voters, each in its own process, need about {needed:.1f} GiB of memory,"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,8 @@ def sites_of(sample: Sample, column: str) -> dict[str, Rows]:
 
 
 def _safe(site: str, taken: dict[str, Rows]) -> str:
-    name = re.sub(r"[^A-Za-z0-9]+", "-", site).strip("-")[:30]
+    letters = "".join(one for one in unicodedata.normalize("NFKD", site) if not unicodedata.combining(one))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", letters).strip("-")[:30]
     name = f"hospital-{name}" if not name or name.isdigit() else name
     return name if name not in taken else f"{name}-{len(taken) + 1}"
 

@@ -47,12 +47,17 @@ def percent(value: float | None) -> str:
 
 def figure_of(width: float, height: float) -> tuple[Any, Any]:
     """A figure and its axes. `width`, `height`: inches."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            """For notebooks, whatever their backend."""
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
+            return buffer.getvalue()
 
-    figure, axes = pyplot.subplots(figsize=(width, height))
+    figure = Picture(figsize=(width, height))
+    axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GRID)
     axes.tick_params(colors=MUTED, length=0)
@@ -62,12 +67,11 @@ def figure_of(width: float, height: float) -> tuple[Any, Any]:
 
 
 def svg(figure: Any) -> str:
-    from matplotlib import pyplot
+    import matplotlib
 
-    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "consilium"}):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "consilium"}):
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    pyplot.close(figure)
     text = buffer.getvalue()
     return f"<div class=wrap>{text[text.index('<svg') :]}</div>"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
@@ -10,14 +11,38 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
+from consilium_client.data.mapping import read_mapping
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import Report, derived
 from consilium_verify.verification import published, rounds_with_outcome, verify_task
 
 from consilium_operators.errors import OperatorError
+from consilium_operators.measuring import measure
 from consilium_operators.model_card import model_card
-from consilium_operators.model_folder import CohortProof, ModelFile, Proof, RoundProof, named_tensors, write_model
+from consilium_operators.model_folder import (
+    CohortProof,
+    ModelFile,
+    Proof,
+    RoundProof,
+    named_tensors,
+    read_model,
+    write_model,
+)
+from consilium_operators.model_inputs import model_inputs
+
+
+@dataclass(frozen=True)
+class Options:
+    """`unverified`: writes the model although checks fail; its files say so. `measure_on`: files of held-out rows.
+
+    `replace`: writes over an earlier model of the same task. `mapping`: a file that the model then holds.
+    """
+
+    unverified: bool = False
+    measure_on: Sequence[Path] = ()
+    replace: bool = False
+    mapping: Path | None = None
 
 
 def download(
@@ -25,33 +50,36 @@ def download(
     store: ArtifactStore,
     number: int,
     output: Path,
-    unverified: bool,
+    options: Options = Options(),
     on_report: Callable[[Report], None] = lambda report: None,
 ) -> ModelFile:
-    """Writes the model of a task into `output`. `on_report` is called with each round's report. With `unverified` the
-    model is written although checks fail, and its files say so.
+    """Writes the model of a task into `output`. `on_report` is called with each round's report.
 
-    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, and the errors of `load_task`; then it writes
-    nothing.
+    Raises OperatorError (OutputTaken, NotVerified), RecordIncomplete, DataError (MappingInvalid), and the errors of
+    `load_task` and `measure`; then it writes nothing.
     """
-    if output.exists():
+    if output.exists() and not (options.replace and _is_model_of(output, ledger, number)):
         raise OperatorError("OutputTaken", path=output)
     joined = load_task(ledger, store, number)
+    held = read_mapping(options.mapping, joined.spec.data)
     rounds = rounds_with_outcome(ledger, number)
     if not rounds or rounds[-1] == STATISTICS_ROUND:
         raise RecordIncomplete(f"task {number} has no model yet: its first training round is not over")
     record = PublicRecord(ledger, store, joined)
     checked = verify_task(ledger, store, number, record, on_report)
-    if checked.failed and not unverified:
+    if checked.failed and not options.unverified:
         failed = "; ".join(f"round {round_}: {', '.join(names)}" for round_, names in checked.failed.items())
         raise OperatorError("NotVerified", task=number, failed=failed, first=min(checked.failed))
     parameters, sums = record.base(rounds[-1] + 1), record.statistics()
+    measured = measure(record, joined, rounds[-1], options.measure_on) if options.measure_on else None
     digest = derived("model", parameters).sha256
     raw = store.get_file(joined.params.spec_hash)
     index = ModelFile(
         task=number, name=joined.spec.name, chain_id=ledger.connection.chain_id, contract=ledger.deployment.tasks,
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
-        verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()), files={},
+        verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()),
+        classes=tuple(joined.spec.data.classes), inputs=model_inputs(joined.spec.data, sums), mapping=held,
+        measured=measured, files={},
     )  # fmt: skip
     proof = Proof(
         task=number, operator=ledger.tasks.state(number).operator, chain_id=index.chain_id, contract=index.contract,
@@ -60,6 +88,19 @@ def download(
     card = model_card(index, joined.spec, proof, ledger.tasks.hospitals(number))
     write_model(output, index, named_tensors(joined.spec, parameters), card, proof)
     return index
+
+
+def _is_model_of(folder: Path, ledger: Ledger, task: int) -> bool:
+    """True if the folder has a model of this task of the ledger's contract."""
+    try:
+        found = read_model(folder).index
+    except OperatorError:
+        return False
+    return (found.task, found.chain_id, found.contract) == (
+        task,
+        ledger.connection.chain_id,
+        ledger.deployment.tasks,
+    )
 
 
 def _proofs(ledger: Ledger, task: int, reports: Sequence[Report]) -> tuple[RoundProof, ...]:

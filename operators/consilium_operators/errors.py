@@ -34,6 +34,10 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "TrackingFailed": (
+            "the tracking server {place} did not take the task's points ({why}): check that it runs, and MLflow's"
+            " variables for its user. Then run the command again: it continues, and doubles nothing"
+        ),
         "ColumnUnknown": "{path} has no column {column!r}: choose one of {known}",
         "LabelNotClasses": (
             "the column {column} of {path} has {found} different values, and a task learns 2 to {at_most} classes:"
@@ -41,6 +45,10 @@ class OperatorError(FaultError):
         ),
         "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "OutputTaken": "{path} exists already: move it away, or pass another --output",
+        "TooManySites": (
+            "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
+            " --site-column, such as the hospital's name"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.task_spec import MICRO, PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import MICRO, Metric, PrivacySpec, TaskSpec
 from consilium_client.data.standardise import LEAST_VARIANCE
 from consilium_core.visible_text import shown
 from consilium_verify.report import LIMITS, Result
 from numpy.typing import NDArray
 
+from consilium_operators.measuring import Measured
 from consilium_operators.model_folder import ModelFile, Proof, RoundProof
+
+UNITS: Mapping[Metric, str] = {
+    "log_loss": "nats of log loss a row",
+    "accuracy": "share of rows",
+    "auc": "AUC",
+    "macro_f1": "macro F1",
+}
 
 
 def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:
@@ -26,8 +34,10 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         f" task file `keccak256 {index.spec_hash}`. It is derived from the public record alone: initial parameters,"
         " plus, for each settled round, the weighted mean of the accepted cohorts' published sums.",
         *_hospitals(proof.rounds, hospitals),
+        "## Quality",
+        *_quality(index.measured),
         "## Rounds and scores",
-        *_rounds(proof.rounds),
+        *_rounds(proof.rounds, spec.judging.metric),
         "## Privacy",
         *_privacy(spec.privacy, spec),
         "## Standardisation",
@@ -84,8 +94,29 @@ def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> I
         yield f"| `{hospital.node}` | {hospital.weight} | {', '.join(taken) or 'none'} |"
 
 
-def _rounds(rounds: Sequence[RoundProof]) -> Iterator[str]:
-    yield "| round | outcome | cohort | hospitals | total weight | median | accepted |"
+def _quality(measured: Measured | None) -> Iterator[str]:
+    if measured is None:
+        yield (
+            "Not measured. The record has only gains by the task's metric (below), and no start to add them to. Pass"
+            " held-out rows to `consilium operator download-model --measure-on`."
+        )
+        return
+    files = "one file" if measured.sources == 1 else f"{measured.sources} files"
+    yield (
+        f"Measured on {measured.rows:,} held-out rows of {files} by this card's author. The record does not prove these"
+        " figures, because it has no rows."
+    )
+    yield "| after round | accuracy | AUC | macro F1 | log loss, nats a row |"
+    yield "|---|---|---|---|---|"
+    for one in measured.rounds:
+        area = "–" if one.auc is None else f"{one.auc:.4f}"
+        yield (
+            f"| {one.round or '0, the start'} | {one.accuracy:.4f} | {area} | {one.macro_f1:.4f} | {one.log_loss:.4f} |"
+        )
+
+
+def _rounds(rounds: Sequence[RoundProof], metric: Metric) -> Iterator[str]:
+    yield f"| round | outcome | cohort | hospitals | total weight | median gain, {UNITS[metric]} | accepted |"
     yield "|---|---|---|---|---|---|---|"
     for one in rounds:
         if not one.cohorts:

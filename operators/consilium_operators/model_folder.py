@@ -3,7 +3,7 @@
 | file | content |
 |---|---|
 | `model.safetensors` | the parameters, float32, by the names of the family's torch module |
-| `model.json` | `ModelFile`: task file, statistics, and the SHA-256 of the other files |
+| `model.json` | `ModelFile`: task file, statistics, inputs, mapping, and the SHA-256 of the other files |
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 
@@ -14,23 +14,27 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping as Mapped
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_client.data.mapping import Mapping
+from consilium_client.errors import DataError
 from consilium_client.models import Vector
 from consilium_core.visible_text import Name
 from consilium_verify.report import Report, derived
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_serializer
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from consilium_operators.errors import OperatorError
+from consilium_operators.measuring import Measured
+from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 MOST_BYTES = 1 << 32  # of one file
@@ -46,7 +50,9 @@ class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
     `verified`: no check of any round failed. `sha256`: of the parameters' bytes, little-endian, as `consilium verify`
-    prints it. `files`: the SHA-256 of each.
+    prints it. `classes` and `inputs` follow from the task file and the statistics. `mapping`: of the files that the
+    model's users have, unless they name another. `measured`: if its author has held-out
+    rows. `files`: the SHA-256 of each.
     """
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
@@ -61,7 +67,16 @@ class ModelFile(_Plain):
     verified: bool
     sha256: Digest
     statistics: tuple[FiniteFloat, ...]
+    classes: tuple[str, ...]
+    inputs: tuple[Input, ...]
+    mapping: Mapping | None = None
+    measured: Measured | None = None
     files: dict[str, Digest]
+
+    @field_serializer("mapping")
+    def _as_written(self, mapping: Mapping | None) -> dict[str, Any] | None:
+        """Without defaults: an absent column may have no other settings."""
+        return None if mapping is None else mapping.model_dump(mode="json", exclude_unset=True)
 
 
 class CohortProof(_Plain):
@@ -117,20 +132,27 @@ def named_tensors(spec: TaskSpec, parameters: Vector) -> dict[str, NDArray[np.fl
 
 
 def write_model(
-    folder: Path, index: ModelFile, tensors: Mapping[str, NDArray[np.float32]], card: str, proof: Proof
+    folder: Path, index: ModelFile, tensors: Mapped[str, NDArray[np.float32]], card: str, proof: Proof
 ) -> None:
-    """Writes all files or none: they have another name until all are complete. Fills in `index.files`."""
+    """Writes all files or none: they have another name until all are complete. Fills in `index.files`.
+
+    An earlier model's files are replaced one by one, so that readers always find each.
+    """
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
-    contents[INDEX] = index.model_dump_json(indent=2).encode()
+    contents[INDEX] = index.model_dump_json(indent=2, exclude_none=True).encode()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         draft = Path(scratch) / folder.name
         draft.mkdir()
         for name, raw in contents.items():
             (draft / name).write_bytes(raw)
-        draft.rename(folder)
+        if folder.exists():
+            for name in contents:
+                (draft / name).replace(folder / name)
+        else:
+            draft.rename(folder)
 
 
 def read_model(folder: Path) -> SavedModel:
@@ -151,6 +173,7 @@ def read_model(folder: Path) -> SavedModel:
         raise _invalid(
             folder / INDEX, f"it has {len(index.statistics)} statistics, but the task has {spec.data.statistics_values}"
         )
+    _require_derived(folder, index, spec)
     parameters = _parameters(folder / MODEL, contents[MODEL], spec)
     if derived("", parameters).sha256 != index.sha256:
         raise _invalid(folder / MODEL, f"the digest of its parameters is not the one in {INDEX}")
@@ -179,6 +202,18 @@ def _spec(folder: Path, index: ModelFile) -> TaskSpec:
         return parse_task_spec(raw)
     except SpecInvalid as error:
         raise _invalid(folder / INDEX, f"its task file is invalid: {error}") from error
+
+
+def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
+    if (index.classes, index.inputs) != (
+        tuple(spec.data.classes), model_inputs(spec.data, np.array(index.statistics))
+    ):  # fmt: skip
+        raise _invalid(folder / INDEX, "its classes or inputs do not follow from its task file and statistics")
+    if index.mapping is not None:
+        try:
+            index.mapping.require_fits(spec.data)
+        except DataError as error:
+            raise _invalid(folder / INDEX, str(error)) from error
 
 
 def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:

@@ -13,7 +13,8 @@ import typer
 import uvicorn
 from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
-from consilium_client.errors import CellError, ClientError
+from consilium_client.errors import CellError, ClientError, RangeError
+from consilium_client.models.metrics import predicted
 from consilium_core.kinds import of_kind
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -35,9 +36,12 @@ PREDICT = "/predict"
 HOSTS = ("127.0.0.1", "localhost")
 
 
-def serve(folder: Path, port: int) -> None:
-    """Runs until it is stopped. Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use."""
-    predictor = Predictor(read_model(folder))
+def serve(folder: Path, port: int, clamp: bool = False) -> None:
+    """Runs until it is stopped. `clamp`: values outside the model's range count as in training.
+
+    Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use.
+    """
+    predictor = Predictor(read_model(folder), clamp)
     require_free_port(port, "the model")
     index = predictor.saved.index
     if not index.verified:
@@ -61,8 +65,8 @@ def service(predictor: Predictor) -> Starlette:
             return _problem(error)
         classes = predictor.saved.spec.data.classes
         predictions = [
-            {"class": classes[int(row.argmax())], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
-            for row in probabilities
+            {"class": classes[int(called)], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
+            for called, row in zip(predicted(probabilities), probabilities, strict=True)
         ]
         return JSONResponse({"predictions": predictions})
 
@@ -106,6 +110,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
         "sha256": saved.index.sha256,
         "classes": saved.spec.data.classes,
         "columns": columns(saved.spec.data),
+        "clamp": predictor.clamp,
         "data": saved.spec.data.model_dump(mode="json"),
         "predict": {"post": PREDICT, "most_rows": predictor.most_rows, "most_bytes": LARGEST_BODY},
         "card": saved.card,
@@ -115,6 +120,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
     place = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
+    place |= error.bounds if isinstance(error, RangeError) else {}
     return _problem_of(status, name_of(error), str(error), place)
 
 

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_client.data.examples import Examples, Row
 from consilium_client.data.kinds import kind_of
+from consilium_client.data.mapping import read_mapping
+from consilium_client.data.use import Use, Used
 from consilium_client.models import model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json
@@ -30,15 +33,31 @@ ROWS = "rows"
 
 
 class Predictor:
-    def __init__(self, saved: SavedModel) -> None:
-        """Raises ModelNotInstalled, EncoderAltered."""
-        self.saved, self._model = saved, model_of(saved.spec)
+    def __init__(self, saved: SavedModel, clamp: bool = False) -> None:
+        """`clamp`: values outside the model's range count as in training, as the nearest bound or as missing.
+
+        Raises ModelNotInstalled, EncoderAltered.
+        """
+        self.saved, self.clamp, self._model = saved, clamp, model_of(saved.spec)
         self._model.require_installed()
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
     def predict(self, body: bytes) -> NDArray[np.float64]:
         """Probabilities by class, float64 (n, classes). Raises RowsInvalid, and the client room's DataErrors."""
-        examples = examples_of(rows_of(body, self.saved.spec.data, self.most_rows), self.saved.spec.data)
+        schema = self.saved.spec.data
+        return self.probabilities(examples_of(rows_of(body, schema, self.most_rows), schema, self.clamp))
+
+    def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
+        """The examples of a file or folder. `mapping`: in place of the model's own. `own`: as `Use` has it.
+
+        Raises DataError, RangeError.
+        """
+        schema = self.saved.spec.data
+        named = self.saved.index.mapping if mapping is None else read_mapping(mapping, schema)
+        return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))
+
+    def probabilities(self, examples: Examples) -> NDArray[np.float64]:
+        """By class, float64 (n, classes). Raises UpdateNotFinite."""
         inputs = self._model.inputs(examples, self.saved.sums)
         return self._model.evaluate(self.saved.parameters, inputs).probabilities
 
@@ -77,9 +96,9 @@ def columns(schema: DataSchema) -> list[str]:
     return [name for name in schema.used if name != schema.label]
 
 
-def examples_of(rows: Sequence[Row], schema: DataSchema) -> Examples:
-    """Examples labelled 0. Raises RowsInvalid, DataError."""
-    return kind_of(schema).requested(rows, schema, _invalid)
+def examples_of(rows: Sequence[Row], schema: DataSchema, clamp: bool = False) -> Examples:
+    """Examples labelled 0. Raises RowsInvalid, DataError, and RangeError unless `clamp`."""
+    return kind_of(schema).requested(rows, schema, _invalid, clamp)
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------

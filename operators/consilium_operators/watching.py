@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.ledger.ledger import Ledger
@@ -94,18 +94,30 @@ class EventFeed:
         return Entry(event, time, self._deadlines[event.values["taskId"]].take(event, time))
 
 
+class Follower(Protocol):
+    """Takes the events that a watcher logs."""
+
+    def take(self, entries: Sequence[Entry], next_block: int) -> None:
+        """`next_block`: the first one that was not read; lower than before if the chain was taken back."""
+
+    def end(self) -> None:
+        """After the task has ended. May raise ChainUnreachable, and is called again then."""
+
+
 class Watcher:
     """Logs all events of a task in order, each once, from the proposal on."""
 
-    def __init__(self, ledger: Ledger, task: int) -> None:
+    def __init__(self, ledger: Ledger, task: int, follower: Follower | None = None) -> None:
         """Raises Refused (TaskUnknown)."""
-        self._ledger, self._task = ledger, task
+        self._ledger, self._task, self._follower = ledger, task, follower
         self._feed = EventFeed(ledger, task)
 
     def run(self) -> None:
         """Until the task has ended."""
         while not retry_policy()(self._log_new):
             retry_policy()(self._ledger.connection.blocks.wait_after, self._feed.next_block - 1)
+        if self._follower is not None:
+            retry_policy()(self._follower.end)
 
     def _log_new(self) -> bool:
         """Logs the new events, or a part of them. Returns True if the task has ended."""
@@ -115,6 +127,8 @@ class Watcher:
             if entry.missed:
                 emit(DEADLINE_MISSED, **place, **fields_of(entry.missed))
             emit(log_name(entry.event.name), **place, **plain(entry.event))
+        if self._follower is not None:
+            self._follower.take(own, self._feed.next_block)
         return any(entry.event.name == "TaskEnded" for entry in own)
 
     def log_status(self) -> None:
@@ -286,6 +300,9 @@ EVENTS: Words = {
         f" {tokens(int(f['burnt']))} that rounds did not pay are burnt"
     ),
     "bond-released": lambda f: f"the bond of {f['account']} is free",
+    "tracked": "{points} points are in {place}",
+    "model-tracked": "the model, its card and its proof are in {place}",
+    "no-model-tracked": "the task has no model: it ended before its first training round was over",
     "chain-unreachable": CHAIN_UNREACHABLE,
     "status": _status,
     "round": _round,

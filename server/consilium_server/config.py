@@ -194,6 +194,9 @@ class ApiSettings(IndexSettings):
         Path | None,
         Field(description="folder with a folder task-N for each task's model, from `operator download-model`"),
     ] = None
+    example_task: Annotated[
+        Path | None, Field(description="task file that the dashboard's page Propose begins with; by default its own")
+    ] = None
     dashboard: Annotated[
         Path | None, Field(description="folder of static files, served at /; by default the dashboard, if it is built")
     ] = None

@@ -60,6 +60,9 @@ TASKS = {
     "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
 }
+WITH_CODES = TASKS["table"].replace(
+    "[model]", '[[data.features]]\nkind = "category"\nname = "sex"\nvalues = [0, 1]\n[model]'
+)
 MISTYPED = "0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc3"
 ROWS = "age,sick\n50,0\n60,1\n"
 SHADES = np.arange(80, dtype=np.uint8).reshape(8, 10)
@@ -343,6 +346,22 @@ def model(break_: Callable[[Path], object]) -> Callable[[World], list[str]]:
         return ["operator", "serve-model", str(folder), "--port", str(free_port())]
 
     return serve
+
+
+def predicting(rows: str, task: str = TASKS["table"]) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        given = ["--input", str(world.write("rows.csv", rows)), "--output", str(world.folder / "new.csv")]
+        return ["predict", str(written(world.folder, task)), *given]
+
+    return break_
+
+
+def evaluating(rows: str) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        given = ["--data", str(world.write("rows.csv", rows)), "--site-column", "site"]
+        return ["operator", "evaluate", str(written(world.folder, TASKS["table"])), *given]
+
+    return break_
 
 
 def taken_port(world: World) -> list[str]:
@@ -799,6 +818,9 @@ AREAS: dict[str, list[Case]] = {
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
         Case("the port is taken", taken_port),
+        Case("a value outside the model's range", predicting("age\n50\n5718\n")),
+        Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),
+        Case("each row is its own site", evaluating("".join(["age,sick,site\n", *(f"9,1,{k}\n" for k in range(257))]))),
     ],
     "Audit logs": [
         Case("a line of the node's log was changed", changed_log),
@@ -840,6 +862,7 @@ REQUESTS = [
     Sent("a row without a column", asked({"age": 50}, {})),
     Sent("a column that the task does not have", asked({"age": 50, NAME: 1})),
     Sent("a text where a number belongs", asked({"age": 50}, {"age": NAME})),
+    Sent("a value outside the model's range", asked({"age": 50}, {"age": -1})),
     Sent("a decimal comma", asked({"age": "1,5"})),
     Sent("too many rows", asked(*[{"age": 50}] * 1_001)),
     Sent("too many bytes", b" " * (LARGEST_BODY + 1)),

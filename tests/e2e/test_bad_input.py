@@ -91,7 +91,7 @@ ROW = "63.0,1.0,1.0,145.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0\n"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, ["processed.cleveland.data", "pass a directory"]),
+        (None, ["processed.cleveland.data", "consilium data fetch heart --to DIR"]),
         (b"", ["processed.cleveland.data", "holds no rows", "download the file again"]),
         (b"63.0,1.0\n", ["line 1", "2 columns instead of 14"]),
         (ROW.encode() + ROW.replace("145.0", "Doe Jane").encode(), ["line 2", "trestbps"]),

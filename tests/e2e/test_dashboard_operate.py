@@ -19,7 +19,7 @@ from consilium_client.task import load_task
 from consilium_core.units import tokens
 from consilium_operators.model_folder import read_model
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 pytestmark = NEEDED
 POOL = 600
@@ -66,8 +66,61 @@ def write(page: Page, text: str) -> None:
     page.get_by_role("button", name="Check", exact=True).click()
 
 
+def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(place: Place, watched: Watched) -> None:
+    """The network's own hospitals and voters join that task, and play it to its end."""
+    page, wallet = watched.page, place.wallet(held=0, ether=0)
+    wallet.chain = 1
+    wallet.install(page)
+    open_page(place, page, "/wallet")
+    expect(page.get_by_role("region", name="The network")).to_contain_text(place.deployment.token)
+    connect(page)
+    wallet.declines = True
+    page.get_by_role("button", name="Set up my wallet").click()
+    expect(page.get_by_role("alert")).to_contain_text("You declined this")
+    assert place.treasury.token.balance(wallet.account.address) == 0
+    wallet.declines = False
+    page.get_by_role("button", name="Set up my wallet").click()
+    expect(page.get_by_text("The account now has 10.000000 ether and 200,000.00 tokens.")).to_be_visible()
+    assert violations(page) == []
+    assert wallet.chain == wallet.own_chain
+    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [(hex(wallet.own_chain), [place.chain_url])]
+    assert [(one["address"], one["symbol"], one["decimals"]) for one in wallet.tokens] == [
+        (place.deployment.token, "CSL", 18)
+    ]
+    assert place.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
+
+    page.get_by_role("link", name="Propose a task").click()
+    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    store = page.get_by_role("button", name="Sign in and store the file")
+    expect(store).to_be_enabled()  # the only aggregator is chosen
+    expect(page.get_by_text("It cannot join before it has them")).to_have_count(0)
+    store.click()
+    page.get_by_role("button", name="Approve and propose").click()
+    told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
+    expect(told).to_be_visible()
+    number = int(re.findall(r"\d+", told.inner_text())[0])
+    place.running.wait_for("task-ended", task=number)
+    assert place.running.get_until(f"/v1/tasks/{number}/rounds/2", outcome="settled")["accepted"]
+
+
+def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+
+    def elsewhere(route: Route) -> None:
+        route.fulfill(json=route.fetch().json() | {"chain_id": 11_155_111})
+
+    page.context.route("**/config.json", elsewhere)
+    wallet.install(page)
+    open_page(place, page, "/wallet")
+    connect(page)
+    expect(page.get_by_text("Add the network")).to_be_visible()
+    expect(page.get_by_text("Get test ether and tokens")).to_have_count(0)
+
+
 def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
+    """Of a server without an example of its own: the dashboard has one."""
     page = watched.page
+    page.context.route("**/config.json", lambda route: route.fulfill(json=route.fetch().json() | {"example": False}))
     open_page(place, page, "/propose")
     expect(page.get_by_text("The file is valid.")).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
@@ -82,7 +135,6 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(told.get_by_role("listitem")).to_have_count(2)
     expect(told).to_contain_text("rounds.rounds")
     expect(told).to_contain_text("money.pool")
-    expect(page.get_by_text("Available when the file is valid")).to_be_visible()
     write(page, text.replace("min_reveals = 3", "min_reveals = 1"))
     expect(costs).to_contain_text("few reveals")
 
@@ -201,6 +253,35 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     expect(left.get_by_role("definition")).to_have_text("0.00")
     expect(left.get_by_role("button", name="Withdraw")).to_be_disabled()
     assert place.treasury.token.balance(wallet.account.address) == held + params.pool + added
+
+
+def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/tasks/1")
+    quality = page.get_by_role("region", name="Accuracy on held-out rows")
+    expect(quality).to_contain_text("After round 2 of 2", timeout=60_000)  # derived once the task has ended
+    (model,) = place.running.get("/v1/tasks/1/models")["items"]
+    start, _, last = model["measured"]["rounds"]
+    assert last["accuracy"] > max(0.9, start["accuracy"])
+    figure = quality.locator(".figure").filter(has_text="Accuracy")
+    expect(figure).to_contain_text(f"{100 * last['accuracy']:.1f} %")
+    expect(figure).to_contain_text(f"at the start {100 * start['accuracy']:.1f} %")
+    expect(quality.locator(".chart")).to_contain_text("from 0 to 1, by round")
+    quality.get_by_text("Show as a table").click()
+    row = quality.get_by_role("row").nth(1)
+    expect(row).to_contain_text(f"{start['accuracy']:.3f}")
+    card = httpx.get(f"{place.url}/v1/tasks/1/model/model-card.md", timeout=20).text
+    assert f"| 0, the start | {start['accuracy']:.4f} |" in card
+    assert f"| 2 | {last['accuracy']:.4f} |" in card
+    progress = page.get_by_role("region", name="Improvement by round")
+    expect(progress.locator(".chart")).to_contain_text("nats of log loss saved a row, by round")
+
+
+def test_the_list_of_tasks_opens_by_its_plain_address(place: Place, watched: Watched) -> None:
+    page = watched.page
+    page.goto(f"{place.url}/tasks")
+    expect(page.get_by_role("table", name="Tasks").get_by_role("link", name=re.compile("demo-wdbc"))).to_be_visible()
+    assert page.url == f"{place.url}/#/tasks"
 
 
 def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(

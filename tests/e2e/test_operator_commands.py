@@ -30,12 +30,13 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
 from consilium_client.models import model_of
+from consilium_client.models.metrics import log_loss, predicted
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
 from consilium_core.private_files import write_private_file
-from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof
+from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof, read_model
 from consilium_operators.watching import EVENTS
 from consilium_verify.verification import verify_round
 from examples_read import read_table
@@ -296,7 +297,7 @@ def test_blobs_are_not_proposed_to_a_chain_without(desk: Desk) -> None:
     assert desk.proposed == []
 
 
-@pytest.mark.parametrize("command", ["check", "propose", "fund", "watch", "download-model", "serve-model"])
+@pytest.mark.parametrize("command", ["check", "propose", "fund", "watch", "download-model", "serve-model", "evaluate"])
 def test_help_is_parsed_before_anything_heavy_is_imported(command: str) -> None:
     script = (
         f"import sys; sys.argv = ['consilium', 'operator', '{command}', '--help']\n"
@@ -548,6 +549,70 @@ def test_a_download_refuses_to_write_over_anything(played: Played, consilium: Co
     again = model.with_name("again")
     done(consilium("operator", "download-model", *played.arguments, "--output", str(again)))
     assert {path.name: path.read_bytes() for path in again.iterdir()} == before  # the record gives the same bytes
+
+
+def test_a_mapping_goes_into_the_model_and_reads_its_users_files(
+    played: Played, consilium: Consilium, tmp_path: Path
+) -> None:
+    (tmp_path / "mapping.toml").write_text('[columns]\nage = "Alter"\n')
+    output, command = tmp_path / "mapped", ("operator", "download-model", *played.arguments, "--output")
+    (tmp_path / "wrong.toml").write_text('[columns]\nweight = "Gewicht"\n')
+    refused(consilium(*command, str(output), "--mapping", str(tmp_path / "wrong.toml")), "MappingInvalid", "weight")
+    assert not output.exists()
+    done(consilium(*command, str(output), "--mapping", str(tmp_path / "mapping.toml")))
+    ages = [line.split(",")[0] for line in ROWS.splitlines()[1:]]
+    (tmp_path / "rows.csv").write_text("\n".join(["Alter", *ages]) + "\n")
+    predictions = tmp_path / "predictions.csv"
+    done(consilium("predict", str(output), "--input", str(tmp_path / "rows.csv"), "--output", str(predictions)))
+    found = [line.split(",")[2:] for line in predictions.read_text().splitlines()[1:]]
+    assert [[float(share) for share in row] for row in found] == played.expected().tolist()
+
+
+def test_a_model_is_measured_on_held_out_rows_from_the_start_on(
+    played: Played, consilium: Consilium, tmp_path: Path
+) -> None:
+    folder, rows = tmp_path / "model", str(played.task.rows)
+    command = ("operator", "download-model", *played.arguments, "--output", str(folder))
+    done(consilium(*command, "--measure-on", rows, "--measure-on", rows), "accuracy on", "before the first round")
+    measured = ModelFile.model_validate_json((folder / INDEX).read_bytes()).measured
+    assert measured is not None
+    labels = read_table(played.task.rows, of_kind(TableSchema, played.task.spec.data)).labels
+    assert (measured.rows, measured.sources) == (2 * len(labels), 2)
+    start, first, second = measured.rounds
+    assert [one.round for one in measured.rounds] == [0, 1, 2]
+    assert first.model_copy(update={"round": 2}) == second  # round 2 was rejected
+    assert start.log_loss != first.log_loss
+    assert second.accuracy == np.mean(predicted(played.expected()) == labels)
+    assert second.log_loss == pytest.approx(log_loss(labels, played.expected()))
+    card = (folder / CARD).read_text()
+    count = 2 * len(labels)
+    for words in (f"on {count} held-out rows of 2 files", f"| 2 | {second.accuracy:.4f} |", "nats of log loss"):
+        assert words in card, words
+    assert read_model(folder).index.measured == measured
+
+
+def test_a_model_is_written_over_only_where_it_is_the_same_tasks(
+    played: Played, consilium: Consilium, model: Path, tmp_path: Path
+) -> None:
+    command = ("operator", "download-model", *played.arguments, "--replace", "--output")
+    before = {path.name: path.read_bytes() for path in model.iterdir()}
+    broken = tmp_path / "broken.csv"
+    broken.write_text("no,such,columns\n1,2,3\n")
+    refused(consilium(*command, str(model), "--measure-on", str(broken)), "broken.csv")
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+    done(consilium(*command, str(model), "--measure-on", str(played.task.rows)))
+    assert "Not measured" not in (model / CARD).read_text()
+    done(consilium(*command, str(model)))
+    assert {path.name: path.read_bytes() for path in model.iterdir()} == before
+
+    others = ModelFile.model_validate_json(before[INDEX]).model_copy(update={"task": played.task.task + 1})
+    (model / INDEX).write_text(others.model_dump_json(exclude_none=True))
+    refused(consilium(*command, str(model)), "OutputTaken")
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / CARD).write_text("mine")
+    refused(consilium(*command, str(documents)), "OutputTaken")
+    assert [path.read_text() for path in documents.iterdir()] == ["mine"]
 
 
 def altered_store(played: Played, tmp_path: Path, round_: int) -> tuple[list[str], Path]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from consilium_chain.rpc.local_node import child_environment
+from consilium_chain.rpc.local_node import child_environment, free_port
 from postgres_driver import running_postgres
 from redis_driver import running_redis
+from terminal_driver import terminal
 from up_driver import Up, up
 
 
@@ -45,6 +50,48 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         running.wait_for("joining", task=2)
         running.wait_for("task-ended", task=2)
         assert running.get_until("/v1/tasks/2/rounds/1", outcome="settled")["accepted"]
+
+
+def commands_in(shown: str) -> list[str]:
+    """The commands below the line `Try`, each with its line breaks."""
+    _, _, below = shown.partition("Try, in another terminal")
+    lines = below.partition("\n")[2].partition("\n\n")[0]
+    return [command.strip() for command in re.split(r"(?<!\\)\n", lines) if command.strip()]
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path leaves room for the Unix sockets below, of at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="up-") as folder:
+        yield Path(folder)
+
+
+def test_each_printed_command_runs_as_typed(short_path: Path) -> None:
+    """In a folder with a `.venv`, as a checkout is, and in a terminal whose PATH has no `consilium`."""
+    (short_path / ".venv").symlink_to(sys.prefix)
+    environment = child_environment() | {"PATH": "/usr/bin:/bin", "TERM": "xterm", "OMP_NUM_THREADS": "1"}
+    port, chain_port = free_port(), free_port()
+    start = [".venv/bin/python", "-m", "consilium_cli.main", "up", "--hospitals", "3", "--voters", "2", "--rounds", "1",
+             "--port", str(port), "--chain-port", str(chain_port)]  # fmt: skip
+    with terminal(start, short_path, environment) as up:
+        commands = commands_in(up.wait_for("server jobs"))
+        told = []
+        for command in commands:
+            with terminal(["sh", "-c", command], short_path, environment) as one:
+                one.type("y\n")  # the only question is before a payment
+                assert one.wait() == 0, one.shown
+                told.append(one.shown)
+        up.process.send_signal(signal.SIGINT)
+        assert up.wait(60) == 130
+    network, watch, verify, propose, jobs = zip(commands, told, strict=True)
+    assert all(command.startswith(".venv/bin/consilium ") for command in commands[1:])
+    assert "tasks" in json.loads(network[1].removeprefix("y\n"))
+    for (command, said), start_, words in (
+        (watch, "operator watch 1", "ended"), (verify, "verify 1", "holds"),
+        (propose, "operator propose", "task 2 is proposed"), (jobs, "server jobs", "index"),
+    ):  # fmt: skip
+        assert start_ in command
+        assert words in said, said
 
 
 @pytest.mark.deep  # test_internet.py has both, too, in each `make test`

@@ -12,6 +12,7 @@ import pytest
 from chain_driver import LocalChain, task_params
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import LocalNodeError
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
@@ -22,7 +23,7 @@ from consilium_lab.demo.processes import Processes
 from consilium_lab.up.network import StandingNetwork
 from consilium_lab.up.options import UpOptions
 from consilium_lab.up.run import LASTING, LONGEST_PAUSE, MOST_STARTS, News, Restarts, run_forever
-from consilium_lab.up.supervisor import TaskJoiner
+from consilium_lab.up.supervisor import ModelDeriver, TaskJoiner
 from task_files import DATA
 
 
@@ -166,25 +167,28 @@ def test_processes_that_fall_together_start_one_by_one(processes: Processes, tmp
         assert len(processes.running()) == count
 
 
+def network_of(chain: LocalChain, folder: Path, hospitals: dict[str, HospitalHome]) -> StandingNetwork:
+    store, raw = ArtifactStore(folder / "artifacts"), f'name = "theirs"\n{DATA}\n[model]\nname = "logistic"\n'
+    place = Place(chain.node.url, folder / "deployment.json", folder / "artifacts", chain.treasury.address)
+    return StandingNetwork(
+        options=options(folder), data=cast(DemoData, None), task_file=folder / "task.toml",
+        spec=parse_task_spec(raw.encode()), operator=chain.treasury, store=store, place=place,
+        aggregator=chain.treasury.address, hospitals=hospitals, voters={}, held_out=[folder / "voter-1.csv"],
+    )  # fmt: skip
+
+
 def test_task_that_a_policy_refuses_starts_no_hospital(
     processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with LocalChain() as chain:
-        store, raw = ArtifactStore(tmp_path / "artifacts"), f'name = "theirs"\n{DATA}\n[model]\nname = "logistic"\n'
-        spec, digest = parse_task_spec(raw.encode()), store.put_file(raw.encode())
         chain.deployment.write(tmp_path / "deployment.json")
         settings = {"chain_url": chain.node.url, "deployment": str(tmp_path / "deployment.json"),
                     "artifacts": str(tmp_path / "artifacts"), "data": "rows.csv"}  # fmt: skip
         policy = {"operators": [chain.treasury.address], "models": "any", "columns": "any"}
         home = HospitalHome.create(tmp_path / "hospital-1", settings, policy)
-        stranger, aggregator = chain.funded(), chain.treasury.address
-        place = Place(chain.node.url, tmp_path / "deployment.json", tmp_path / "artifacts", chain.treasury.address)
-        network = StandingNetwork(
-            options=options(tmp_path), data=cast(DemoData, None), task_file=tmp_path / "task.toml", spec=spec,
-            operator=chain.treasury, store=store, place=place, aggregator=aggregator, hospitals={"hospital-1": home},
-            voters={},
-        )  # fmt: skip
-        task = stranger.operator.propose(task_params(aggregator, spec_hash=digest))
+        network, stranger = network_of(chain, tmp_path, {"hospital-1": home}), chain.funded()
+        digest = network.store.put_file(f'name = "theirs"\n{DATA}\n[model]\nname = "logistic"\n'.encode())
+        task = stranger.operator.propose(task_params(network.aggregator, spec_hash=digest))
         capsys.readouterr()
         tending = TaskJoiner(network, processes)
         tending.turn()
@@ -193,6 +197,49 @@ def test_task_that_a_policy_refuses_starts_no_hospital(
     assert (said["event"], said["task"]) == ("not-joined", task)
     assert said["why"] == f"hospital-1: `operators` does not list its operator {stranger.address}"
     assert processes.running() == []
+
+
+class Started:
+    """Notes which processes are started, and starts none."""
+
+    def __init__(self) -> None:
+        self.commands: list[list[str]] = []
+        self.names: list[str] = []
+
+    def start(self, name: str, _module: str, *arguments: str) -> None:
+        self.names.append(name)
+        self.commands.append(list(arguments))
+
+    def running(self) -> list[str]:
+        return self.names
+
+
+def test_a_model_is_derived_after_each_training_round_and_measured_if_the_rows_fit(tmp_path: Path) -> None:
+    def ended(task: int, round_: int, name: str = "RoundSettled") -> Event:
+        return Event(
+            name=name, values={"taskId": task, "round": round_}, block=1, index=0, transaction="0x", contract="0x"
+        )
+
+    with LocalChain() as chain:
+        network, started = network_of(chain, tmp_path, {}), Started()
+        own = network.store.put_file(f'name = "own"\n{DATA}\n[model]\nname = "logistic"\n'.encode())
+        for digest in (own, bytes(31) + b"1"):  # the second one's file is not in the store
+            chain.treasury.operator.propose(task_params(network.aggregator, spec_hash=digest))
+        deriver = ModelDeriver(network, cast(Processes, started))
+        deriver.turn([ended(1, 0)])
+        assert started.commands == []  # statistics are not a model
+        deriver.turn([ended(1, 1), ended(2, 1, "RoundVoided")])
+        deriver.turn([ended(1, 2), ended(1, 3)])
+        assert started.names == ["model-of-task-1", "model-of-task-2"]  # the first one still runs
+        started.names.remove("model-of-task-1")
+        deriver.turn([])
+        deriver.turn([])
+    assert started.names == ["model-of-task-2", "model-of-task-1"]
+    measured = [
+        command[command.index("--measure-on") + 1 :] for command in started.commands if "--measure-on" in command
+    ]
+    assert measured == [[str(tmp_path / "voter-1.csv")]] * 2
+    assert all("--replace" in command for command in started.commands)
 
 
 def options(folder: Path) -> UpOptions:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import io
 import json
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,7 @@ from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import lora, model_of
-from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import (
-    CARD,
-    INDEX,
-    MODEL,
-    PROOF,
-    named_tensors,
     read_model,
 )
 from consilium_operators.model_server import LARGEST_BODY, service
@@ -36,8 +28,6 @@ from consilium_operators.watching import EVENTS, log_name
 from examples_read import read_table
 from model_driver import written
 from PIL import Image
-from raised_faults import raises_fault
-from safetensors.numpy import save
 
 JSON = {"content-type": "application/json"}
 SECRET = "Mary Smith"
@@ -118,8 +108,13 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Client:
     return served(tmp_path_factory.mktemp("images"), IMAGES)
 
 
-def served(folder: Path, text: str) -> Client:
-    return Client(service(Predictor(read_model(written(folder, text)))))
+@pytest.fixture(scope="module")
+def clamping(tmp_path_factory: pytest.TempPathFactory) -> Client:
+    return served(tmp_path_factory.mktemp("clamping"), TABLE, clamp=True)
+
+
+def served(folder: Path, text: str, clamp: bool = False) -> Client:
+    return Client(service(Predictor(read_model(written(folder, text)), clamp)))
 
 
 def probabilities(answer: Any) -> list[list[float]]:
@@ -130,8 +125,8 @@ def probabilities(answer: Any) -> list[list[float]]:
 # --- what is read --------------------------------------------------------------------------------------------------
 
 
-def test_rows_are_read_as_a_node_reads_its_table(table: Client, tmp_path: Path) -> None:
-    """Numbers, texts that read as numbers, missing values, codes that the task does not know, values out of range."""
+def test_rows_are_read_as_a_node_reads_its_table(table: Client, clamping: Client, tmp_path: Path) -> None:
+    """Numbers, texts that read as numbers, and missing values; with --clamp also foreign codes and values outside."""
     (tmp_path / "rows.csv").write_text("age,sex,sick\n50,0,0\n 1e1 ,1,0\n,2,0\n?,7,0\n-5,,0\n999,1.0,0\n")
     rows: list[dict[str, Any]] = [
         {"age": 50, "sex": 0}, {"age": " 1e1 ", "sex": "1"}, {"sex": 2, "age": None}, {"age": "?", "sex": 7},
@@ -143,8 +138,10 @@ def test_rows_are_read_as_a_node_reads_its_table(table: Client, tmp_path: Path) 
     inputs = model.inputs(read_table(tmp_path / "rows.csv", spec.data), public_sums(spec.data))
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
     expected = model.evaluate(parameters, inputs).probabilities
-    answer = table.post("/predict", json={"rows": rows})
+    answer = clamping.post("/predict", json={"rows": rows})
     assert probabilities(answer) == expected.tolist()
+    inside = table.post("/predict", json={"rows": rows[:3]})
+    assert probabilities(inside) == expected[:3].tolist()
     first = answer.json()["predictions"][0]
     assert list(first["probabilities"]) == ["no", "maybe", "yes"]
     assert first["class"] == max(first["probabilities"], key=first["probabilities"].get)
@@ -192,6 +189,7 @@ def test_get_says_what_it_is(table: Client) -> None:
     said = table.get("/").json()
     assert (said["name"], said["columns"], said["classes"]) == ("table", ["age", "sex"], ["no", "maybe", "yes"])
     assert (said["card"], said["verified"]) == ("# a card\n", True)
+    assert said["clamp"] is False
     assert said["predict"] == {"post": "/predict", "most_rows": MOST_ROWS, "most_bytes": LARGEST_BODY}
 
 
@@ -243,6 +241,9 @@ WRONG: list[tuple[bytes, int, str, str]] = [
     (rows({"age": True, "sex": 0}), 422, "ValueNotNumeric", "row 1, column age"),
     (rows({"age": 1, "sex": [SECRET]}), 422, "ValueNotNumeric", "row 1, column sex"),
     (rows({"age": 1, "sex": {SECRET: 1}}), 422, "ValueNotNumeric", "row 1, column sex"),
+    (rows(FINE, {"age": 120.5, "sex": 0}), 422, "ValueOutOfRange", "row 2, column age"),
+    (rows({"age": "-1", "sex": 0}), 422, "ValueOutOfRange", "row 1, column age"),
+    (rows(FINE, FINE, {"age": None, "sex": 3}), 422, "CodeOutOfRange", "row 3, column sex"),
 ]
 
 
@@ -255,6 +256,13 @@ def test_wrong_rows_are_refused_whole_by_name_and_place(
     if words.startswith("row ") and ", column " in words:
         row, column = words.split(", column ")
         assert (answer.json()["row"], answer.json()["column"]) == (int(row.removeprefix("row ")), column)
+
+
+def test_a_refused_value_comes_with_its_bounds_for_programs(table: Client) -> None:
+    problem = table.post("/predict", content=rows({"age": 150, "sex": 0}), headers=JSON).json()
+    assert (problem["low"], problem["high"], "150" in problem["detail"]) == (0.0, 120.0, False)
+    problem = table.post("/predict", content=rows({"age": 1, "sex": 9}), headers=JSON).json()
+    assert (problem["codes"], "low" in problem) == ("0, 1, 2", False)
 
 
 def test_wrong_images_are_refused_by_row(images: Client) -> None:
@@ -287,91 +295,6 @@ def test_large_images_are_taken_fewer_at_once(tmp_path: Path) -> None:
     large = IMAGES.replace("= 8", "= 512")
     predictor = Predictor(read_model(written(tmp_path, large)))
     assert predictor.most_rows == (1 << 25) // (3 * 512 * 512)
-
-
-# --- folders -------------------------------------------------------------------------------------------------------
-
-
-def resealed(folder: Path, name: str, raw: bytes, **index: Any) -> None:
-    """A file replaced by one who also corrects its hash."""
-    (folder / name).write_bytes(raw)
-    known = json.loads((folder / INDEX).read_text())
-    known["files"][name] = hashlib.sha256(raw).hexdigest()
-    (folder / INDEX).write_text(json.dumps(known | index))
-
-
-def other_tensors(change: Callable[[dict[str, np.ndarray[Any, Any]]], object]) -> Callable[[Path], None]:
-    def tamper(folder: Path) -> None:
-        tensors = named_tensors(spec_of(TABLE), read_model(folder).parameters)
-        tensors = {name: one.copy() for name, one in tensors.items()}
-        change(tensors)
-        resealed(folder, MODEL, save(tensors))
-
-    return tamper
-
-
-def index_with(**changes: Any) -> Callable[[Path], None]:
-    def tamper(folder: Path) -> None:
-        (folder / INDEX).write_text(json.dumps(json.loads((folder / INDEX).read_text()) | changes))
-
-    return tamper
-
-
-def finite_to_nan(tensors: dict[str, Any]) -> None:
-    tensors["0.bias"][0] = np.nan
-
-
-def one_larger(tensors: dict[str, Any]) -> None:
-    tensors["0.bias"][0] += 1
-
-
-TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
-    (lambda folder: resealed(folder, MODEL, pickle.dumps({"0.weight": 1})), "not a safetensors file"),
-    (lambda folder: resealed(folder, MODEL, b""), "not a safetensors file"),
-    (other_tensors(lambda tensors: tensors.pop("0.bias")), "names, shapes and types"),
-    (other_tensors(lambda t: t.update({"0.bias": t["0.bias"].astype(np.float64)})), "names, shapes and types"),
-    (other_tensors(lambda t: t.update({"0.weight": t["0.weight"].T.copy()})), "names, shapes and types"),
-    (other_tensors(finite_to_nan), "not finite"),
-    (other_tensors(one_larger), "digest"),
-    (index_with(task_file=TABLE.replace("hidden = [4]", "hidden = [5]")), "spec_hash"),
-    (index_with(statistics=[1.0]), "statistics"),
-    (index_with(statistics="none"), "statistics"),
-    (index_with(more=1), "more"),
-    (index_with(format="consilium-model-2"), "format"),
-    (index_with(files={}), "was changed"),
-    (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),
-    (lambda folder: (folder / INDEX).write_bytes(b"\xff"), INDEX),
-    (lambda folder: (folder / PROOF).unlink(), "cannot be read"),
-    (lambda folder: (folder / CARD).write_text("# another card"), "was changed"),
-]
-
-
-@pytest.mark.parametrize(("tamper", "words"), TAMPERED, ids=range(len(TAMPERED)))
-def test_a_folder_that_is_not_what_it_says_is_refused(
-    tmp_path: Path, tamper: Callable[[Path], Any], words: str
-) -> None:
-    folder = written(tmp_path, TABLE)
-    read_model(folder)
-    tamper(folder)
-    with raises_fault(OperatorError, "ModelFolderInvalid", words):
-        read_model(folder)
-
-
-def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full before the last file."""
-    write = Path.write_bytes
-
-    def failing(path: Path, raw: bytes) -> int:
-        if path.name == INDEX:
-            raise OSError(28, "No space left on device")
-        return write(path, raw)
-
-    monkeypatch.setattr(Path, "write_bytes", failing)
-    with pytest.raises(OSError, match="No space"):
-        written(tmp_path, TABLE)
-    assert not list(tmp_path.iterdir())
-    monkeypatch.undo()
-    read_model(written(tmp_path, TABLE))
 
 
 # --- words ---------------------------------------------------------------------------------------------------------

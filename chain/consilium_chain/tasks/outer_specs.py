@@ -24,17 +24,17 @@ class MomentumSpec(Section):
     """FedAvgM: earlier rounds' means still move the base."""
 
     name: Literal["momentum"]
-    learning_rate: Rate = 1.0
-    momentum: Decay = 0.5
+    learning_rate: Rate = Field(default=1.0, description="η: how far the momentum moves the base")
+    momentum: Decay = Field(default=0.5, description="β: the part of earlier rounds that remains")
 
 
 class AdamSpec(Section):
     """FedAdam: each coordinate's step is scaled by its past variation."""
 
     name: Literal["adam"]
-    learning_rate: Rate = 0.03
-    beta1: Decay = 0.9
-    beta2: Decay = 0.99
+    learning_rate: Rate = Field(default=0.03, description="η: length of a coordinate's step")
+    beta1: Decay = Field(default=0.9, description="the part of the earlier mean that remains")
+    beta2: Decay = Field(default=0.99, description="the part of the earlier variation that remains")
     tau: Annotated[float, Field(gt=0, le=1)] = Field(
         default=0.001, description="how adaptive: the smaller, the more coordinates of small updates move"
     )

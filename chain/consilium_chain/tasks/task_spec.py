@@ -66,11 +66,19 @@ Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
 
 
 class TrainingSpec(Section):
-    optimizer: Literal["sgd", "adamw"] = "sgd"
-    epochs: Annotated[int, Field(ge=1, le=1000)] = 1
-    batch_size: Annotated[int, Field(ge=1, le=UINT32)] = 16
-    learning_rate: Annotated[float, Field(gt=0)] = 0.05
-    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    optimizer: Literal["sgd", "adamw"] = Field(
+        default="sgd", description="optimiser of local training; momenta begin anew each round"
+    )
+    epochs: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=1, description="passes over a hospital's rows in a round"
+    )
+    batch_size: Annotated[int, Field(ge=1, le=UINT32)] = Field(
+        default=16, description="rows of a step; with [privacy] their expected number"
+    )
+    learning_rate: Annotated[float, Field(gt=0)] = Field(default=0.05, description="length of a step")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="pull of each step towards zero, times the weights"
+    )
     proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
         default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
     )
@@ -84,16 +92,24 @@ class PrivacySpec(Section):
     epsilon: Annotated[float, Field(gt=0, le=MAX_EPSILON)] = Field(
         description="the most that the whole task may cost a row"
     )
-    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=1e-5, description="chance with which epsilon may not hold; keep it below 1 / rows"
+    )
     max_grad_norm: Annotated[float, Field(gt=0)] = Field(description="L2 norm that a row's gradient is clipped to")
 
 
 class UpdateSpec(Section):
     """The encoding of an update in integers: clipped to an L2 norm, each value to [-range, range] in `bits` bits."""
 
-    bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = 16
-    value_range: Annotated[float, Field(gt=0)] = 4.0
-    clip_norm: Annotated[float, Field(gt=0)] = 8.0
+    bits: Annotated[int, Field(ge=MIN_BITS, le=MAX_BITS)] = Field(
+        default=16, description="of each value of an update; fewer bits make fewer blobs"
+    )
+    value_range: Annotated[float, Field(gt=0)] = Field(
+        default=4.0, description="largest absolute value; about twice an honest update's largest"
+    )
+    clip_norm: Annotated[float, Field(gt=0)] = Field(
+        default=8.0, description="L2 norm that an update is clipped to; about twice an honest one's"
+    )
     publication: Literal["blobs", "digests"] = Field(
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
@@ -101,13 +117,27 @@ class UpdateSpec(Section):
 
 
 class RoundsSpec(Section):
-    rounds: Annotated[int, Field(ge=1, le=10_000)] = 5
-    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = 1
-    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
-    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = MIN_MASKED
-    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
-    rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = 10
-    max_weight: Annotated[int, Field(ge=1, le=UINT32)] = 64
+    rounds: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        default=5, description="training rounds, after the statistics round"
+    )
+    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = Field(
+        default=1, description="sums of a round that are judged apart; hospitals are dealt anew each round"
+    )
+    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=MIN_MASKED, description="hospitals of a cohort at least; masks need 3"
+    )
+    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=MIN_MASKED, description="hospitals without which the task ends"
+    )
+    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=4, description="hospitals that may join; lanes have room for all of them"
+    )
+    rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
+        default=10, description="rows that count as one weight; a hospital's weight is its rows by this, rounded up"
+    )
+    max_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
+        default=64, description="a hospital's weight at most; more rows then earn and count no more"
+    )
 
 
 Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
@@ -118,14 +148,24 @@ class JudgingSpec(Section):
         default="log_loss",
         description="the metric of a candidate: its score is the gain over the base, or with log_loss the reduction",
     )
-    min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
-    max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 5
-    seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 4
-    min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = 1
-    accept_floor: Score = Field(default=-0.01, description="least median improvement of an accepted cohort")
-    harmful_below: Score = Field(default=-0.05, description="a cohort below this is slashed")
-    tolerance: Annotated[Score, Field(ge=0)] = 0.05
-    tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = 3_000
+    min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=1, description="voters without which the task ends"
+    )
+    max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(default=5, description="voters that may join")
+    seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=4, description="expected size of a round's committee, drawn from the voters"
+    )
+    min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
+        default=1, description="ballots without which a round is void"
+    )
+    accept_floor: Score = Field(default=-0.01, description="least median improvement of a cohort that is used and paid")
+    harmful_below: Score = Field(default=-0.05, description="median below which a cohort is slashed; at most -0.01")
+    tolerance: Annotated[Score, Field(ge=0)] = Field(
+        default=0.05, description="distance from the median up to which a score is paid"
+    )
+    tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=3_000, description="added to tolerance: a part of the median, in basis points"
+    )
     decoys: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
     decoy_margin: Annotated[Score, Field(ge=0)] = Field(
         default=0.05, description="the least distance between the medians of a sum and its decoy for the pair to count"
@@ -135,21 +175,37 @@ class JudgingSpec(Section):
 class MoneySpec(Section):
     """Amounts in whole tokens, as integers."""
 
-    pool: Tokens = 10_000
-    hospital_bond: Bond = 500
-    voter_bond: Bond = 200
-    aggregator_bond: Bond = 1_000
+    pool: Tokens = Field(default=10_000, description="reward of all rounds, paid with the proposal")
+    hospital_bond: Bond = Field(default=500, description="that a hospital locks until it leaves")
+    voter_bond: Bond = Field(default=200, description="that a voter locks until it leaves")
+    aggregator_bond: Bond = Field(
+        default=1_000, description="that the aggregator locks; its slash is at least twice its fee of a round"
+    )
     tick_bounty: Tokens = Field(
         default=0, description="from the pool, for the account that ends a phase after its deadline"
     )
-    hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 7_000
-    voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
-    aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
-    harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 2_000
-    withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 200
-    not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 1_000
-    failed_decoy_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = 5_000
-    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = 5_000
+    hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=7_000, description="part of a round's reward, in basis points; the three shares add up to 10000"
+    )
+    voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(default=2_000, description="the voters' part")
+    aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=1_000, description="the aggregator's part"
+    )
+    harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=2_000, description="of a bond, from each hospital of a harmful cohort"
+    )
+    withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=200, description="of a bond, for an update that is committed and not uploaded"
+    )
+    not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=1_000, description="of a bond, for scores that are committed and not revealed"
+    )
+    failed_decoy_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default=5_000, description="of a bond, for a voter that scores decoys like sums"
+    )
+    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = Field(
+        default=5_000, description="of the aggregator's bond, for a round without its sums"
+    )
 
     def aggregator_fee(self, rounds: int) -> int:
         """The aggregator's largest pay for one of `rounds`, in the smallest unit; rounded down."""
@@ -168,12 +224,12 @@ class MoneySpec(Section):
 class WindowsSpec(Section):
     """The longest time of each phase, in seconds. A phase ends early when all have done their part."""
 
-    join: Seconds = 120
-    commit: Seconds = 60
-    upload: Seconds = 60
-    publish: Seconds = 30
-    score: Seconds = 60
-    reveal: Seconds = 30
+    join: Seconds = Field(default=120, description="to join, from the proposal on")
+    commit: Seconds = Field(default=60, description="to train and to commit")
+    upload: Seconds = Field(default=60, description="to upload")
+    publish: Seconds = Field(default=30, description="to publish sums, to dispute them, and to show decoys")
+    score: Seconds = Field(default=60, description="to evaluate and to commit to scores")
+    reveal: Seconds = Field(default=30, description="to reveal scores")
 
     def longest(self, rounds: int) -> int:
         """The longest duration of a task with this many training rounds, in seconds, with a live beacon.
@@ -187,7 +243,7 @@ class WindowsSpec(Section):
 
 
 class TaskSpec(Section):
-    name: Name
+    name: Name = Field(description="1 to 80 visible characters, as others see the task")
     statistics: Literal["schema", "exact"] = Field(
         default="schema",
         description="features are standardised by the schema's public constants, or exactly: by sums over all"

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.artifacts import open_artifacts
+from consilium_cli.addresses import checked_address
+from consilium_cli.artifacts import open_artifacts, open_quietly
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
+from consilium_cli.prediction import ClampOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
+    from consilium_chain.ledger.ledger import Ledger
     from consilium_operators.proposals import Dialogue
+    from consilium_operators.watching import Follower
     from consilium_verify.report import Report
 
 app = typer.Typer(help="Tasks: propose, fund, stop and watch them, and use their models.", no_args_is_help=True)
@@ -81,24 +85,11 @@ def propose(
         return
     ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
     agreed = proposals.Agreed(yes, again, not_private)
-    store, named = open_artifacts(artifacts), None if aggregator is None else _account(aggregator, "--aggregator")
-    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
-
-
-def _account(text: str, flag: str) -> str:
-    """Raises typer.BadParameter."""
-    from eth_utils.address import (
-        is_checksum_address,
-        is_checksum_formatted_address,
-        is_hex_address,
-        to_checksum_address,
+    store, named = (
+        open_artifacts(artifacts),
+        None if aggregator is None else checked_address(aggregator, "--aggregator"),
     )
-
-    if not is_hex_address(text):
-        raise typer.BadParameter("this is not an address: it needs 0x and 40 hexadecimal digits", param_hint=flag)
-    if is_checksum_formatted_address(text) and not is_checksum_address(text):
-        raise typer.BadParameter("mistyped: the capital letters do not match the checksum (EIP-55)", param_hint=flag)
-    return str(to_checksum_address(text))
+    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
 
 
 @app.command("fund")
@@ -152,21 +143,82 @@ def watch(
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
     once: Annotated[bool, typer.Option("--once", help="print the task's state and end")] = False,
+    mlflow: Annotated[
+        str | None, typer.Option(help="URL of an MLflow server that gets a point of each round", metavar="URI")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="folder (TensorBoard's --logdir) that gets a point of each round")
+    ] = None,
+    artifacts: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="artifact store, a folder or URL: at the end the model and its proof go to the trackers, too"
+        ),
+    ] = None,
 ) -> None:
     """Prints a task's events from its proposal on, until it ends. You can stop it and start it again at any time.
 
-    In words on a terminal, otherwise one JSON object per line.
+    In words on a terminal, otherwise one JSON object per line. Tracked points are not doubled by a second start.
     """
     from consilium_core.live import on_terminal
     from consilium_operators.watching import WATCHED, Watcher
     from consilium_verify.verification import reader
 
+    tracks = mlflow is not None or tensorboard is not None
+    if artifacts and not tracks:
+        raise typer.BadParameter("goes only with --mlflow or --tensorboard", param_hint="--artifacts")
+    if once and tracks:
+        raise typer.BadParameter("goes without --mlflow and --tensorboard", param_hint="--once")
+    if mlflow is not None:
+        _check_server(mlflow)
     with on_terminal(WATCHED):
-        watcher = Watcher(reader(rpc, address_book), task)
+        ledger = reader(rpc, address_book)
         if once:
-            watcher.log_status()
+            Watcher(ledger, task).log_status()
         else:
-            watcher.run()
+            follower = _tracking(ledger, task, mlflow, tensorboard, artifacts) if tracks else None
+            Watcher(ledger, task, follower).run()
+
+
+def _check_server(uri: str) -> None:
+    """Raises typer.BadParameter, without the URI: it may have a password."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(uri)
+        is_server = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_server = False
+    if not is_server:
+        raise typer.BadParameter("this is not the URL of a server: write http://… or https://…", param_hint="--mlflow")
+    if "@" in parts.netloc:
+        raise typer.BadParameter(
+            "leave user and password out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+            param_hint="--mlflow",
+        )
+
+
+def _tracking(
+    ledger: Ledger, task: int, mlflow: str | None, tensorboard: Path | None, artifacts: list[str] | None
+) -> Follower:
+    """Raises Refused (TaskUnknown), OperatorError (TrackingFailed)."""
+    from consilium_operators.tracking.follower import Tracker, Tracking, tracked_task
+
+    tracked, trackers = tracked_task(ledger, task), list[Tracker]()
+    if tensorboard is not None:
+        from consilium_operators.tracking.tensorboard_files import TensorBoardFiles
+
+        trackers.append(TensorBoardFiles(tensorboard, tracked))
+    if mlflow is not None:
+        from consilium_operators.tracking.mlflow_server import MlflowServer
+
+        trackers.append(MlflowServer(mlflow, tracked))
+    if not artifacts:
+        return Tracking(trackers)
+    from consilium_operators.download import download
+
+    store = open_quietly(artifacts)
+    return Tracking(trackers, lambda output: download(ledger, store, task, output))
 
 
 @app.command("download-model")
@@ -180,16 +232,33 @@ def download_model(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="write the model although checks fail; its files say so")
     ] = False,
+    mapping: Annotated[
+        Path | None, typer.Option(help="mapping to write into the model, for its users' files (docs/data.md)")
+    ] = None,
+    measure_on: Annotated[
+        list[Path] | None,
+        typer.Option(help="file or folder of held-out rows, to measure accuracy after each round; may be repeated"),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="write over an earlier model of this task")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    from consilium_operators.download import download
+    from consilium_operators.download import Options, download
     from consilium_verify.verification import reader
 
-    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, unverified, _show_round)
+    options = Options(unverified, measure_on or (), replace, mapping)
+    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, options, _show_round)
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
+    if index.measured is not None:
+        start, *_, last = index.measured.rounds
+        typer.echo(
+            f"accuracy on {index.measured.rows} held-out rows: {last.accuracy:.3f}, before the first round"
+            f" {start.accuracy:.3f}"
+        )
     if not index.verified:
         typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")
     typer.echo(f"Next: consilium operator serve-model {output}")
+    typer.echo(f"      consilium operator evaluate {output} --data labelled.csv")
+    typer.echo(f"      consilium predict {output} --input rows.csv --output predictions.csv")
 
 
 def _show_round(report: Report) -> None:
@@ -204,10 +273,51 @@ def _show_round(report: Report) -> None:
 
 @app.command("serve-model")
 def serve_model(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder that `download-model` wrote")],
+    folder: ModelArgument,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
+    clamp: ClampOption = False,
 ) -> None:
     """Serves a model's predictions over HTTP, on this machine only, until Ctrl-C. Rows go to POST /predict."""
     from consilium_operators.model_server import serve
 
-    serve(folder, port)
+    serve(folder, port, clamp)
+
+
+@app.command("evaluate")
+def evaluate(
+    model: ModelArgument,
+    *,
+    data: Annotated[Path, typer.Option(help="labelled data: CSV or Parquet; a folder of texts or images")],
+    mapping: MappingOption = None,
+    site_column: Annotated[str | None, typer.Option(help="column of the data that names each row's site")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="new file for the result, JSON; the curve's picture goes beside it, PNG"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the intervals' draws")] = 0,
+    clamp: ClampOption = False,
+) -> None:
+    """Measures a model on labelled rows: metrics with 95 % intervals, calibration, and each site apart."""
+    from consilium_operators.evaluation import evaluate
+    from consilium_operators.model_folder import read_model
+    from consilium_operators.prediction import Predictor
+    from consilium_operators.prediction_file import require_free
+    from rich.console import Console
+
+    from consilium_cli.operator.evaluation_screen import show, write
+
+    if output is not None:
+        if output.suffix == ".png":
+            raise typer.BadParameter(
+                "pass a name such as result.json; the picture goes beside it", param_hint="--output"
+            )
+        require_free(output)
+        require_free(output.with_suffix(".png"))
+    predictor = Predictor(read_model(model), clamp)
+    warn_unverified(predictor.saved.index.verified)
+    used = predictor.read(data, mapping, site_column, labelled=True)
+    probabilities = predictor.probabilities(used.examples)
+    report = evaluate(predictor.saved, used.examples.labels, probabilities, used.own, seed)
+    show(Console(), report)
+    if output is not None:
+        write(report, output)

@@ -53,10 +53,39 @@ def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str],
     if len(found.files) > at_most:
         raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
-        _require_inside(folder, file.name, file.path)
-        if not (file.path.is_file() and file.name.lower().endswith(tuple(endings))):  # reading a pipe would never end
-            raise FolderError("FileUnexpected", file=folder / file.name)
+        _require_example(folder, file.name, file.path, endings)
     return found
+
+
+def unlabelled_files(folder: Path, endings: Sequence[str], at_most: int) -> list[tuple[str, Path]]:
+    """All files with these endings in a folder and in the folders within, by name. A labels.csv is left aside.
+
+    Raises FolderError, DataFileEmpty, TooManyRows; and OSError.
+    """
+    files = {name: path for name, path in _within(folder).items() if name != LIST}
+    if not files:
+        raise DataError("DataFileEmpty", path=folder)
+    if len(files) > at_most:
+        raise DataError("TooManyRows", rows=len(files), at_most=at_most)
+    for name, path in files.items():
+        _require_example(folder, name, path, endings)
+    return sorted(files.items())
+
+
+def _require_example(folder: Path, name: str, path: Path, endings: Sequence[str]) -> None:
+    """Raises LeadsOutside, FileUnexpected."""
+    _require_inside(folder, name, path)
+    if not (path.is_file() and name.lower().endswith(tuple(endings))):  # reading a pipe would never end
+        raise FolderError("FileUnexpected", file=folder / name)
+
+
+def _within(folder: Path) -> dict[str, Path]:
+    """All files in a folder and in the folders within, by name. Raises FolderError (NamesAlike)."""
+    paths: dict[str, Path] = {}
+    for part, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
+        under = Path(part).relative_to(folder).as_posix()
+        paths |= _named(Path(part), folder, "" if under == "." else composed(f"{under}/"))
+    return {name: path for name, path in paths.items() if not path.is_dir()}
 
 
 def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
@@ -73,11 +102,7 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
 
 
 def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
-    paths: dict[str, Path] = {}
-    for part, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
-        under = Path(part).relative_to(folder).as_posix()
-        paths |= _named(Path(part), folder, "" if under == "." else composed(f"{under}/"))
-    paths = {name: path for name, path in paths.items() if not path.is_dir()}
+    paths = _within(folder)
     files: dict[str, LabelledFile] = {}
     with (folder / LIST).open("rb") as file:
         rows = CsvRows(file, folder / LIST, FileFormat())

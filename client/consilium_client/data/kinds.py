@@ -16,6 +16,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.data.examples import Examples, Refusal, Row, require_classes
 from consilium_client.data.profile import Profile
+from consilium_client.data.use import Use, Used
 
 KINDS = {"table": "table", "text": "text", "images": "image"}  # a schema's kind: its folder here, imported when needed
 
@@ -39,8 +40,14 @@ class Kind(ABC, Generic[Raw, Schema]):
         """For the hospital's own screen."""
 
     @abstractmethod
-    def requested(self, rows: Sequence[Row], schema: Schema, refusal: Refusal) -> Examples:
-        """Rows from JSON to predict for, labelled 0. Raises DataError, or `refusal` for a value of another type."""
+    def in_use(self, path: Path, schema: Schema, use: Use) -> Used:
+        """Examples for a finished model. Raises DataError, and RangeError unless `use.clamp`."""
+
+    @abstractmethod
+    def requested(self, rows: Sequence[Row], schema: Schema, refusal: Refusal, clamp: bool = False) -> Examples:
+        """Rows from JSON to predict for, labelled 0. Raises DataError, RangeError unless `clamp`, or `refusal` for a
+        value of another type.
+        """
 
 
 def kind_of(schema: DataSchema) -> Kind[Any, Any]:

@@ -26,7 +26,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.tasks.data_schemas import CategoryFeature, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema, TextSchema
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -34,7 +34,6 @@ from consilium_client.data.table.cells import DecimalMark, Reading, key
 from consilium_client.errors import DataError
 
 Position = Annotated[int, Field(ge=1, strict=True)]
-Columns = TableSchema | TextSchema  # schemas with columns
 
 
 class FileFormat(Section):
@@ -102,8 +101,10 @@ class Mapping(Section):
         codes = self.columns.get(schema.label, ColumnMapping()).codes
         return {composed(text.strip()): composed(str(name)) for text, name in codes.items()}
 
-    def require_fits(self, schema: Columns) -> None:
+    def require_fits(self, schema: DataSchema) -> None:
         """Raises MappingInvalid with every fault."""
+        if isinstance(schema, ImageSchema):
+            raise DataError("MappingInvalid", why="images have no columns; leave the mapping out")
         expected = schema.used
         faults = [f"the task has no column {name}" for name in self.columns if name not in expected]
         sources = [(name, self.source(name)) for name in expected]
@@ -170,14 +171,14 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
-def parse_mapping(raw: bytes, schema: Columns, what: str = "the mapping") -> Mapping:
+def parse_mapping(raw: bytes, schema: DataSchema, what: str = "the mapping") -> Mapping:
     """Raises MappingInvalid with every fault and its place."""
     mapping = parse_toml(raw, Mapping, what, lambda why: DataError("MappingInvalid", why=why))
     mapping.require_fits(schema)
     return mapping
 
 
-def read_mapping(path: Path | None, schema: Columns) -> Mapping | None:
+def read_mapping(path: Path | None, schema: DataSchema) -> Mapping | None:
     """The mapping at `path`; None if a node's settings have no path. Raises MappingInvalid."""
     if path is None:
         return None

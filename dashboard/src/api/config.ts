@@ -11,6 +11,8 @@ export interface Config {
   firstBlock: bigint
   /** True if the chain takes transactions with blobs. */
   blobs: boolean
+  /** True if `example.toml` beside the page is a task file to begin with. */
+  hasExample: boolean
   tasks: Address
   staking: Address
   token: Address
@@ -43,6 +45,7 @@ export function parseConfig(read: unknown): Config {
     chainUrl,
     firstBlock: BigInt(whole('first_block')),
     blobs: fieldOf(read, 'blobs') !== false,
+    hasExample: fieldOf(read, 'example') === true,
     tasks: address('tasks'),
     staking: address('staking'),
     token: address('token'),
@@ -57,5 +60,16 @@ export const config = () =>
       const response = await fetch(`${BASE}/config.json`, { signal })
       if (!response.ok) throw new ConfigInvalid('answer')
       return parseConfig(await response.json())
+    },
+  })
+
+export const exampleTask = () =>
+  queryOptions({
+    queryKey: ['example'],
+    staleTime: Infinity,
+    queryFn: async ({ signal }) => {
+      const response = await fetch(`${BASE}/example.toml`, { signal })
+      if (!response.ok) throw new ConfigInvalid('example')
+      return await response.text()
     },
   })

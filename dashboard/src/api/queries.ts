@@ -43,8 +43,8 @@ export const models = (number: number) =>
     ...single(['task', number, 'models'], (signal) =>
       api.GET('/v1/tasks/{task}/models', { params: { path: { task: number } }, signal }),
     ),
-    // No event tells of a model: it is derived after the last event.
-    refetchInterval: ({ state }) => (state.data?.items.length ? false : 15_000),
+    // No event tells of a model: it is derived some seconds after a round's last event.
+    refetchInterval: ({ state }) => (state.data?.items.some((one) => one.round === one.rounds) ? false : 10_000),
   })
 
 export const rounds = (number: number) =>

@@ -53,6 +53,11 @@ export function formatMillionths(millionths: number, signed = false): string {
   return `${sign}${percent} %`
 }
 
+/** A share from 0 to 1 as per cent with one digit: 0.9649 is 96.5 %. */
+export function formatShare(share: number): string {
+  return `${(100 * share).toFixed(1)} %`
+}
+
 /** A score in millionths as a number of its metric. */
 export function formatScore(millionths: number): string {
   const size = (Math.abs(millionths) / 1_000_000).toFixed(4)

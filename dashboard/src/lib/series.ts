@@ -33,6 +33,20 @@ function mean(values: readonly number[]): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0
 }
 
+/** The metrics of a model by round, from the start (round 0) on, oldest first. */
+export function qualityOf(measured: readonly { round: number; accuracy: number; auc?: number | null }[]): {
+  rounds: number[]
+  accuracies: number[]
+  areas: (number | null)[]
+} {
+  const sorted = measured.toSorted((one, other) => one.round - other.round)
+  return {
+    rounds: sorted.map((one) => one.round),
+    accuracies: sorted.map((one) => one.accuracy),
+    areas: sorted.map((one) => one.auc ?? null),
+  }
+}
+
 /** A share's worth over a node's history, as a part of its first worth; empty before anybody has shares. */
 export function shareWorths(
   changes: readonly { time: number; assets: string; shares: string }[],

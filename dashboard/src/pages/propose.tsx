@@ -1,7 +1,8 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy, Suspense, useId, useState } from 'react'
 import type { Address } from 'viem'
 import { answer, api, type Schemas } from '../api/client'
+import { config, exampleTask } from '../api/config'
 import { nodes, tasks } from '../api/queries'
 import { formatBps, formatTokens } from '../lib/amounts'
 import { faultsOf } from '../lib/faults'
@@ -18,21 +19,40 @@ const Sign = lazy(() => import('../wallet/propose'))
 const words = say.propose
 const { columns } = say
 
+const AGGREGATORS = nodes({ role: 'aggregator', sort: '-assets', limit: 50 })
+
 export default function Propose() {
+  const { data: place, error } = useQuery(config())
+  const { data: given, error: missing } = useQuery({ ...exampleTask(), enabled: place?.hasExample === true })
+  const isFallback = error !== null || missing !== null || place?.hasExample === false
+  const first = isFallback ? example : given
+  if (first !== undefined) return <Editor example={first} />
+  return (
+    <Page title={words.title} lead={words.lead}>
+      <Loading isTall />
+    </Page>
+  )
+}
+
+/** `example`: the file that the page begins with. */
+function Editor({ example }: { example: string }) {
   const [text, setText] = useState(example)
-  const [aggregator, setAggregator] = useState<Schemas['NodeSummary'] | null>(null)
+  const [chosen, choose] = useState<Schemas['NodeSummary'] | null>(null)
+  const { data } = useInfiniteQuery(AGGREGATORS)
+  const known = data?.pages.flatMap((page) => page.items) ?? []
+  const aggregator = chosen ?? (known.length === 1 ? (known[0] ?? null) : null)
   const checking = useCheck(text)
   const { found, valid } = checking
   return (
     <Page title={words.title} lead={words.lead}>
-      <File text={text} set={setText} checking={checking} />
+      <File text={text} set={setText} example={example} checking={checking} />
       <Card title={words.costs}>
         {found?.task ? <Costs of={found.task} /> : <p className="soft">{words.costsWait}</p>}
       </Card>
       <Aggregator
         bond={found?.task ? BigInt(found.task.terms.aggregator_bond) : null}
         chosen={aggregator}
-        choose={setAggregator}
+        choose={choose}
       />
       <Card title={words.sign}>
         {valid && aggregator ? (
@@ -55,10 +75,17 @@ export default function Propose() {
   )
 }
 
-function File({ text, set, checking }: { text: string; set: (text: string) => void; checking: Checking }) {
+interface FileProps {
+  text: string
+  set: (text: string) => void
+  example: string
+  checking: Checking
+}
+
+function File({ text, set, example, checking }: FileProps) {
   return (
     <Card title={words.file} means={words.fileMeans}>
-      <Start set={set} />
+      <Start set={set} example={example} />
       <label className="file">
         {words.text}
         <textarea
@@ -112,7 +139,7 @@ function Faults({ of }: { of: string }) {
   )
 }
 
-function Start({ set }: { set: (text: string) => void }) {
+function Start({ set, example }: Pick<FileProps, 'set' | 'example'>) {
   const { data } = useInfiniteQuery(tasks({ sort: '-task', limit: 50 }))
   const [from, setFrom] = useState('')
   const [error, setError] = useState<unknown>(null)
@@ -180,7 +207,7 @@ function Aggregator({
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
     <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
-      <LoadedList query={nodes({ role: 'aggregator', sort: '-assets', limit: 50 })}>
+      <LoadedList query={AGGREGATORS}>
         {(items) => {
           const still = items.find((one) => one.node === chosen?.node)
           return (

@@ -26,6 +26,7 @@ import {
 } from '../parts/basics'
 import { ChartRoom, ProgressChart } from '../parts/charts'
 import { Model } from '../parts/model'
+import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
@@ -56,6 +57,7 @@ export default function Task() {
             <Figure name={words.left} value={<Tokens of={task.money.left} />} />
             {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
           </dl>
+          <Quality task={task} />
           <Rounds task={task} />
           <Later>
             <div className="columns">
@@ -88,14 +90,14 @@ export default function Task() {
   )
 }
 
-function Rounds({ task: { task } }: { task: Schemas['Task'] }) {
+function Rounds({ task: { task, spec } }: { task: Schemas['Task'] }) {
   const { data, error, refetch } = useInfiniteQuery(rounds(task))
   const items = data?.pages.flatMap((page) => page.items)
   return (
     <>
       <Card title={words.progress} means={words.progressMeans}>
         {error && <Fault error={error} retry={() => void refetch()} />}
-        {items ? <ProgressChart of={items} /> : !error && <ChartRoom />}
+        {items ? <ProgressChart of={items} metric={spec?.metric} /> : !error && <ChartRoom />}
       </Card>
       {items && (
         <TableCard

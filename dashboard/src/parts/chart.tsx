@@ -16,13 +16,15 @@ interface Drawn {
   /** The values that the lines stand over. */
   across: { name: string; values: readonly number[]; shown: (value: number) => string }
   series: readonly Series[]
+  /** The unit of all values; short, because it stands above the axis. */
+  unit: string
   shown: (value: number) => string
 }
 
 const COLOURS = 4 // of the theme
 const DASHES = ['', '6 4', '2 3', '9 3 2 3'] as const // for those who do not see colours
 const HEIGHT = 280 // lengths are in CSS pixels
-const ROOM = { top: 10, right: 24, bottom: 26, left: 84 } as const // for the labels
+const ROOM = { top: 32, right: 24, bottom: 26, left: 84 } as const // for the labels
 const LETTER = 7 // average width
 const TICKS_UP = 5
 const MANY = 40 // values; more are shown without dots
@@ -41,7 +43,7 @@ function useWidth() {
   return { room, width }
 }
 
-function Lines({ of: { across, series, shown } }: { of: Drawn }) {
+function Lines({ of: { across, series, unit, shown } }: { of: Drawn }) {
   const { room, width } = useWidth()
   const [pointed, setPointed] = useState<number | null>(null)
   const [first = 0, last = 0] = extent(across.values)
@@ -68,6 +70,9 @@ function Lines({ of: { across, series, shown } }: { of: Drawn }) {
         onPointerMove={(event) => point(event.clientX - event.currentTarget.getBoundingClientRect().left)}
         onPointerLeave={() => setPointed(null)}
       >
+        <text className="unit" x={0} y={14}>
+          {say.unitBy(unit, across.name)}
+        </text>
         {y.ticks(TICKS_UP).map((value) => (
           <g key={value} transform={`translate(0 ${y(value)})`}>
             <line className="grid" x1={ROOM.left} x2={width - ROOM.right} />
@@ -129,20 +134,20 @@ export interface ChartProps extends Drawn {
   flat?: ReactNode
 }
 
-export default function Chart({ caption, across, series, shown, empty, flat }: ChartProps) {
+export default function Chart({ caption, across, series, unit, shown, empty, flat }: ChartProps) {
   const id = useId()
   if (across.values.length < 2) return <p className="soft">{empty}</p>
   if (flat !== undefined && series.every((one) => new Set(one.values).size < 2)) return <p className="soft">{flat}</p>
   return (
     <figure aria-labelledby={id}>
       <figcaption id={id} className="visually-hidden">
-        {caption}
+        {caption}, {say.unitBy(unit, across.name)}
       </figcaption>
-      <Lines of={{ across, series, shown }} />
+      <Lines of={{ across, series, unit, shown }} />
       <details>
         <summary>{say.tableOf}</summary>
         <Table
-          caption={caption}
+          caption={`${caption}, ${unit}`}
           rows={across.values.map((at, index) => ({ at, index }))}
           keyOf={(row) => row.index}
           columns={[

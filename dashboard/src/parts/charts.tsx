@@ -5,7 +5,8 @@
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
 import { formatScore } from '../lib/amounts'
-import { progressOf, shareWorths } from '../lib/series'
+import { isKey } from '../lib/fields'
+import { progressOf, qualityOf, shareWorths } from '../lib/series'
 import { formatTime } from '../lib/times'
 import { say } from '../strings'
 import type { ChartProps } from './chart'
@@ -25,8 +26,8 @@ function Drawn(props: ChartProps) {
   )
 }
 
-/** A task's gain by round, and the improvements of its first cohorts. */
-export function ProgressChart({ of }: { of: readonly Schemas['RoundSummary'][] }) {
+/** A task's gain by round, and the improvements of its first cohorts. `metric`: of the task file, if it is known. */
+export function ProgressChart({ of, metric }: { of: readonly Schemas['RoundSummary'][]; metric: string | undefined }) {
   const words = say.task
   const { rounds, gains, cohorts } = progressOf(of)
   return (
@@ -37,8 +38,28 @@ export function ProgressChart({ of }: { of: readonly Schemas['RoundSummary'][] }
         { name: words.total, values: gains },
         ...cohorts.map((values, cohort) => ({ name: words.cohort(cohort), values })),
       ].slice(0, 4)}
+      unit={isKey(metric, words.unit) ? words.unit[metric] : words.unitUnknown}
       shown={formatScore}
       empty={rounds.length ? words.oneRound : words.noneSettled}
+    />
+  )
+}
+
+/** A model's accuracy and AUC after each round, from the start on. */
+export function QualityChart({ of }: { of: readonly Schemas['Quality'][] }) {
+  const words = say.quality
+  const { rounds, accuracies, areas } = qualityOf(of)
+  return (
+    <Drawn
+      caption={words.title}
+      across={{ name: say.columns.round, values: rounds, shown: String }}
+      series={[
+        { name: words.accuracyShare, values: accuracies },
+        { name: words.auc, values: areas },
+      ]}
+      unit={words.unit}
+      shown={(value) => value.toFixed(3)}
+      empty={words.oneRound}
     />
   )
 }
@@ -52,6 +73,7 @@ export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
       caption={words.history}
       across={{ name: say.columns.time, values: worths.map((one) => one.time), shown: formatTime }}
       series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
+      unit={words.worthUnit}
       shown={(worth) => (worth / 1e6).toFixed(4)}
       empty={words.noHistory}
       flat={words.flat}

@@ -10,9 +10,14 @@ import { Card } from './basics'
 
 const words = say.operate
 
+/** True once a training round is over. */
+export function hasModel({ round, phase }: Schemas['Task']): boolean {
+  return round > 1 || (phase === 'ended' && round === 1)
+}
+
 export function Model({ task }: { task: Schemas['Task'] }) {
   const { data: place } = useQuery(config())
-  const isPossible = task.round > 1 || (task.phase === 'ended' && task.round === 1)
+  const isPossible = hasModel(task)
   const { data: found } = useQuery({ ...models(task.task), enabled: isPossible })
   const command = [
     `consilium operator download-model ${task.task} --output task-${task.task}`,

@@ -1,5 +1,6 @@
 /** The browser's wallets, found without any wallet code (EIP-1193, EIP-6963). */
 import { Suspense, useEffect, useState, type ReactNode } from 'react'
+import { Link, useLocation } from 'react-router'
 import type { EIP1193RequestFn } from 'viem'
 import { fieldOf } from '../lib/fields'
 import { say } from '../strings'
@@ -40,11 +41,17 @@ export function useWallets(): Wallet[] {
 }
 
 export function ConnectCard({ children }: { children: ReactNode }) {
+  const isSettingUp = useLocation().pathname === '/wallet'
   return (
     <div className="card">
       <h2>{words.connect}</h2>
       <p className="soft">{words.connectMeans}</p>
       {children}
+      {!isSettingUp && (
+        <p className="small">
+          <Link to="/wallet">{say.setup.link}</Link>
+        </p>
+      )}
     </div>
   )
 }

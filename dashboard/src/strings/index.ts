@@ -7,7 +7,8 @@ import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { propose } from './propose'
 import { round } from './round'
-import { overview, task, tasks } from './tasks'
+import { setup } from './setup'
+import { overview, quality, task, tasks } from './tasks'
 import { verify } from './verify'
 import { refused, sending, wallet } from './wallet'
 
@@ -23,9 +24,11 @@ export const say = {
   overview,
   portfolio,
   propose,
+  quality,
   refused,
   round,
   sending,
+  setup,
   task,
   tasks,
   verify,

@@ -25,6 +25,7 @@ export const node = {
   earned: 'earned',
   lost: 'lost by slashes',
   history: 'Worth of one share over time',
+  worthUnit: 'tokens for one share',
   noHistory: 'Nobody has staked on this node yet.',
   flat: 'The worth has never changed: no slash has reached this node.',
   slashes: 'Slashes',

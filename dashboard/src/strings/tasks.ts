@@ -40,7 +40,14 @@ export const task = {
   stopping: (last: number) => `The operator has stopped this task. Round ${last} is its last.`,
   progress: 'Improvement by round',
   progressMeans:
-    'A score is the improvement of the model by a cohort’s sum, measured by the committee on data that nobody trained on. The gain is the sum over all accepted rounds. The chain does not know how well a hospital would do alone.',
+    'A score is the improvement of the model by a cohort’s sum, measured by the committee on data that nobody trained on. The gain is the sum over all accepted rounds. The chain has no figure for the start, and none for a hospital alone.',
+  unit: {
+    log_loss: 'nats of log loss saved a row',
+    accuracy: 'share of rows',
+    auc: 'area under the curve (AUC)',
+    macro_f1: 'macro F1',
+  },
+  unitUnknown: 'the task’s metric',
   total: 'Gain since the start',
   rounds: 'Rounds',
   noRounds: 'No round has begun.',
@@ -82,4 +89,20 @@ export const task = {
   download: 'Download',
   statistics: 'statistics',
   cohort: (n: number) => `Cohort ${n}`,
+}
+
+export const quality = {
+  title: 'Accuracy on held-out rows',
+  means: (rows: number, sources: number) =>
+    `Measured on ${rows.toLocaleString('en')} rows ${sources === 1 ? 'of one file' : `of ${sources} files`} that no hospital trains on. The party that gives this server its models has these rows. The chain cannot prove these figures, because the rows are not public.`,
+  none: 'Not measured so far. The chain has only gains. If you have held-out rows, pass them to `consilium operator download-model` with --measure-on: it measures the model before the first round and after each.',
+  accuracy: 'Accuracy',
+  accuracyShare: 'Accuracy, share of rows',
+  auc: 'AUC',
+  logLoss: 'Log loss',
+  nats: (value: string) => `${value} nats a row`,
+  from: (value: string) => `at the start ${value}`,
+  after: (round: number, rounds: number) => `After round ${round} of ${rounds}`,
+  unit: 'from 0 to 1',
+  oneRound: 'A chart needs the start and one round.',
 }

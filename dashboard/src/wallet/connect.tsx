@@ -30,7 +30,7 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
   )
 }
 
-function Choose() {
+export function Choose() {
   const connectors = useConnectors()
   const { mutate: connect, isPending, error } = useConnect()
   // The wallet that does not announce itself is shown only if no other is there.
@@ -58,7 +58,7 @@ function Choose() {
   )
 }
 
-function ConnectedAs({ account }: { account: Address }) {
+export function ConnectedAs({ account }: { account: Address }) {
   const { mutate: disconnect } = useDisconnect()
   return (
     <p className="tools small">

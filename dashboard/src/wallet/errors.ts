@@ -9,6 +9,7 @@ import {
 } from 'viem'
 import { formatTokens } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
+import { isKey } from '../lib/fields'
 import { formatTime } from '../lib/times'
 import { say } from '../strings'
 
@@ -30,11 +31,6 @@ function shown(name: string, value: unknown): string {
     if (TIMES.has(name)) return formatTime(Number(value))
   }
   return String(value)
-}
-
-/** True if a text from outside is one of an object's own keys. `in` would also accept "constructor". */
-export function isKey<T extends object>(text: unknown, of: T): text is keyof T & string {
-  return typeof text === 'string' && Object.hasOwn(of, text)
 }
 
 /** The words for a contract's error, with the values that it carries. */

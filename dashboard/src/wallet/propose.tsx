@@ -9,6 +9,7 @@ import { answer, api, ApiProblem, type Schemas } from '../api/client'
 import { tasks as tasksOf } from '../api/queries'
 import { tasksAbi } from '../generated/abi'
 import { formatTokens } from '../lib/amounts'
+import { isDevelopment } from '../lib/development'
 import { signInMessage } from '../lib/signin'
 import { taskParams } from '../lib/terms'
 import { Facts, Notice, Tokens } from '../parts/basics'
@@ -72,7 +73,12 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
         ]}
       />
       {!isCurrent && <Notice kind="wait">{words.changed}</Notice>}
-      {!isDone && lacks > 0n && <Notice kind="bad">{words.poor(formatTokens(lacks))}</Notice>}
+      {!isDone && lacks > 0n && (
+        <Notice kind="bad">
+          <span>{words.poor(formatTokens(lacks))}</span>
+          {isDevelopment(place) && <Link to="/wallet">{say.setup.step.funds}</Link>}
+        </Notice>
+      )}
       {lacksBlobs && <Notice kind="bad">{words.noBlobs}</Notice>}
       {already && !isDone && <Notice kind="wait">{words.already(already.task)}</Notice>}
       {!of.isPrivate && !isDone && (

@@ -11,7 +11,7 @@ import {
   WagmiProvider,
   type Config as WagmiConfig,
 } from 'wagmi'
-import { defineChain, type Address, type PublicClient } from 'viem'
+import { defineChain, type Address, type Chain, type PublicClient } from 'viem'
 import { config as configQuery, type Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
 import { Fault, Loading } from '../parts/basics'
@@ -27,18 +27,22 @@ export function usePlace(): Config {
   return place
 }
 
-let made: { of: string; config: WagmiConfig } | undefined // one for all pages: it has the connected account
-
-function wagmiOf(place: Config): WagmiConfig {
-  const of = JSON.stringify([place.chainId, place.chainUrl])
-  if (made?.of === of) return made.config
+export function chainOf(place: Config): Chain {
   const urls = place.chainUrl === null ? [] : [place.chainUrl]
-  const chain = defineChain({
+  return defineChain({
     id: place.chainId,
     name: say.wallet.chain(place.chainId),
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: urls } },
   })
+}
+
+let made: { of: string; config: WagmiConfig } | undefined // one for all pages: it has the connected account
+
+function wagmiOf(place: Config): WagmiConfig {
+  const of = JSON.stringify([place.chainId, place.chainUrl])
+  if (made?.of === of) return made.config
+  const chain = chainOf(place)
   const transport = place.chainUrl === null ? custom(walletNode) : http(place.chainUrl, { batch: true })
   const config = createConfig({
     chains: [chain],

@@ -28,6 +28,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray
 
+from consilium_lab.demo.options import DataSet
 from consilium_lab.errors import LabError
 from consilium_lab.own_table import OwnTable, in_turn
 
@@ -186,7 +187,7 @@ def deal_heart(data_dir: Path, voters: int, seed: int, *, complete_rows_only: bo
     so that each voter has rows of several hospitals and both classes. Raises LabError.
     """
     if not data_dir.is_dir():
-        raise LabError("DemoDataMissing", path=data_dir, why="this directory does not exist")
+        raise _missing(DataSet.HEART, data_dir, "this directory does not exist")
     generator = np.random.default_rng(seed)
     hospitals, held_out = [], []
     for name in HEART_HOSPITALS:
@@ -213,7 +214,7 @@ def _read_heart(path: Path) -> Frame:
     try:
         text = path.read_text(encoding="ascii")
     except OSError as error:
-        raise LabError("DemoDataMissing", path=path, why=error.strerror or "cannot be read") from error
+        raise _missing(DataSet.HEART, path, error.strerror or "cannot be read") from error
     except UnicodeDecodeError as error:
         raise _malformed(path, 1, "the file is not plain ASCII text") from error
     rows = []
@@ -235,9 +236,13 @@ def _read_heart(path: Path) -> Frame:
     return pd.DataFrame(rows)
 
 
-def _require_file(path: Path) -> None:
+def _require_file(path: Path, data: DataSet) -> None:
     if not path.is_file():
-        raise LabError("DemoDataMissing", path=path, why="this file does not exist")
+        raise _missing(data, path, "this file does not exist")
+
+
+def _missing(data: DataSet, path: Path, why: str) -> LabError:
+    return LabError("DemoDataMissing", path=path, why=why, data=data, needs=data.needs)
 
 
 def _malformed(path: Path, line: int, why: str) -> LabError:
@@ -275,7 +280,7 @@ def deal_medquad(
     `held_out_rows`: drawn from all test rows. None takes all. Raises LabError.
     """
     path = data_dir / MEDQUAD_FILE
-    _require_file(path)
+    _require_file(path, DataSet.MEDQUAD)
     if hospitals > len(MEDQUAD_INSTITUTES):
         raise LabError("DemoTooManyParties", who="hospitals", asked=hospitals, at_most=len(MEDQUAD_INSTITUTES))
     frame = pd.read_csv(path, encoding="utf-8")
@@ -313,7 +318,7 @@ def deal_pneumonia(data_dir: Path, hospitals: int, voters: int, seed: int) -> De
     get its test images. Raises LabError.
     """
     path = data_dir / PNEUMONIA_FILE
-    _require_file(path)
+    _require_file(path, DataSet.PNEUMONIA)
     with np.load(path, allow_pickle=False) as arrays:
         if missing := [name for name in PNEUMONIA_ARRAYS if name not in arrays]:
             raise _malformed(path, 1, f"the array {missing[0]} is missing")

@@ -23,12 +23,13 @@ from consilium_lab.demo.datasets import Frame, write_mapping, write_rows
 
 @dataclass(frozen=True)
 class Place:
-    """Settings that all nodes of a network share, and their tasks' operator."""
+    """Settings that all nodes of a network share, and their tasks' operator. `is_open`: they join anybody's tasks."""
 
     chain_url: str
     deployment: Path
     artifacts: Path
     operator: str
+    is_open: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -39,7 +40,7 @@ class Place:
         }
 
     def policy(self, spec: TaskSpec) -> dict[str, Any]:
-        return {"operators": [self.operator], "models": [spec.model.name]}
+        return {"operators": "any" if self.is_open else [self.operator], "models": [spec.model.name]}
 
 
 def write_key(home: Path, account: LocalAccount) -> None:

@@ -27,6 +27,11 @@ class DataSet(StrEnum):
         }.get(self)
 
 
+def needs_folder(data: DataSet) -> str:
+    """The fault of a data set without --data-dir."""
+    return f"--data {data} needs --data-dir with {data.needs}; `consilium data fetch {data} --to DIR` gets them"
+
+
 class Attack(StrEnum):
     SIGN_FLIP = "sign-flip"
     LABEL_FLIP = "label-flip"
@@ -130,7 +135,7 @@ def check(options: DemoOptions) -> None:
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:
-        raise ValueError(f"--data {options.data} needs --data-dir with {options.data.needs}")
+        raise ValueError(needs_folder(options.data))
     hospitals, cohorts = options.hospital_count, options.cohorts or 1
     if options.data is DataSet.HEART and hospitals != 4:
         raise ValueError("--data heart has four hospitals: leave --hospitals at 4")

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from consilium_chain.rpc.local_node import child_environment
+from consilium_zk import kzg
 
 from consilium_lab.errors import LabError
 
@@ -186,6 +187,7 @@ def main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in PRELOADED:
         importlib.import_module(name)
+    kzg.setup()  # 1.7 seconds of a core, for all who commit
     gc.freeze()  # a collection in a child would touch, and so copy, all pages of the starter
     if command := _serve(connection):
         sys.argv = list(command)

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import tomli_w
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import deploy
 from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_ports
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
 from consilium_client.home import HospitalHome
 from consilium_client.voter.registration import register
 from consilium_core.private_files import write_private_file
@@ -26,12 +27,16 @@ from eth_account import Account
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.homes import Place, make_hospital, make_voter, write_key
 from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.task_file import TaskSettings, task_spec, task_toml
 from consilium_lab.up.options import UpOptions
 
 GAS_MONEY = 100 * 10**18
 SPENDING_MONEY = 1_000_000 * TOKEN  # of each node, for the bonds of many tasks
 SUPERLINKS = 20  # the most tasks of the aggregator's account at once
-TASKS_OF_A_VOTER = 20  # at once; its stake suffices for so many
+TASKS_AT_ONCE = 20  # the stakes of voters and of the aggregator suffice for so many
+EPSILON = 8.0
+PRIVATE_DATA = ("wdbc", "heart")  # data sets whose demo task also learns with noise
+EXAMPLE = "example.toml"
 OWN_FOLDERS = ("nodes", "logs", "artifacts", "server", "models")
 
 
@@ -47,6 +52,7 @@ class StandingNetwork:
     aggregator: str
     hospitals: dict[str, HospitalHome]
     voters: dict[str, Path]
+    held_out: list[Path]  # files of the voters' rows
     names: dict[str, str] = field(default_factory=dict)  # of accounts
 
     @property
@@ -85,8 +91,19 @@ def prepare(home: Path) -> None:
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> StandingNetwork:
-    """Deploys the contracts, makes and funds the accounts, writes all files. The operator's account has all tokens."""
+def example_task(data: DemoData, settings: TaskSettings) -> str:
+    """A task file for the dashboard's page Propose, which this network's nodes join. Private if the data allow it."""
+    epsilon = EPSILON if data.name in PRIVATE_DATA else None
+    spec = task_spec(data, replace(settings, epsilon=epsilon))
+    named = spec.model_copy(update={"name": f"my first task, {data.name}"})
+    return tomli_w.dumps(named.model_dump(mode="json", exclude_none=True))
+
+
+def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: LocalNode) -> StandingNetwork:
+    """Deploys the contracts, makes and funds the accounts, writes all files. The operator's account has all tokens.
+
+    `settings`: of the first task.
+    """
     faucet = Account.from_key(FAUCET_KEY)
     deployment = deploy(Connection(node.url, faucet))
     for book in (options.home / "deployment.json", options.address_book):
@@ -94,9 +111,10 @@ def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> S
         deployment.write(book)
     operator = Ledger(Connection(node.url, faucet), deployment)
     artifacts, nodes = options.home / "artifacts", options.home / "nodes"
-    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address)
-    spec, task_file = parse_task_spec(task), options.home / "task.toml"
-    task_file.write_bytes(task)
+    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True)
+    spec, task_file = task_spec(data, settings), options.home / "task.toml"
+    task_file.write_text(task_toml(data, settings))
+    (options.home / EXAMPLE).write_text(example_task(data, settings))
     hospital_names = [f"hospital-{k + 1}" for k in range(len(data.hospitals))]
     voter_names = [f"voter-{k + 1}" for k in range(len(data.held_out))]
     accounts = {
@@ -109,17 +127,21 @@ def build(options: UpOptions, data: DemoData, task: bytes, node: LocalNode) -> S
         name: make_hospital(place, nodes / name, accounts[name], (rows, data.schema), spec, {})
         for name, rows in zip(hospital_names, data.hospitals, strict=True)
     }
-    voters = {}
-    for name, rows in zip(voter_names, data.held_out, strict=True):
-        voters[name] = make_voter(place, nodes / name, accounts[name], (rows, data.schema), spec).folder
-    stake = TASKS_OF_A_VOTER * spec.money.voter_bond * TOKEN
+    voters = {
+        name: make_voter(place, nodes / name, accounts[name], (rows, data.schema), spec)
+        for name, rows in zip(voter_names, data.held_out, strict=True)
+    }
+    stake = TASKS_AT_ONCE * spec.money.voter_bond * TOKEN
+    ledgers = {name: Ledger(Connection(node.url, account), deployment) for name, account in accounts.items()}
     with ThreadPoolExecutor() as several:
-        ledgers = [Ledger(Connection(node.url, accounts[name]), deployment) for name in voter_names]
-        list(several.map(lambda ledger: register(ledger, stake, 0), ledgers))
+        list(several.map(lambda name: register(ledgers[name], stake, 0), voter_names))
+    # Before its first task, so that the dashboard's page Propose can name it.
+    ledgers["aggregator"].staking.stake(Role.AGGREGATOR, TASKS_AT_ONCE * spec.money.aggregator_bond * TOKEN)
     names = {account.address: name for name, account in accounts.items()} | {faucet.address: "operator"}
     network = StandingNetwork(
         options, data, task_file, spec, operator, ArtifactStore(artifacts), place, accounts["aggregator"].address,
-        hospitals, voters, names,
+        hospitals, {name: home.folder for name, home in voters.items()},
+        [home.settings.data for home in voters.values()], names,
     )  # fmt: skip
     write_key(nodes / "aggregator", accounts["aggregator"])
     _write_server(network, nodes / "aggregator")
@@ -142,6 +164,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "admins": [network.place.operator],
         "public_chain_url": network.place.chain_url,
         "models": str(network.models),
+        "example_task": str((options.home / EXAMPLE).absolute()),
     }
     worker: dict[str, Any] = common | {
         "home": str(network.worker),

@@ -17,7 +17,6 @@ from consilium_chain.rpc.local_node import CHAIN_ID, LocalNode, require_free_por
 from consilium_chain.rpc.retry import retry_policy
 from consilium_client.errors import REFUSED
 from consilium_client.models import model_of
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK
 from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
@@ -29,8 +28,9 @@ from consilium_lab.demo.capacity import require_memory
 from consilium_lab.demo.options import DataSet, DemoOptions
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.run import LOCK_FILE, deal, windows
-from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_lab.demo.task_file import TaskSettings
 from consilium_lab.errors import LabError
+from consilium_lab.up.commands import commands_to_try, near
 from consilium_lab.up.network import StandingNetwork, build, prepare
 from consilium_lab.up.options import UpOptions
 from consilium_lab.up.supervisor import ModelDeriver, TaskJoiner
@@ -78,7 +78,7 @@ def run_up(options: UpOptions) -> None:
     data = deal(
         DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
     )
-    task = task_toml(data, TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters)))
+    settings = TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters))
     with ExitStack() as stack:
         in_use = LabError("FolderInUse", folder=options.home, option="--home")
         stack.enter_context(alone(options.home / LOCK_FILE, in_use))
@@ -86,7 +86,7 @@ def run_up(options: UpOptions) -> None:
         with _spinner(console, "starting a local chain, deploying the contracts, funding the accounts"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
             node = stack.enter_context(LocalNode(options.chain_port, log))
-            network = build(options, data, task.encode(), node)
+            network = build(options, data, settings, node)
         model_of(network.spec).require_installed()
         processes = stack.enter_context(Processes(options.home / "logs"))
         with _spinner(console, "starting the API, the jobs and the voters"):
@@ -221,24 +221,13 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
     """Prints the network's addresses, and commands to try."""
     options = network.options
     api = f"http://127.0.0.1:{options.port}"
+    commands = commands_to_try(network, api, first)
     if not sys.stdout.isatty():
         emit(
             "up", api=api, chain=network.place.chain_url, address_book=str(options.address_book),
-            artifacts=str(network.place.artifacts), aggregator=network.aggregator, task=first,
+            artifacts=str(network.place.artifacts), aggregator=network.aggregator, task=first, commands=commands,
         )  # fmt: skip
         return
-    rpc = "" if options.chain_port == 8545 else f" --rpc {network.place.chain_url}"
-    book = "" if options.address_book == LOCAL_ADDRESS_BOOK else f" --address-book {options.address_book}"
-    store = f"--artifacts {_near(network.place.artifacts)}"
-    of_first = [f"consilium operator watch {first}{rpc}{book}", f"consilium verify {first} {store}{rpc}{book}"]
-    again = " --again" if first else ""
-    commands = [
-        f"curl {api}/v1/network",
-        *(of_first if first else []),
-        f"consilium operator propose {_near(network.task_file)} --aggregator {network.aggregator} \\\n"
-        f"      {store}{rpc}{book} --not-private{again}",
-        f"consilium server jobs --config {_near(network.server / 'worker.toml')}",
-    ]
     count = f"{len(network.hospitals)} hospitals, {len(network.voters)} voters, an aggregator"
     jobs = "by Redis" if options.broker_url else "in the worker, without Redis"
     index = "the database that you named" if options.database_url else "SQLite"
@@ -248,12 +237,7 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
         f"  API        {api}/v1/tasks, live at {api}/v1/events; described in {api}/v1/openapi.json\n"
         f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
         f"  jobs       {jobs}; index in {index}\n"
-        f"  files      {_near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
-        "Try, in another terminal:\n" + "".join(f"  {command}\n" for command in commands),
+        f"  files      {near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
+        f"Try, in another terminal, in {Path.cwd()}:\n" + "".join(f"  {command}\n" for command in commands),
         soft_wrap=True,  # so that commands can be copied
     )
-
-
-def _near(path: Path) -> Path:
-    """The path relative to the present folder, if it is below."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,11 +1,10 @@
 """Does what people would do: a network's hospitals join every task that they can (`hospital join`), and a task's model
-is derived when the task has ended (`operator download-model`).
+is derived after each round (`operator download-model`).
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import OwnersRefusal
 from consilium_core.errors import ArtifactMissing
 from consilium_core.logs import emit
-from consilium_operators.watching import rounds_over
 from consilium_server.api.models import model_folder
 from consilium_server.config import AggregatorSettings
 from consilium_server.jobs.supervisor import SETTINGS, task_folder
@@ -110,25 +108,39 @@ class TaskJoiner:
 
 
 class ModelDeriver:
-    """Derives the model of every task that has ended, for the API."""
+    """Derives a task's model for the API after each training round, and measures it on the voters' rows."""
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes
-        self._ended: deque[int] = deque()
+        self._due: dict[int, None] = {}  # tasks, in the order of their rounds' ends
 
     def turn(self, events: Iterable[Event]) -> None:
-        self._ended += (event.values["taskId"] for event in events if event.name == "TaskEnded")
-        while self._ended:
-            self._derive(self._ended[0])
-            self._ended.popleft()
+        for event in events:
+            if event.name in ("RoundSettled", "RoundVoided") and event.values["round"] != STATISTICS_ROUND:
+                self._due[event.values["taskId"]] = None
+        for task in [task for task in self._due if _process(task) not in self._processes.running()]:
+            self._derive(task)
+            del self._due[task]
 
     def _derive(self, task: int) -> None:
         network = self._network
-        if max(rounds_over(network.operator.tasks.state(task)), default=STATISTICS_ROUND) == STATISTICS_ROUND:
-            return
-        place = network.place
+        place, rows = network.place, []
+        if self._has_its_data(task):
+            rows = [argument for path in network.held_out for argument in ("--measure-on", os.fspath(path))]
         self._processes.start(
-            f"model-of-task-{task}", "consilium_cli.main", "operator", "download-model", str(task),
+            _process(task), "consilium_cli.main", "operator", "download-model", str(task), "--replace",
             "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(place.artifacts),
-            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book),
+            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book), *rows,
         )  # fmt: skip
+
+    def _has_its_data(self, task: int) -> bool:
+        """True if the voters' rows have the task's schema."""
+        try:
+            raw = self._network.store.get_file(self._network.operator.tasks.params(task).spec_hash)
+            return parse_task_spec(raw).data == self._network.spec.data
+        except (ArtifactMissing, SpecInvalid):
+            return False
+
+
+def _process(task: int) -> str:
+    return f"model-of-task-{task}"

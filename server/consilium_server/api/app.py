@@ -75,12 +75,13 @@ def build(service: Service) -> FastAPI:
     app = _routed()
     app.state.service = service
     problems.add_handlers(app)
-    if (folder := service.settings.dashboard) is not None:
-        serve(app, folder, service.deployment, service.settings.public_chain_url)
+    settings = service.settings
+    if settings.dashboard is not None:
+        serve(app, settings.dashboard, service.deployment, settings.public_chain_url, settings.example_task)
     # The last one added is the outermost.
     app.add_middleware(Gate, service=service)
     app.add_middleware(
-        CORSMiddleware, allow_origins=list(service.settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
+        CORSMiddleware, allow_origins=list(settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
         allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
         expose_headers=["ETag", BLOCK_HEADER, "X-Request-Id", "Retry-After"],
     )  # fmt: skip

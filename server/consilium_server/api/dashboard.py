@@ -9,12 +9,16 @@ from urllib.parse import urlsplit
 from consilium_chain.deploying.address_book import Deployment
 from fastapi import FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from consilium_server.api.problems import Problem
+
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
+# Of `dashboard/src/app.tsx`. People type these addresses without the #.
+PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet")
 AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 
@@ -31,7 +35,9 @@ def connections(public_chain_url: str | None) -> str:
     return f"'self' {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: str | None) -> None:
+def serve(
+    app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: str | None, example_task: Path | None
+) -> None:
     """Adds the dashboard's files to the app, after all routes that the app has already."""
 
     def config(request: Request) -> Response:
@@ -42,13 +48,30 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: 
                 "chain_url": public_chain_url,
                 "first_block": deployment.first_block,
                 "blobs": deployment.blobs,
+                "example": example_task is not None,
                 "contracts": contracts,
             },
             headers={"Cache-Control": AGAIN},
         )
 
+    def example(request: Request) -> Response:
+        if example_task is None:
+            raise Problem("not-found", "this server has no example of a task file")
+        return FileResponse(example_task, media_type="text/plain", headers={"Cache-Control": AGAIN})
+
     app.add_route("/config.json", config, include_in_schema=False)
+    app.add_route("/example.toml", example, include_in_schema=False)
+    for name in PAGES:
+        for path in (f"/{name}", f"/{name}/{{rest:path}}"):
+            app.add_route(path, _to_page, include_in_schema=False)
     app.mount("/", GZipMiddleware(_Files(directory=folder, html=True)))
+
+
+def _to_page(request: Request) -> Response:
+    """Redirects to the page's own address, which has the path after a #. Relative, because a proxy may add a prefix."""
+    url = request.url
+    up = "../" * (url.path.count("/") - 1) or "./"
+    return RedirectResponse(f"{up}#{url.path}" + (f"?{url.query}" if url.query else ""))
 
 
 class _Files(StaticFiles):

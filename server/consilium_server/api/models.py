@@ -20,7 +20,7 @@ from consilium_server.api.routing import NOT_MODIFIED, Shared, is_known, media
 from consilium_server.api.schemas import ModelFileName, TaskNumber
 
 INDEX = "model.json"
-LARGEST_INDEX = 1 << 20  # bytes
+LARGEST_INDEX = 1 << 23  # bytes: twice that of a table of ten thousand columns
 AGAIN = {"Cache-Control": "no-cache"}
 
 models = APIRouter(prefix="/v1", tags=["tasks"])
@@ -40,6 +40,7 @@ class _Index(BaseModel):
     rounds: NonNegativeInt
     verified: bool
     sha256: schemas.Sha256
+    measured: schemas.Measured | None = None
 
 
 def model_folder(models: FilePath, task: int) -> FilePath:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, VoidReason
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
 from consilium_server.config import checksummed
 
@@ -273,11 +273,30 @@ class ModelFile(ApiModel):
     size: int = Field(description="size in bytes")
 
 
+class Quality(ApiModel):
+    """Metrics of the model as it is after a round."""
+
+    round: int = Field(ge=0, description="0 is the start, before the first training round")
+    accuracy: FiniteFloat = Field(description="share of rows, 0 to 1")
+    auc: FiniteFloat | None = Field(default=None, description="0.5 is chance; null if all rows are of one class")
+    macro_f1: FiniteFloat
+    log_loss: FiniteFloat = Field(description="nats a row")
+
+
+class Measured(ApiModel):
+    """Metrics on held-out rows, by the party that has these rows. The chain does not prove them."""
+
+    rows: int = Field(ge=1, description="number of rows")
+    sources: int = Field(ge=1, description="number of files that they came from")
+    rounds: list[Quality] = Field(min_length=1)
+
+
 class ModelView(ApiModel):
     round: int = Field(description="last round whose sums are in it")
     rounds: int = Field(description="rounds of the task")
     verified: bool = Field(description="true if every check of every round passed when the model was derived")
     sha256: Sha256 = Field(description="SHA-256 of its parameters; `consilium verify` shows the same")
+    measured: Measured | None = Field(description="null if it was not measured")
     files: list[ModelFile]
 
 

@@ -16,9 +16,10 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
-from consilium_client.data.image.reader import ImageSet, RawImages, read_raw_images, room
+from consilium_client.data.image.reader import ImageSet, RawImages, read_images_in_use, read_raw_images, room
 from consilium_client.data.kinds import Kind
 from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
+from consilium_client.data.use import Use, Used
 
 IMAGE = "image"  # the column of a request
 STRETCHED = 1.25  # from which ratio between an image's proportions and the task's
@@ -79,8 +80,11 @@ class ImageKind(Kind[RawImages, ImageSchema]):
             shades=tuple(map(float, by_shade[picked])),
         )  # fmt: skip
 
-    def requested(self, rows: Sequence[Row], schema: ImageSchema, refusal: Refusal) -> ImageSet:
-        """A value is the base64 of a file."""
+    def in_use(self, path: Path, schema: ImageSchema, use: Use) -> Used:
+        return read_images_in_use(path, schema, use)
+
+    def requested(self, rows: Sequence[Row], schema: ImageSchema, refusal: Refusal, clamp: bool = False) -> ImageSet:
+        """A value is the base64 of a file. Shades have no other range, so `clamp` changes nothing."""
         from consilium_client.data.image.files import decoded, fitted
 
         pixels, _ = room(len(rows), schema)

@@ -19,8 +19,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
-from consilium_client.data.folders import labelled_files
+from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.image import MOST_PIXELS
+from consilium_client.data.use import Use, Used, without_column
 from consilium_client.errors import DataError, ExampleError
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
@@ -74,6 +75,25 @@ def read_raw_images(path: Path, schema: ImageSchema) -> RawImages:
             return _folder(path, schema)
         with path.open("rb") as file:
             return _archive(file, path, schema)
+
+
+def read_images_in_use(path: Path, schema: ImageSchema, use: Use) -> Used:
+    """Images for a finished model: of a folder, which needs no labels, or of an archive. Raises DataError."""
+    if use.own is not None:
+        raise without_column(path, use.own)
+    if use.labelled or not path.is_dir():
+        raw = read_raw_images(path, schema)
+        return Used(raw.source, raw.images)
+    from consilium_client.data.image.files import decoded, fitted
+
+    with reading(path):
+        files = unlabelled_files(path, ENDINGS, most_images(schema))
+        pixels, _ = room(len(files), schema)
+        for at, (name, file) in enumerate(files):
+            with file.open("rb") as opened:
+                pixels[at] = fitted(decoded(opened, path, name), schema)
+    images = ImageSet(pixels, np.zeros(len(files), np.int64))
+    return Used(Source(path, "folder"), images, names=tuple(name for name, _ in files))
 
 
 def most_images(schema: ImageSchema) -> int:

@@ -19,7 +19,9 @@ from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.profile import ONE_CLASS, Finding, Profile, classes_of, statistics_of
 from consilium_client.data.table.cells import DEFAULT
+from consilium_client.data.table.ranges import read_in_use, require_within
 from consilium_client.data.table.reader import RawTable, Table, checked, encoded, read_raw
+from consilium_client.data.use import Use, Used
 
 MOSTLY = 0.5
 ZERO_DEVIATIONS = 3.0  # how far below the mean of the other values a zero is none of them
@@ -143,10 +145,17 @@ class TableKind(Kind[RawTable, TableSchema]):
         statistics = statistics_of(table, spec)
         return TableProfile(raw.source, spec, classes, repeated, tuple(findings), statistics, columns)
 
-    def requested(self, rows: Sequence[Row], schema: TableSchema, refusal: Refusal) -> Table:
+    def in_use(self, path: Path, schema: TableSchema, use: Use) -> Used:
+        return read_in_use(path, schema, use)
+
+    def requested(self, rows: Sequence[Row], schema: TableSchema, refusal: Refusal, clamp: bool = False) -> Table:
         """A value is a number, a text that reads as one, or null where it is missing."""
         names = [feature.name for feature in schema.features]
         values = {name: np.array([_number(row[name], at, name) for at, row in enumerate(rows, 1)]) for name in names}
+        if not clamp:
+            for feature in schema.features:
+                for at, value in enumerate(values[feature.name], 1):
+                    require_within(float(value), feature, REQUEST, at)
         return encoded(RawTable(REQUEST, values, unlabelled(rows)), schema)
 
 

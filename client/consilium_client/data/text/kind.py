@@ -18,7 +18,8 @@ from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
-from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, text_of
+from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, read_texts_in_use, text_of
+from consilium_client.data.use import Use, Used
 
 FEW = 2  # words
 # The replacement character of letters that a program could not read, and UTF-8 letters read as Latin-1 or cp1252.
@@ -92,7 +93,11 @@ class TextKind(Kind[RawTexts, TextSchema]):
             raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens
         )
 
-    def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal) -> TextSet:
+    def in_use(self, path: Path, schema: TextSchema, use: Use) -> Used:
+        return read_texts_in_use(path, schema, use)
+
+    def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal, clamp: bool = False) -> TextSet:
+        """Texts have no range, so `clamp` changes nothing."""
         for at, row in enumerate(rows, 1):
             if not isinstance(row[schema.text], str):
                 raise refusal(f"{REQUEST.place(at, schema.text)}: the value is not a text")

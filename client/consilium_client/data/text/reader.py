@@ -17,11 +17,12 @@ from consilium_chain.tasks.data_schemas import TextSchema
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
-from consilium_client.data.folders import labelled_files
+from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.mapping import Mapping, composed
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.columns import Columns
 from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
+from consilium_client.data.use import Use, Used, UsedRows, without_column
 from consilium_client.errors import DataError, ExampleError
 
 MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times more than an encoder reads
@@ -66,6 +67,33 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
             return _folder(path, schema)
         with path.open("rb") as file:
             return _table(file, path, schema, mapping)
+
+
+def read_texts_in_use(path: Path, schema: TextSchema, use: Use) -> Used:
+    """Texts of a file or folder for a finished model. Raises DataError."""
+    with reading(path):
+        if path.is_dir():
+            return _folder_in_use(path, schema, use)
+        labels = read_raw_texts(path, schema, use.columns).texts.labels if use.labelled else None
+        with path.open("rb") as file:
+            rows = UsedRows(file, path, [schema.text], use)
+            texts = [text_of(cells[schema.text], rows.source, row, schema.text) for row, cells in rows]
+        return Used(rows.source, _unlabelled(texts) if labels is None else TextSet(tuple(texts), labels), rows.own)
+
+
+def _folder_in_use(path: Path, schema: TextSchema, use: Use) -> Used:
+    if use.own is not None:
+        raise without_column(path, use.own)
+    if use.labelled:
+        raw = _folder(path, schema)
+        return Used(raw.source, raw.texts)
+    files = unlabelled_files(path, ENDINGS, MOST_ROWS)
+    texts = [_file_text(file, path, name) for name, file in files]
+    return Used(Source(path, "folder"), _unlabelled(texts), names=tuple(name for name, _ in files))
+
+
+def _unlabelled(texts: list[str]) -> TextSet:
+    return _set(texts, [0] * len(texts))
 
 
 def clean(text: str) -> str:

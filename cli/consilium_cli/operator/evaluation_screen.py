@@ -1,0 +1,85 @@
+"""`consilium operator evaluate` on the screen: metrics, sites and the calibration curve as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+from consilium_chain.tasks.task_spec import Metric
+from consilium_core.private_files import write_whole
+from consilium_core.visible_text import shown
+from consilium_operators.evaluation import METRICS, Bin, Calibration, EvaluationReport, Group, Measure
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+TITLES: dict[Metric, str] = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "macro_f1": "macro F1"}
+
+
+def show(console: Console, report: EvaluationReport) -> None:
+    for part in screen(report):
+        console.print(part, highlight=False)
+
+
+def write(report: EvaluationReport, output: Path) -> None:
+    """Writes the JSON, and beside it the curve as PNG where matplotlib is installed."""
+    write_whole(output, report.model_dump_json(indent=1) + "\n")
+    typer.echo(f"written: {output}")
+    try:
+        from consilium_operators.calibration_chart import draw
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+            raise
+        typer.echo("no picture of the calibration: `pip install 'consilium[demo]'` brings matplotlib")
+        return
+    picture = output.with_suffix(".png")
+    write_whole(picture, draw(report.calibration))
+    typer.echo(f"written: {picture}")
+
+
+def screen(report: EvaluationReport) -> Iterator[RenderableType]:
+    counts = ", ".join(f"{count:,} {shown(name)}" for name, count in report.all_rows.classes.items())
+    yield Text(f"{report.name}, after round {report.round}: {report.all_rows.rows:,} rows ({counts})")
+    yield Text(f"The task's metric is {TITLES[report.metric]}. Brackets: {report.level:.0%} interval.")
+    yield _metrics(report)
+    for curve in report.calibration:
+        yield Text(f"Calibration of {shown(curve.class_name)}: mean error {curve.error:.3f}")
+        yield _curve(curve)
+
+
+def _metrics(report: EvaluationReport) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("site", overflow="fold")
+    for title in ("rows", *(TITLES[name] for name in METRICS)):
+        table.add_column(title, justify="right")
+    for group in (*report.sites, report.all_rows):
+        table.add_row(*_cells(group))
+    return table
+
+
+def _cells(group: Group) -> list[str | Text]:
+    name = "all" if group.name is None else shown(group.name)
+    return [Text(name), f"{group.rows:,}", *(Text(_said(group.measures[metric])) for metric in METRICS)]
+
+
+def _said(measure: Measure) -> str:
+    if measure.value is None:
+        return "–"
+    if measure.low is None or measure.high is None:
+        return f"{measure.value:.3f}"
+    return f"{measure.value:.3f}\n[{measure.low:.3f}, {measure.high:.3f}]"
+
+
+def _curve(curve: Calibration) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("probability", "rows", "predicted", "observed"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in curve.bins:
+        table.add_row(f"{one.above:.1f}–{one.up_to:.1f}", f"{one.rows:,}", f"{one.predicted:.3f}", _observed(one))
+    return table
+
+
+def _observed(one: Bin) -> Text:
+    return Text(f"{one.observed:.3f} [{one.low:.3f}, {one.high:.3f}]")

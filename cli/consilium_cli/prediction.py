@@ -1,0 +1,48 @@
+"""`consilium predict`: a finished model's answers for one's own rows. Imports nothing heavy at the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="folder that `operator download-model` wrote")]
+MappingOption = Annotated[
+    Path | None,
+    typer.Option(help="file that maps the data's columns to the task's, TOML (docs/data.md); by default the model's"),
+]
+ClampOption = Annotated[
+    bool,
+    typer.Option(
+        "--clamp",
+        help="count a value outside the model's range as the nearest bound, and an unknown code as missing, instead of"
+        " refusing it",
+    ),
+]
+
+
+def predict_command(
+    model: ModelArgument,
+    *,
+    input_: Annotated[Path, typer.Option("--input", help="rows: CSV or Parquet; a folder of texts or images")],
+    output: Annotated[Path, typer.Option(help="new file for a prediction for each row, CSV")],
+    mapping: MappingOption = None,
+    id_column: Annotated[str | None, typer.Option(help="column of the input to copy into the output")] = None,
+    clamp: ClampOption = False,
+) -> None:
+    """Predicts a class, and each class's probability, for each row. The rows need no label, and stay here."""
+    from consilium_operators.model_folder import read_model
+    from consilium_operators.prediction import Predictor
+    from consilium_operators.prediction_file import require_free, write_predictions
+
+    require_free(output)
+    predictor = Predictor(read_model(model), clamp)
+    warn_unverified(predictor.saved.index.verified)
+    rows = write_predictions(predictor, input_, output, mapping, id_column)
+    typer.echo(f"{output}: {rows:,} predictions of {predictor.saved.index.name}")
+
+
+def warn_unverified(verified: bool) -> None:
+    if not verified:
+        typer.secho("this model is NOT VERIFIED: its card lists the checks that fail", fg=typer.colors.RED, err=True)

@@ -1,0 +1,53 @@
+"""The ranges of a finished model, and the reading of a table within them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from pathlib import Path
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSchema
+
+from consilium_client.data.examples import Source, reading
+from consilium_client.data.table.reader import RawTable, encoded, read_raw
+from consilium_client.data.use import Use, Used, UsedRows
+from consilium_client.errors import RangeError
+
+ROUNDING = 1e-6  # of a range: a mapping's scale and 32-bit floats may move a bound that far
+
+
+def read_in_use(path: Path, schema: TableSchema, use: Use) -> Used:
+    """A CSV or Parquet file's rows for a finished model. Raises DataError, and RangeError unless `use.clamp`."""
+    labels = read_raw(path, schema, use.columns).labels if use.labelled else None
+    columns = [(feature, use.columns.reading(feature.name), array("d")) for feature in schema.features]
+    with reading(path), path.open("rb") as file:
+        rows = UsedRows(file, path, [feature.name for feature in schema.features], use)
+        for row, cells in rows:
+            for feature, rule, values in columns:
+                found = rule.number(cells.get(feature.name))
+                if not isinstance(found, float):
+                    raise rows.source.cell_error(found, row, feature.name)
+                if not use.clamp:
+                    require_within(found, feature, rows.source, row)
+                values.append(found)
+    by_name = {feature.name: np.array(values) for feature, _, values in columns}
+    count = len(by_name[schema.features[0].name])
+    raw = RawTable(rows.source, by_name, np.zeros(count, np.int64) if labels is None else labels)
+    return Used(rows.source, encoded(raw, schema), rows.own)
+
+
+def require_within(value: float, feature: Feature, source: Source, row: int) -> None:
+    """Raises RangeError if a value is outside the feature's range, or is not one of its codes. NaN is missing."""
+    if math.isnan(value):
+        return
+    place = {"path": source.path, "at": source.place(row, feature.name), "row": row, "column": feature.name}
+    if isinstance(feature, CategoryFeature):
+        if value not in feature.values:
+            codes = ", ".join(f"{code:g}" for code in feature.values)
+            raise RangeError("CodeOutOfRange", **place, codes=codes)
+        return
+    margin = ROUNDING * (feature.max - feature.min)
+    if not feature.min - margin <= value <= feature.max + margin:
+        side = "below" if value < feature.min else "above"
+        raise RangeError("ValueOutOfRange", **place, side=side, low=feature.min, high=feature.max)

@@ -1,0 +1,1 @@
+"""Fetches the demo's data sets from their publishers."""

@@ -1,0 +1,183 @@
+"""A finished model on labelled rows: metrics with intervals, calibration, and each site apart. Pure.
+
+An interval is the bootstrap's (Efron 1979): rows are drawn again with replacement, and the middle 95 % of the metric's
+values are kept. Its draws follow from the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from consilium_chain.tasks.task_spec import Metric
+from consilium_client.data.profile import classes_of
+from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from consilium_operators.errors import OperatorError
+from consilium_operators.model_folder import SavedModel
+
+RESAMPLES = 1_000
+LEVEL = 0.95
+LEAST_ROWS = 10  # for an interval: below, draws of the same few rows say little
+BINS = 10
+MOST_SITES = 256
+Z = 1.959964  # the normal distribution's 97.5th percentile
+
+Labels = NDArray[np.int64]
+Probabilities = NDArray[np.float64]
+METRICS: Mapping[Metric, Callable[[Labels, Probabilities], float | None]] = {
+    "accuracy": accuracy,
+    "auc": auc,
+    "log_loss": log_loss,
+    "macro_f1": macro_f1,
+}
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Measure(_Plain):
+    """A metric's value and interval. None: the rows have one class only (AUC), or are too few for an interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Group(_Plain):
+    """`name`: a site; None for all rows. `classes`: the number of rows of each."""
+
+    name: str | None
+    rows: int
+    classes: dict[str, int]
+    measures: dict[Metric, Measure]
+
+
+class Bin(_Plain):
+    """Rows whose probability is above `above`, or 0, and at most `up_to`. `predicted`: its mean. `observed`: the share
+    of rows of the class, with Wilson's interval (1927).
+    """
+
+    above: float
+    up_to: float
+    rows: int
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+
+class Calibration(_Plain):
+    """A class's curve, of the bins that have rows. `error`: mean distance of predicted and observed, by rows (Naeini et
+    al. 2015).
+    """
+
+    class_name: str
+    error: float
+    bins: tuple[Bin, ...]
+
+
+class EvaluationReport(_Plain):
+    """`metric`: the task's. `sha256`: of the model's parameters."""
+
+    format: Literal["consilium-model-evaluation-1"] = "consilium-model-evaluation-1"
+    task: int
+    name: str
+    round: int
+    verified: bool
+    sha256: str
+    metric: Metric
+    seed: int
+    resamples: int
+    level: float = LEVEL
+    all_rows: Group
+    sites: tuple[Group, ...]
+    calibration: tuple[Calibration, ...]
+
+
+def evaluate(
+    saved: SavedModel,
+    labels: Labels,
+    probabilities: Probabilities,
+    sites: Sequence[str] | None,
+    seed: int,
+    resamples: int = RESAMPLES,
+) -> EvaluationReport:
+    """`labels`: (n,). `probabilities`: (n, classes). `sites`: each row's. Raises TooManySites, TooFewRows."""
+    schema, names = saved.spec.data, sorted(set(sites or ()))
+    if len(names) > MOST_SITES:
+        raise OperatorError("TooManySites", sites=len(names), at_most=MOST_SITES)
+    of_site = np.array(sites if sites is not None else [], dtype=object)
+
+    def group(number: int, name: str | None, of: slice | NDArray[np.bool_]) -> Group:
+        own, likely = labels[of], probabilities[of]
+        measures = measured(own, likely, np.random.default_rng([seed, number]), resamples)
+        return Group(name=name, rows=len(own), classes=dict(classes_of(own, schema)), measures=measures)
+
+    return EvaluationReport(
+        task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
+        sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
+        all_rows=group(0, None, slice(None)),
+        sites=tuple(group(at, name, of_site == name) for at, name in enumerate(names, 1)),
+        calibration=calibration(labels, probabilities, schema.classes),
+    )  # fmt: skip
+
+
+def measured(
+    labels: Labels, probabilities: Probabilities, random: np.random.Generator, resamples: int
+) -> dict[Metric, Measure]:
+    """Each metric with its interval. Raises TooFewRows."""
+    values = {name: metric(labels, probabilities) for name, metric in METRICS.items()}
+    draws: dict[Metric, list[float]] = {name: [] for name in METRICS}
+    for _ in range(resamples if len(labels) >= LEAST_ROWS else 0):
+        drawn = random.integers(len(labels), size=len(labels))
+        for name, metric in METRICS.items():
+            value = metric(labels[drawn], probabilities[drawn])
+            if value is not None:
+                draws[name].append(value)
+    return {name: _measure(value, draws[name], resamples) for name, value in values.items()}
+
+
+def _measure(value: float | None, draws: Sequence[float], resamples: int) -> Measure:
+    if value is None or not draws or 2 * len(draws) < resamples:
+        return Measure(value=value, low=None, high=None)
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Measure(value=value, low=float(low), high=float(high))
+
+
+def calibration(labels: Labels, probabilities: Probabilities, classes: Sequence[str]) -> tuple[Calibration, ...]:
+    """The curve of each class; of two classes the second's, since the other's is its mirror image."""
+    curves = range(1, 2) if len(classes) == 2 else range(len(classes))
+    return tuple(_curve(classes[one], labels == one, probabilities[:, one]) for one in curves)
+
+
+def _curve(name: str, is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Calibration:
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    places = np.searchsorted(edges[1:-1], likely)
+    bins = tuple(
+        _bin(edges[at : at + 2].tolist(), is_class[places == at], likely[places == at])
+        for at in np.unique(places).tolist()
+    )
+    error = sum(one.rows * abs(one.predicted - one.observed) for one in bins) / len(is_class)
+    return Calibration(class_name=name, error=error, bins=bins)
+
+
+def _bin(edges: list[float], is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Bin:
+    above, up_to = edges
+    observed, rows = float(is_class.mean()), len(likely)
+    low, high = wilson(observed, rows)
+    return Bin(
+        above=above, up_to=up_to, rows=rows, predicted=float(likely.mean()), observed=observed, low=low, high=high
+    )
+
+
+def wilson(share: float, rows: int) -> tuple[float, float]:
+    """The 95 % interval of a share of so many rows."""
+    middle = (share + Z**2 / (2 * rows)) / (1 + Z**2 / rows)
+    half = Z / (1 + Z**2 / rows) * math.sqrt(share * (1 - share) / rows + Z**2 / (4 * rows**2))
+    return max(0.0, middle - half), min(1.0, middle + half)

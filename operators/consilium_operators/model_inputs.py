@@ -1,0 +1,80 @@
+"""A model's inputs as `model.json` has them, so that other programs compute the same from a row's values. Pure.
+
+An input is (value − subtract) · multiply of a column's value, which lies from min to max; of 1 if a column's value is
+`code`, otherwise of 0; or of a channel's shades, from 0 to 255. A missing value is 0. Texts have no such inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, TableSchema
+from consilium_client.data.image.reader import WHITE
+from consilium_client.data.standardise import Standardiser
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, FiniteFloat
+
+
+class _Scaled(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    subtract: FiniteFloat
+    multiply: FiniteFloat
+
+
+class NumericInput(_Scaled):
+    """Of a column of numbers."""
+
+    column: str
+    min: FiniteFloat
+    max: FiniteFloat
+
+
+class CodeInput(_Scaled):
+    """Of a column of codes: `codes` are all that the column may have."""
+
+    column: str
+    code: FiniteFloat
+    codes: tuple[FiniteFloat, ...]
+
+
+class ChannelInput(_Scaled):
+    """Of all pixels of an image in one channel."""
+
+    channel: str
+
+
+Input = NumericInput | CodeInput | ChannelInput
+
+
+def model_inputs(schema: DataSchema, sums: NDArray[np.float64]) -> tuple[Input, ...]:
+    """In the order of the model's inputs. `sums`: round 0's, float64 (schema.statistics_values,)."""
+    if not schema.encoded:
+        return ()
+    standard = Standardiser.from_sums(sums)
+    means, factors = standard.mean.tolist(), standard.inverse_deviation.tolist()
+    if isinstance(schema, TableSchema):
+        return tuple(_of_table(schema, means, factors))
+    return tuple(
+        ChannelInput(channel=column.name, subtract=WHITE * mean, multiply=factor / WHITE)
+        for column, mean, factor in zip(schema.encoded, means, factors, strict=True)
+    )
+
+
+def _of_table(schema: TableSchema, means: list[float], factors: list[float]) -> Iterator[Input]:
+    scales = zip(means, factors, strict=True)
+    for feature in schema.features:
+        if isinstance(feature, CategoryFeature):
+            for code in feature.values[1:]:  # the first has no input of its own
+                mean, factor = next(scales)
+                yield CodeInput(
+                    column=feature.name, code=code, codes=tuple(feature.values), subtract=mean, multiply=factor
+                )
+            continue
+        mean, factor = next(scales)
+        width = feature.max - feature.min
+        yield NumericInput(
+            column=feature.name, min=feature.min, max=feature.max, subtract=feature.min + mean * width,
+            multiply=factor / width,
+        )  # fmt: skip

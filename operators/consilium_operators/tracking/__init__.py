@@ -1,0 +1,1 @@
+"""A task's rounds as points of MLflow and TensorBoard, from public events alone."""
