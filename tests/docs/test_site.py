@@ -73,7 +73,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not MKDOCS.exists():
         pytest.skip("MkDocs is not installed: run `make site` before")
     folder = tmp_path_factory.mktemp("site")
-    command = [MKDOCS, "build", "--strict", "--quiet", "--config-file", SETTINGS, "--site-dir", folder]
+    command: list[str | Path] = [
+        MKDOCS,
+        "build",
+        "--strict",
+        "--quiet",
+        "--config-file",
+        SETTINGS,
+        "--site-dir",
+        folder,
+    ]
     done = subprocess.run(
         command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=120
     )
