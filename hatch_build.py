@@ -17,4 +17,6 @@ class GeneratedParts(BuildHookInterface[Any]):
         """An editable installation comes before its generated parts."""
         missing = [name for name in GENERATED if not (Path(self.root) / name).is_file()]
         if missing and version != "editable":
-            raise RuntimeError(f"{', '.join(missing)} not built yet: run `make wheel`, which needs Node.js 20 or newer")
+            raise RuntimeError(
+                f"{', '.join(missing)} not built yet: run `make wheel`, which needs Node.js 20.19 or newer"
+            )

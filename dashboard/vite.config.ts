@@ -12,6 +12,6 @@ export default defineConfig({
     modulePreload: { polyfill: false }, // which would be an inline script
   },
   worker: { format: 'es' },
-  test: { testTimeout: 60_000, hookTimeout: 60_000 }, // a busy machine takes ten times as long as an idle one
+  test: { testTimeout: 60_000, hookTimeout: 60_000, teardownTimeout: 60_000 }, // a busy machine takes ten times as long as an idle one
   server: { proxy: { '/v1': 'http://127.0.0.1:8080', '/config.json': 'http://127.0.0.1:8080' } },
 })

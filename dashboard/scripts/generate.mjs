@@ -16,7 +16,6 @@ const lines = Object.entries(abis).map(([name, contract]) => {
   const { abi } = JSON.parse(readFileSync(join(contracts, `${contract}.json`), 'utf8'))
   return `export const ${name} = ${JSON.stringify(abi)} as const\n`
 })
-writeFileSync(join(generated, 'abi.ts'), lines.join('\n'))
 writeFileSync(join(generated, 'api.d.ts'), astToString(await openapi(JSON.parse(readFileSync(document, 'utf8')))))
 
 // The Lagrange points, uncompressed: a root for each would cost a browser seconds. In the order of a blob's scalars,
@@ -34,3 +33,4 @@ const words = raw
 const reversed = (index) => parseInt(index.toString(2).padStart(12, '0').split('').reverse().join(''), 2)
 const points = Array.from(words, (_, index) => bls12_381.G1.Point.fromHex(words[reversed(index)]).toBytes(false))
 writeFileSync(join(generated, 'ceremony.bin'), Buffer.concat(points))
+writeFileSync(join(generated, 'abi.ts'), lines.join('\n')) // the last: make takes it as the sign that all are there

@@ -1,10 +1,11 @@
 // Writes what the chain room needs of each deployable contract, after `forge build`: NAME.json with its interface and code,
 // and NAME.input.json, solc's standard JSON input with just its sources, from which anybody compiles the same bytes.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'Tasks', 'SponsoredAccount']
+// Tasks last: make takes its file as the sign that all are there.
+const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'SponsoredAccount', 'Tasks']
 // A contract that delegates to another answers for all: callers need the one interface.
 const DELEGATES = { Tasks: ['TaskRegistry', 'TaskSettlement'] }
 const LARGEST = 24_576 // bytes of runtime code, EIP-170
@@ -35,7 +36,9 @@ function standardInput({ language, settings, sources }) {
 }
 
 function writeIfChanged(path, text) {
-  if (!existsSync(path) || readFileSync(path, 'utf8') !== text) writeFileSync(path, text)
+  if (existsSync(path) && readFileSync(path, 'utf8') === text) return
+  writeFileSync(`${path}.part`, text)
+  renameSync(`${path}.part`, path) // never half of it
 }
 
 for (const name of CONTRACTS) {
