@@ -21,9 +21,11 @@ MAKEFILE = """
 good:
 	@echo "all is well, $(WHOM)"
 bad:
-	@echo "FAILED tests/a/test_a.py::test_a[x - y] - assert 1 == 2"; echo "ERROR tests/b/test_b.py - ImportError"; exit 3
+	@echo "FAILED tests/a/test_a.py::test_a[x - y] - assert 1 == 2"
+	@echo "ERROR tests/b/test_b.py - ImportError"; exit 3
 worse:
-	@printf '\\033[31mFAIL\\033[0m  tests/amounts.test.ts > amounts > round\\n'; echo "[FAIL: revert] testPay() (gas: 12)"; exit 1
+	@printf '\\033[31mFAIL\\033[0m  tests/amounts.test.ts > amounts > round\\n'
+	@echo "[FAIL: revert] testPay() (gas: 12)"; exit 1
 lint:
 	@echo; for line in 1 2 3 4 5 6 7 8; do echo "src/a.py:$$line: E501"; done; exit 1
 slow:
