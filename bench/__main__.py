@@ -8,6 +8,7 @@ streaming memory of a hospital and of the aggregator, up to 100M parameters
 gas       gas of every transaction of a task on a local chain
 round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
+first_result  from an empty folder by pip to a simulation of one's own rows; after `make wheel`
 decoys  how well decoys hide, and from whom
 indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
@@ -42,6 +43,7 @@ PARTS = {
     "gas": "bench.chain.gas",
     "round": "bench.e2e.round",
     "demo": "bench.e2e.demo",
+    "first_result": "bench.e2e.first_result",
     "decoys": "bench.decoys.hiding",
     "learning": "bench.client.learning",
     "membership": "bench.client.membership",

@@ -19,6 +19,7 @@ import pytest
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.local_node import find_anvil
 from consilium_client.home import SETTINGS_FILE
+from patients import patients
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -119,8 +120,15 @@ def test_an_operator_checks_a_task_file(installed: Installed) -> None:
     assert "gas" in installed.done("consilium", "operator", "check", "task.toml")
 
 
+def test_a_newcomer_simulates_a_table_of_their_own(installed: Installed) -> None:
+    patients().to_csv(installed.folder / "own.csv", index=False)
+    shown = installed.done("consilium", "task", "new", "--from", "own.csv", "--output", "own.toml")
+    (line,) = (line for line in shown.splitlines() if line.startswith("Next: "))
+    assert "together 0." in installed.done(*line.removeprefix("Next: ").split())
+
+
 @pytest.mark.parametrize(
-    "command", ["hospital", "voter", "operator", "server", "chain", "verify", "demo", "up", "doctor"]
+    "command", ["hospital", "voter", "operator", "task", "server", "chain", "verify", "demo", "up", "doctor"]
 )
 def test_every_role_has_its_help(installed: Installed, command: str) -> None:
     assert "Usage" in installed.done("consilium", command, "--help")
