@@ -36,7 +36,9 @@ STEP = $(STEP_PYTHON) setup/run_step.py
 # What a stamp stands for is made again if it is gone: an empty name is no prerequisite.
 unless_there = $(if $(wildcard $(1)),,again)
 NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh)
-NPM_INSTALL := npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+# Without bounds, npm waits many minutes for a registry that is down.
+NPM_PATIENCE := --fetch-retries=3 --fetch-retry-factor=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000
+NPM_INSTALL := npm install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
 require_python = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing): pass PYTHON=/path/to/python"; exit 1; }
@@ -155,7 +157,7 @@ $(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
 	@$(require_node)
 	@$(STEP) $@ --of "$^" --holds site --venv $(SITE) --there $(SITE)/bin/mkdocs "remove $(SITE), then run this again" \
 		--says "installing MkDocs into $(SITE)" --do $(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt \
-		--do npm --prefix $(SITE_SOURCE) install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+		--do npm --prefix $(SITE_SOURCE) install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
 # A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere.
 site: $(SITE)/.installed

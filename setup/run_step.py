@@ -127,8 +127,8 @@ FAULTS = (
 )  # fmt: skip
 
 
-def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
-    """Names a failed command's fault, with the way out."""
+def fault(command: Sequence[str], code: int, output: str, folder: Path) -> StepFailed:
+    """Names a failed command's fault, with the way out. `folder`: where the step writes."""
     node = Path(command[0]).name in ("npm", "node")
     name = "MemoryShort" if code in KILLED else next((one for one, words in FAULTS if re.search(words, output)), "")
     temporary = Path(tempfile.gettempdir())
@@ -139,7 +139,7 @@ def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
     python = "" if node else " and Python {}.{}".format(*sys.version_info)
     ways_out = {
         "DiskFull": (
-            f"the disk is full ({_free(ROOT)} free in {ROOT}, {_free(temporary)} in {temporary}): free 3 GB"
+            f"the disk is full ({_free(folder)} free in {folder}, {_free(temporary)} in {temporary}): free 3 GB"
             f" (8 GB with CUDA), or set TMPDIR to a folder with room, {AGAIN}"
         ),
         "MemoryShort": f"memory ran out: end other programs, or add swap space, {AGAIN}",
@@ -173,11 +173,12 @@ def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
 
 
 def _free(folder: Path) -> str:
-    return f"{shutil.disk_usage(folder).free / 1e9:.1f} GB"
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return f"{shutil.disk_usage(there).free / 1e9:.1f} GB"
 
 
-def run(command: Command, folder: Path) -> None:
-    """Passes its output on. Raises StepFailed."""
+def run(command: Command, folder: Path, writes: Path) -> None:
+    """Passes its output on. `writes`: the folder that it fills. Raises StepFailed."""
     kept: deque[str] = deque(maxlen=KEPT_LINES)
     program = [shutil.which(command.words[0]) or command.words[0], *command.words[1:]]
     if "/" in command.words[0]:
@@ -203,7 +204,7 @@ def run(command: Command, folder: Path) -> None:
     if code and command.notice is not None:
         sys.stderr.write(f"notice: {command.notice}\n")
     elif code:
-        raise fault(command.words, code, "".join(kept))
+        raise fault(command.words, code, "".join(kept), writes)
 
 
 def make_venv(folder: Path) -> None:
@@ -213,7 +214,7 @@ def make_venv(folder: Path) -> None:
     if python.exists() and not subprocess.run([python.absolute(), "-c", check], capture_output=True).returncode:
         return
     base = getattr(sys, "_base_executable", None) or sys.executable
-    run(Command((base, "-m", "venv", "--clear", str(folder))), Path())
+    run(Command((base, "-m", "venv", "--clear", str(folder))), Path(), folder.absolute())
 
 
 @contextmanager
@@ -244,7 +245,7 @@ def play(step: Step) -> None:
         if step.venv is not None:
             make_venv(step.venv)
         for command in step.commands:
-            run(command, step.folder)
+            run(command, step.folder, step.target.absolute().parent)
         for glob, way_out in step.there:
             if not list(Path().glob(glob)):
                 raise StepFailed("StepFailed", way_out)
@@ -275,7 +276,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     except OSError as error:
-        sys.stderr.write(f"{fault([error.filename or 'a file'], 1, str(error))}\n")
+        sys.stderr.write(f"{error}\n{fault([error.filename or 'a file'], 1, str(error), ROOT)}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("stopped: the same command goes on from here\n")
