@@ -22,7 +22,7 @@ OTHER_TORCH := $(if $(INSTALLED_TORCH),$(filter-out $(INSTALLED_TORCH),$(TORCH))
 CPU_SIZE := 0.4 GB to download
 CUDA_SIZE := 2.7 GB to download for torch
 NO_TORCH = $(TORCH_INDEX) gave no torch: it comes from the usual registry, where torch for Linux has CUDA ($(CUDA_SIZE)); Ctrl-C stops it
-PIP_TORCH := -m pip install --quiet --disable-pip-version-check --retries 2
+PIP_TORCH := -m pip install --quiet --disable-pip-version-check --retries 2 torch==2.13.0
 TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,$(filter-out cuda,$(TORCH)))
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3
@@ -120,10 +120,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt) 
 	@$(PYTHON) setup/run_step.py $@ --of "$^" --holds "$(TORCH)" --venv $(VENV) --there $(BIN)/consilium "run \`make clean\`, then this again" \
 		--says "installing Python packages into $(VENV), once: one to three minutes, $(if $(filter cuda,$(TORCH)),$(CUDA_SIZE),$(CPU_SIZE))" \
 		--do $(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt) \
-		$(if $(OTHER_TORCH),--do $(BIN)/python $(PIP_TORCH) --no-deps --force-reinstall $(addprefix --index-url=,$(TORCH_INDEX)) torch==2.13.0,\
+		$(if $(OTHER_TORCH),--do $(BIN)/python $(PIP_TORCH) --no-deps --force-reinstall $(addprefix --index-url=,$(TORCH_INDEX)),\
 		$(if $(TORCH_INDEX),--try "$(NO_TORCH)" \
-			$(BIN)/python $(PIP_TORCH) --no-deps --index-url=$(TORCH_INDEX) torch==2.13.0)) \
-		--do $(BIN)/python $(PIP_TORCH) -c constraints.txt $(addprefix --extra-index-url=,$(TORCH_INDEX)) torch==2.13.0 \
+			$(BIN)/python $(PIP_TORCH) --no-deps --index-url=$(TORCH_INDEX))) \
+		--do $(BIN)/python $(PIP_TORCH) -c constraints.txt $(addprefix --extra-index-url=,$(TORCH_INDEX)) \
 		--do $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 
 $(VENV)/.dev: $(VENV)/.demo client/encoders.txt $(call unless_there,$(BIN)/pytest)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import consilium as interface
 import pytest
-from bad_beginnings import MAKE, NETWORKS, SIMULATING, TABLES, Beginning, Place
+from bad_beginnings import MAKE, NETWORKS, SIMULATING, TABLES, Beginning, Place, in_use
 from command_line import CommandLine
 from command_line import consilium as consilium
 from command_line import own_signals as own_signals
@@ -37,6 +37,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 def test_there_are_forty_at_least_and_none_twice() -> None:
     assert len(BEGINNINGS) >= 40
     assert len({(one.typed, one.line) for one in BEGINNINGS}) == len(BEGINNINGS)
+
+
+@pytest.mark.parametrize("command", ["demo --output first", "up --home first"])
+def test_a_second_run_in_a_folder_leaves_the_first_ones_files(
+    consilium: CommandLine, place: Place, command: str
+) -> None:
+    log = place.folder / "first" / "logs" / "hospital-1.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}")
+    in_use("first")(place)
+    code, said = consilium(*command.split())
+    assert (code, "FolderInUse" in said) == (1, True), said
+    assert log.read_text() == "{}"
 
 
 @pytest.mark.timeout(60)
