@@ -142,7 +142,7 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json \
 		$(call unless_there,$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil)
 	@$(require_node)
 	@$(require_step)
-	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
+	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --fills $(CONTRACTS)/node_modules --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
 		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL)
 
 dashboard: tools-of-dashboard install contracts $(SERVED)/index.html
@@ -167,7 +167,7 @@ site: $(SITE)/.installed
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json $(call unless_there,$(DASHBOARD)/node_modules/.bin/vite)
 	@$(require_node)
 	@$(require_step)
-	@$(STEP) $@ --of "$^" --holds dashboard --in $(DASHBOARD) --there $(DASHBOARD)/node_modules/.bin/vite "remove $(DASHBOARD)/node_modules, then run this again" \
+	@$(STEP) $@ --of "$^" --holds dashboard --in $(DASHBOARD) --fills $(DASHBOARD)/node_modules --there $(DASHBOARD)/node_modules/.bin/vite "remove $(DASHBOARD)/node_modules, then run this again" \
 		--says "installing the dashboard's tools into $(DASHBOARD)/node_modules" --do $(NPM_INSTALL)
 
 $(DASHBOARD)/src/generated/abi.ts: $(DASHBOARD)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json $(wildcard server/consilium_server/api/*.py) $(DASHBOARD)/scripts/generate.mjs

@@ -7,6 +7,7 @@
     --holds TEXT          content of TARGET, where it is a stamp; without, the commands write TARGET
     --venv FOLDER         a virtual environment that is made first, or again if it is broken
     --in FOLDER           where commands run
+    --fills FOLDER        removed if the disk is full then: npm reports success for files that it cut off
     --there GLOB WAY_OUT  a path that is there afterwards; WAY_OUT is printed if not
 
 A step runs alone in its checkout: a second one waits, and does nothing if TARGET is up to date by then. TARGET is
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = Path(".consilium/installing.lock")
 KEPT_LINES = 400  # of a command's output, to find its fault in
 LEAST_PYTHON = (3, 11)
+LEAST_FREE = 16_000_000  # bytes of a disk that is not full
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 AGAIN = "then run the same command again"
 
@@ -56,6 +58,7 @@ class Step:
     holds: str | None = None
     venv: Path | None = None
     folder: Path = Path()
+    fills: Path | None = None
     there: list[tuple[str, str]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
 
@@ -94,6 +97,8 @@ def parsed(arguments: Sequence[str]) -> Step:
                 step.venv = Path(value)
             case "--in":
                 step.folder = Path(value)
+            case "--fills":
+                step.fills = Path(value)
             case "--there":
                 step.there.append((value, words.popleft()))
             case _:
@@ -172,9 +177,12 @@ def fault(command: Sequence[str], code: int, output: str, folder: Path) -> StepF
     return StepFailed(name or "StepFailed", ways_out.get(name, other))
 
 
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
+
+
 def _free(folder: Path) -> str:
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    return f"{shutil.disk_usage(there).free / 1e9:.1f} GB"
+    return f"{_free_bytes(folder) / 1e9:.1f} GB"
 
 
 def run(command: Command, folder: Path, writes: Path) -> None:
@@ -244,8 +252,16 @@ def play(step: Step) -> None:
             step.target.unlink(missing_ok=True)
         if step.venv is not None:
             make_venv(step.venv)
-        for command in step.commands:
-            run(command, step.folder, step.target.absolute().parent)
+        writes = step.target.absolute().parent
+        try:
+            for command in step.commands:
+                run(command, step.folder, writes)
+            if step.fills is not None and _free_bytes(writes) < LEAST_FREE:
+                raise fault(step.commands[-1].words, 1, "No space left on device", writes)
+        except StepFailed as error:
+            if step.fills is not None and error.name == "DiskFull":
+                shutil.rmtree(step.fills, ignore_errors=True)
+            raise
         for glob, way_out in step.there:
             if not list(Path().glob(glob)):
                 raise StepFailed("StepFailed", way_out)

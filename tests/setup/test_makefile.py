@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -150,3 +152,21 @@ def test_the_makefile_holds_for_make_itself() -> None:
     )
     undefined = [line for line in ran.stderr.splitlines() if "undefined variable" in line or "overriding" in line]
     assert [line for line in undefined if "MAKE" not in line] == []
+
+
+def test_make_test_runs_every_part_and_ends_with_the_table(checkout: Checkout) -> None:
+    """Here npm installs no Vite and pip no pytest: these parts fail, and the contracts' tests pass all the same."""
+    checkout.installed()
+    checkout.pip(f'case "$1" in setup/*) exec {sys.executable} "$@";; esac')
+    checkout.program("apt-get", "exit 1")
+    checkout.program("id", "echo 0")
+    code, said = checkout.make("test")
+    assert code == 2
+    _, _, table = said.partition("\npart ")
+    rows = re.findall(r"^([\w-]+) +(passed|FAILED) +\d+\.\d$", table, re.MULTILINE)
+    assert rows == [
+        ("installed", "FAILED"), ("contracts-test", "passed"), ("python-test", "FAILED"), ("lint", "FAILED"),
+        ("dashboard-test", "FAILED"), ("demo-test", "FAILED"),
+    ]  # fmt: skip
+    assert "remove dashboard/node_modules, then run this again" in table
+    assert "all of it: .consilium/tests/dashboard-test.log" in table
