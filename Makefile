@@ -22,7 +22,7 @@ OTHER_TORCH := $(if $(INSTALLED_TORCH),$(filter-out $(INSTALLED_TORCH),$(TORCH))
 CPU_SIZE := 0.4 GB to download
 CUDA_SIZE := 2.7 GB to download for torch
 NO_TORCH = $(TORCH_INDEX) gave no torch: it comes from the usual registry, where torch for Linux has CUDA ($(CUDA_SIZE)); Ctrl-C stops it
-PIP_TORCH := -m pip install --quiet --disable-pip-version-check --retries 2
+PIP_TORCH := -m pip install --quiet --disable-pip-version-check --retries 2 torch==2.13.0
 TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,$(filter-out cuda,$(TORCH)))
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3
@@ -36,7 +36,9 @@ STEP = $(STEP_PYTHON) setup/run_step.py
 # What a stamp stands for is made again if it is gone: an empty name is no prerequisite.
 unless_there = $(if $(wildcard $(1)),,again)
 NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh)
-NPM_INSTALL := npm install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+# Without bounds, npm waits many minutes for a registry that is down.
+NPM_PATIENCE := --fetch-retries=3 --fetch-retry-factor=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000
+NPM_INSTALL := npm install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
 require_python = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo missing): pass PYTHON=/path/to/python"; exit 1; }
@@ -118,10 +120,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt) 
 	@$(PYTHON) setup/run_step.py $@ --of "$^" --holds "$(TORCH)" --venv $(VENV) --there $(BIN)/consilium "run \`make clean\`, then this again" \
 		--says "installing Python packages into $(VENV), once: one to three minutes, $(if $(filter cuda,$(TORCH)),$(CUDA_SIZE),$(CPU_SIZE))" \
 		--do $(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt) \
-		$(if $(OTHER_TORCH),--do $(BIN)/python $(PIP_TORCH) --no-deps --force-reinstall $(addprefix --index-url=,$(TORCH_INDEX)) torch==2.13.0,\
+		$(if $(OTHER_TORCH),--do $(BIN)/python $(PIP_TORCH) --no-deps --force-reinstall $(addprefix --index-url=,$(TORCH_INDEX)),\
 		$(if $(TORCH_INDEX),--try "$(NO_TORCH)" \
-			$(BIN)/python $(PIP_TORCH) --no-deps --index-url=$(TORCH_INDEX) torch==2.13.0)) \
-		--do $(BIN)/python $(PIP_TORCH) -c constraints.txt $(addprefix --extra-index-url=,$(TORCH_INDEX)) torch==2.13.0 \
+			$(BIN)/python $(PIP_TORCH) --no-deps --index-url=$(TORCH_INDEX))) \
+		--do $(BIN)/python $(PIP_TORCH) -c constraints.txt $(addprefix --extra-index-url=,$(TORCH_INDEX)) \
 		--do $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 
 $(VENV)/.dev: $(VENV)/.demo client/encoders.txt $(call unless_there,$(BIN)/pytest)
@@ -140,7 +142,7 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json \
 		$(call unless_there,$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil)
 	@$(require_node)
 	@$(require_step)
-	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
+	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --fills $(CONTRACTS)/node_modules --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
 		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL)
 
 dashboard: tools-of-dashboard install contracts $(SERVED)/index.html
@@ -155,7 +157,7 @@ $(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
 	@$(require_node)
 	@$(STEP) $@ --of "$^" --holds site --venv $(SITE) --there $(SITE)/bin/mkdocs "remove $(SITE), then run this again" \
 		--says "installing MkDocs into $(SITE)" --do $(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt \
-		--do npm --prefix $(SITE_SOURCE) install --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
+		--do npm --prefix $(SITE_SOURCE) install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
 # A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere.
 site: $(SITE)/.installed
@@ -165,7 +167,7 @@ site: $(SITE)/.installed
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json $(call unless_there,$(DASHBOARD)/node_modules/.bin/vite)
 	@$(require_node)
 	@$(require_step)
-	@$(STEP) $@ --of "$^" --holds dashboard --in $(DASHBOARD) --there $(DASHBOARD)/node_modules/.bin/vite "remove $(DASHBOARD)/node_modules, then run this again" \
+	@$(STEP) $@ --of "$^" --holds dashboard --in $(DASHBOARD) --fills $(DASHBOARD)/node_modules --there $(DASHBOARD)/node_modules/.bin/vite "remove $(DASHBOARD)/node_modules, then run this again" \
 		--says "installing the dashboard's tools into $(DASHBOARD)/node_modules" --do $(NPM_INSTALL)
 
 $(DASHBOARD)/src/generated/abi.ts: $(DASHBOARD)/node_modules/.installed chain/consilium_chain/contracts/Tasks.json $(wildcard server/consilium_server/api/*.py) $(DASHBOARD)/scripts/generate.mjs

@@ -7,6 +7,7 @@
     --holds TEXT          content of TARGET, where it is a stamp; without, the commands write TARGET
     --venv FOLDER         a virtual environment that is made first, or again if it is broken
     --in FOLDER           where commands run
+    --fills FOLDER        removed if the disk is full then: npm reports success for files that it cut off
     --there GLOB WAY_OUT  a path that is there afterwards; WAY_OUT is printed if not
 
 A step runs alone in its checkout: a second one waits, and does nothing if TARGET is up to date by then. TARGET is
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOCK = Path(".consilium/installing.lock")
 KEPT_LINES = 400  # of a command's output, to find its fault in
 LEAST_PYTHON = (3, 11)
+LEAST_FREE = 16_000_000  # bytes of a disk that is not full
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 AGAIN = "then run the same command again"
 
@@ -56,6 +58,7 @@ class Step:
     holds: str | None = None
     venv: Path | None = None
     folder: Path = Path()
+    fills: Path | None = None
     there: list[tuple[str, str]] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
 
@@ -94,6 +97,8 @@ def parsed(arguments: Sequence[str]) -> Step:
                 step.venv = Path(value)
             case "--in":
                 step.folder = Path(value)
+            case "--fills":
+                step.fills = Path(value)
             case "--there":
                 step.there.append((value, words.popleft()))
             case _:
@@ -127,8 +132,8 @@ FAULTS = (
 )  # fmt: skip
 
 
-def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
-    """Names a failed command's fault, with the way out."""
+def fault(command: Sequence[str], code: int, output: str, folder: Path) -> StepFailed:
+    """Names a failed command's fault, with the way out. `folder`: where the step writes."""
     node = Path(command[0]).name in ("npm", "node")
     name = "MemoryShort" if code in KILLED else next((one for one, words in FAULTS if re.search(words, output)), "")
     temporary = Path(tempfile.gettempdir())
@@ -139,7 +144,7 @@ def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
     python = "" if node else " and Python {}.{}".format(*sys.version_info)
     ways_out = {
         "DiskFull": (
-            f"the disk is full ({_free(ROOT)} free in {ROOT}, {_free(temporary)} in {temporary}): free 3 GB"
+            f"the disk is full ({_free(folder)} free in {folder}, {_free(temporary)} in {temporary}): free 3 GB"
             f" (8 GB with CUDA), or set TMPDIR to a folder with room, {AGAIN}"
         ),
         "MemoryShort": f"memory ran out: end other programs, or add swap space, {AGAIN}",
@@ -172,12 +177,16 @@ def fault(command: Sequence[str], code: int, output: str) -> StepFailed:
     return StepFailed(name or "StepFailed", ways_out.get(name, other))
 
 
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
+
+
 def _free(folder: Path) -> str:
-    return f"{shutil.disk_usage(folder).free / 1e9:.1f} GB"
+    return f"{_free_bytes(folder) / 1e9:.1f} GB"
 
 
-def run(command: Command, folder: Path) -> None:
-    """Passes its output on. Raises StepFailed."""
+def run(command: Command, folder: Path, writes: Path) -> None:
+    """Passes its output on. `writes`: the folder that it fills. Raises StepFailed."""
     kept: deque[str] = deque(maxlen=KEPT_LINES)
     program = [shutil.which(command.words[0]) or command.words[0], *command.words[1:]]
     if "/" in command.words[0]:
@@ -203,7 +212,7 @@ def run(command: Command, folder: Path) -> None:
     if code and command.notice is not None:
         sys.stderr.write(f"notice: {command.notice}\n")
     elif code:
-        raise fault(command.words, code, "".join(kept))
+        raise fault(command.words, code, "".join(kept), writes)
 
 
 def make_venv(folder: Path) -> None:
@@ -213,7 +222,7 @@ def make_venv(folder: Path) -> None:
     if python.exists() and not subprocess.run([python.absolute(), "-c", check], capture_output=True).returncode:
         return
     base = getattr(sys, "_base_executable", None) or sys.executable
-    run(Command((base, "-m", "venv", "--clear", str(folder))), Path())
+    run(Command((base, "-m", "venv", "--clear", str(folder))), Path(), folder.absolute())
 
 
 @contextmanager
@@ -243,8 +252,16 @@ def play(step: Step) -> None:
             step.target.unlink(missing_ok=True)
         if step.venv is not None:
             make_venv(step.venv)
-        for command in step.commands:
-            run(command, step.folder)
+        writes = step.target.absolute().parent
+        try:
+            for command in step.commands:
+                run(command, step.folder, writes)
+            if step.fills is not None and _free_bytes(writes) < LEAST_FREE:
+                raise fault(step.commands[-1].words, 1, "No space left on device", writes)
+        except StepFailed as error:
+            if step.fills is not None and error.name == "DiskFull":
+                shutil.rmtree(step.fills, ignore_errors=True)
+            raise
         for glob, way_out in step.there:
             if not list(Path().glob(glob)):
                 raise StepFailed("StepFailed", way_out)
@@ -275,7 +292,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     except OSError as error:
-        sys.stderr.write(f"{fault([error.filename or 'a file'], 1, str(error))}\n")
+        sys.stderr.write(f"{error}\n{fault([error.filename or 'a file'], 1, str(error), ROOT)}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("stopped: the same command goes on from here\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from consilium_cli.voter.commands import app as voter
 app = typer.Typer(
     help="Federated learning whose aggregation the chain itself verifies.",
     no_args_is_help=True,
+    suggest_commands=False,  # click does it, too
     pretty_exceptions_enable=False,
 )
 simulate = typer.Typer(
@@ -96,6 +98,15 @@ EXTRAS = {
 }  # fmt: skip
 EXTRAS_OF_MODULES = {"mlflow": "tracking", "tensorboard": "tracking"}
 
+# Ways out by errno, for a path that somebody chose.
+PATH_FAULTS = {
+    errno.EACCES: "give this user access to it, or name another path",
+    errno.EPERM: "give this user access to it, or name another path",
+    errno.EEXIST: "a folder is needed here, and this is a file: name another path",
+    errno.ENOTDIR: "a part of it is a file, not a folder: name another path",
+    errno.EISDIR: "a file is needed here, and this is a folder: name another path",
+}
+
 
 def main() -> None:
     """Runs the command line. A known error ends it with one message, which has the error's name in the guides, and
@@ -126,10 +137,21 @@ def main() -> None:
             name = DISK_FAULTS[error.errno]
             path, why = error.filename or "a file", error.strerror
             message = f"{path} could not be written ({why}): free some space, and run the command again"
+        elif isinstance(error, OSError) and (way_out := _way_out(error)):
+            name, message = "PathUnusable", f"{error.filename} cannot be used ({error.strerror}): {way_out}"
         elif not _is_ours(error):
             raise
         typer.secho(f"error ({name}): {shown_lines(message)}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code if isinstance(error, ClientError) else FAILED)
+
+
+def _way_out(error: OSError) -> str | None:
+    """For a path that somebody chose. A missing file whose folder is there is a bug, and needs a trace."""
+    if not isinstance(error.filename, str):
+        return None
+    if error.errno == errno.ENOENT:
+        return None if Path(error.filename).parent.exists() else "make its folder first, or correct the path"
+    return PATH_FAULTS.get(error.errno or 0)
 
 
 def _is_ours(error: Exception) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
 VOTERS = 5
+TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".xls")
 
 
 class TaskByDefault(TyperGroup):
@@ -58,6 +59,12 @@ def simulate_task_command(
     import consilium
     from rich.console import Console
 
+    if task.suffix.lower() in TABLES:
+        raise click.BadParameter(
+            f"{task} is a table, and a task file belongs here: `consilium task new --from {task}` writes one; pass the"
+            " table with --table",
+            param_hint="TASK",
+        )
     read = consilium.Task.read(task)
     where = (
         _by_name(site or [], voter or [], mapping or [])
@@ -134,7 +141,9 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
     for text in given:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            raise click.BadParameter(f"{text!r} is not NAME=PATH", param_hint=option)
+            raise click.BadParameter(
+                f"{text!r} is not NAME=PATH: write it as {Path(text).stem or 'name'}={text}", param_hint=option
+            )
         if name in found:
             raise click.BadParameter(f"the name {name!r} is given twice", param_hint=option)
         if not Path(path).exists():

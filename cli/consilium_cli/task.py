@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,6 +48,7 @@ def new_command(
 
     if output.exists():
         raise OperatorError("OutputTaken", path=output)
+    output.parent.mkdir(parents=True, exist_ok=True)  # before questions, not after
     sample = read_sample(table)
     asks = sys.stdin.isatty() and not yes
     typer.echo(f"{table}: {sample.rows} rows, {len(sample.columns)} columns: {', '.join(sample.columns)}")
@@ -142,6 +144,9 @@ def _epsilon(text: str) -> float | None:
     if text == NONE:
         return None
     try:
-        return float(text)
+        bound = float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no number: write one such as 8, or -", param_hint="--epsilon") from None
+        bound = math.nan
+    if not 0 < bound < math.inf:
+        raise typer.BadParameter(f"{text!r} is no number above 0: write one such as 8, or -", param_hint="--epsilon")
+    return bound

@@ -28,6 +28,7 @@ class LabError(FaultError):
         ),
         "DataTooLong": "{url} sends more than {limit:,} bytes, and is not the expected file: nothing was kept",
         "DataUnreadable": "{path} is damaged, or not the expected file: remove it, and fetch it again",
+        "RowsTooFew": "too few rows to hold out a third of each class for voters: bring more rows of each class",
         "SitesWrong": "{path}, column {column}: {why}",
         "DemoTooLarge": (
             "{hospitals} hospitals and {voters} voters, each in its own process, need about {needed:.1f} GiB of memory,"
@@ -36,7 +37,8 @@ class LabError(FaultError):
         "FolderInUse": "another run uses {folder}: wait until it has ended, or name another folder with {option}",
         "DemoFailed": "{process} ended with exit code {code}: {error}; its log is in {logs}",
         "SimulationInvalid": (
-            "{what} is given {given} times, and the task needs {least} to {most}: change the number, or the task file"
+            "{given} {who} take part, and the task needs {least} to {most}: change {option}, or the numbers in the task"
+            " file"
         ),
         "SumMismatched": "the sum of cohort {cohort} in round {round} is not the committed one: a bug in this program",
         "StarterLost": "the process that starts the others has ended (exit code {code}); see starter.err in the logs",

@@ -58,7 +58,10 @@ def _safe(site: str, taken: dict[str, Rows]) -> str:
 
 
 def evenly(labels: NDArray[np.int64], hospitals: int) -> dict[str, Rows]:
-    """Rows in turn, class by class, for a table that names no hospital."""
+    """Rows in turn, class by class, for a table that names no hospital. Raises LabError (DemoTooManyParties)."""
+    at_most = min(MOST_SITES, len(labels))
+    if not 1 <= hospitals <= at_most:
+        raise LabError("DemoTooManyParties", who="hospitals", asked=hospitals, at_most=at_most)
     order = np.argsort(labels, kind="stable")
     return {f"hospital-{number + 1}": np.sort(order[number::hospitals]) for number in range(hospitals)}
 
@@ -66,7 +69,7 @@ def evenly(labels: NDArray[np.int64], hospitals: int) -> dict[str, Rows]:
 def deal(sites: dict[str, Rows], labels: NDArray[np.int64], voters: int, seed: int) -> Dealt:
     """Holds out a third of each hospital's rows, class by class, and deals them to the voters in turn.
 
-    `labels` int64 (n,), of the whole table. Raises LabError (DemoTooManyParties).
+    `labels` int64 (n,), of the whole table. Raises LabError (DemoTooManyParties, RowsTooFew).
     """
     random = np.random.default_rng(seed)
     kept: dict[str, Rows] = {}
@@ -83,6 +86,8 @@ def in_turn(rows: Rows, labels: NDArray[np.int64], voters: int) -> list[Rows]:
     """Row by row, class by class, so that every voter gets rows of two classes and of each hospital."""
     of_class: Sequence[Rows] = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
     at_most = sorted(len(part) for part in of_class)[-2] if len(of_class) > 1 else 0
+    if at_most == 0:
+        raise LabError("RowsTooFew")
     if not 1 <= voters <= at_most:
         raise LabError("DemoTooManyParties", who="voters", asked=voters, at_most=at_most)
     # A class continues where the class before it ended, so that the voters' row counts differ by at most one.

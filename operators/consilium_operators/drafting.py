@@ -94,9 +94,10 @@ def read_sample(path: Path) -> Sample:
     with reading(path), path.open("rb") as file:
         rows = opened(file, path, Mapping(file=found))
         names = rows.names or []
-        if all(isinstance(key(name, "."), float) for name in names):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if _are_values(names, bool(twice)):
             raise DataError("HeaderMissing", path=path, line=1)
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
+        if twice:
             raise DataError("ColumnsWrong", path=path, faults=f"named twice: {shortened(twice)}")
         table = [[_text(cell) for cell in cells] for _, cells in rows.cells(range(len(names)))]
     if not table:
@@ -109,6 +110,12 @@ def read_sample(path: Path) -> Sample:
     missing = tuple(one for one in NO_VALUE if one in set(cells)) or ("?",)
     columns = {name: list(column) for name, column in zip(names, zip(*table, strict=True), strict=True)}
     return Sample(path, found.model_copy(update={"decimal": decimal, "missing": missing}), columns)
+
+
+def _are_values(names: Sequence[str], twice: bool) -> bool:
+    """True for a row: all are numbers, or one has a fraction, or some are numbers and a name is there twice."""
+    numbers = [number for number in (key(name, ".") for name in names) if isinstance(number, float)]
+    return len(numbers) == len(names) or any(not one.is_integer() for one in numbers) or (twice and bool(numbers))
 
 
 def _decodes(raw: bytes, encoding: str) -> bool:

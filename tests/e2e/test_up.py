@@ -130,5 +130,5 @@ def test_taken_port_is_named_before_anything_is_started(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "consilium_cli.main", "up", "--port", str(taken.getsockname()[1])]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, env=child_environment())
     assert ran.returncode == 1
-    assert "for the API is in use" in ran.stderr
-    assert os.listdir(tmp_path) == []
+    assert "for the API (--port) is in use" in ran.stderr
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["in-use.lock"]

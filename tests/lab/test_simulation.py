@@ -180,7 +180,7 @@ def test_a_sum_that_is_not_the_committed_one_is_named(dealt: Dealt, monkeypatch:
 
 
 def test_numbers_of_parties_are_the_tasks(dealt: Dealt) -> None:
-    with raises_fault(LabError, "SimulationInvalid", match="--site is given 1 times, and the task needs 3 to"):
+    with raises_fault(LabError, "SimulationInvalid", match="1 hospitals take part, and the task needs 3 to"):
         simulate(dealt.raw, {"a": dealt.hospitals["hospital-0"]}, dealt.voters)
     with raises_fault(LabError, "SimulationInvalid", match="--voter"):
         simulate(dealt.raw, dealt.hospitals, {})

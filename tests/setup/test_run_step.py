@@ -127,6 +127,23 @@ def test_a_fault_is_the_last_line_with_the_way_out(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0,
+    reason="only root may mount a small disk of its own",
+)
+def test_a_full_disk_is_no_success_even_if_the_program_says_so(step: Step) -> None:
+    """npm 11 says that it added packages, and their files are cut off."""
+    (step.folder / "modules").mkdir()
+    fills = ["sh", "-c", "head -c 9000000 /dev/zero > modules/anvil 2>/dev/null; echo added 1 package"]
+    given = ["stamp", "--holds", "x", "--fills", "modules", "--there", "modules/anvil", "install it", "--do", *fills]
+    mounted = 'mount -t tmpfs -o size=4m none "$1" && cd "$1" && mkdir modules && shift && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", mounted, "sh", str(step.folder), sys.executable, str(SCRIPT), *given]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[0] == "added 1 package"
+    assert done.stderr.splitlines()[-1].startswith(f"error (DiskFull): the disk is full (0.0 GB free in {step.folder},")
+
+
 def test_a_fallback_is_announced(step: Step) -> None:
     notice = "the index gave no torch: it comes from the usual registry"
     done = step.run("stamp", "--holds", "x", "--try", notice, step.fake("pip", PIP_DOWN, 1), "--do", "touch", "made")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rpc.local_node import LocalNode
+from consilium_chain.rpc.local_node import LocalNode, require_free_port
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
 from consilium_core.locks import alone
@@ -43,8 +43,10 @@ PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
 def run_demo(options: DemoOptions) -> int:
     """Runs the demo; returns the exit code. Raises LabError and the rooms' own errors."""
-    require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
     with alone(options.output / LOCK_FILE, LabError("FolderInUse", folder=options.output, option="--output")):
+        require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
+        if options.chain_port is not None:
+            require_free_port(options.chain_port, "the local chain (--chain-port)")
         return _run(options)
 
 

@@ -117,10 +117,14 @@ def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
     """Raises LabError (SimulationInvalid)."""
     least, most = spec.rounds.min_hospitals, spec.rounds.max_hospitals
     if not least <= hospitals <= most:
-        raise LabError("SimulationInvalid", what="--site", given=hospitals, least=least, most=most)
+        raise LabError(
+            "SimulationInvalid", who="hospitals", option="--sites or --site", given=hospitals, least=least, most=most
+        )
     least, most = spec.judging.min_reveals, spec.judging.max_voters
     if not least <= voters <= most:
-        raise LabError("SimulationInvalid", what="--voter", given=voters, least=least, most=most)
+        raise LabError(
+            "SimulationInvalid", who="voters", option="--voters or --voter", given=voters, least=least, most=most
+        )
 
 
 class _Game:

@@ -73,15 +73,18 @@ TERMINAL = Waiting("running; press Ctrl-C to end it", words=WORDS)
 def run_up(options: UpOptions) -> None:
     """Runs until it is stopped. Raises LabError, LocalNodeError and the rooms' own errors."""
     console = Console(highlight=False)
-    require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
-    require_free_port(options.port, "the API")
-    data = deal(
-        DemoOptions(data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters)
-    )
-    settings = TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters))
     with ExitStack() as stack:
         in_use = LabError("FolderInUse", folder=options.home, option="--home")
         stack.enter_context(alone(options.home / LOCK_FILE, in_use))
+        require_memory(options.hospitals, options.voters, options.data is DataSet.MEDQUAD)
+        require_free_port(options.port, "the API (--port)")
+        require_free_port(options.chain_port, "the local chain (--chain-port)")
+        data = deal(
+            DemoOptions(
+                data=options.data, data_dir=options.data_dir, hospitals=options.hospitals, voters=options.voters
+            )
+        )
+        settings = TaskSettings(options.rounds, windows=windows(options.hospitals + options.voters))
         prepare(options.home)
         with _spinner(console, "starting a local chain, deploying the contracts, funding the accounts"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
