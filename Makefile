@@ -159,9 +159,9 @@ $(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
 		--says "installing MkDocs into $(SITE)" --do $(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt \
 		--do npm --prefix $(SITE_SOURCE) install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
-# A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere.
+# A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere. With --quiet none would.
 site: $(SITE)/.installed
-	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --quiet --strict -f $(SITE_SOURCE)/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict -f $(SITE_SOURCE)/mkdocs.yml
 	@echo "open .consilium/site/index.html"
 
 $(DASHBOARD)/node_modules/.installed: $(DASHBOARD)/package-lock.json $(call unless_there,$(DASHBOARD)/node_modules/.bin/vite)

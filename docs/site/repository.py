@@ -41,7 +41,8 @@ def on_files(files: Files, config: object) -> Files:
     for path in (one for pattern in PAGES for one in sorted(ROOT.glob(pattern))):
         uri = path.relative_to(ROOT).as_posix()
         added[uri] = File.generated(config, uri, abs_src_path=str(path))
-        for target in linked(path.read_text(encoding="utf-8"), uri):
+        # MkDocs itself warns of links to nothing.
+        for target in filter(lambda one: (ROOT / one).exists(), linked(path.read_text(encoding="utf-8"), uri)):
             if target.endswith(PICTURES):
                 added[target] = File.generated(config, target, abs_src_path=str(ROOT / target))
             elif not target.endswith(".md"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,8 +48,48 @@ def test_options_of_a_simulation_are_completed_without_the_word_task() -> None:
     assert {"--table", "--sites", "--site", "--seed"} <= set(completed("consilium simulate task.toml --", "bash"))
 
 
+def test_completing_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom consilium_cli.main import main\nsys.argv = ['consilium']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print({'numpy', 'torch', 'matplotlib', 'web3', 'pandas'} & set(sys.modules))"
+    )
+    told = {"_CONSILIUM_COMPLETE": "complete_bash", "COMP_WORDS": "consilium\nsi", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | told, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["simulate", "set()"]
+
+
+# Typer detects the shell that it runs in; with this variable it takes the shell's name as an argument.
+NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+
+
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_script_for_the_shell_is_shown(shell: str, tmp_path: Path) -> None:
-    """Typer asks for the name of the shell that it runs in, unless a variable says that it is tested."""
-    script = run("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert "_CONSILIUM_COMPLETE=complete_" in script
+def test_show_completion_prints_a_script_for_the_shell(shell: str) -> None:
+    assert f"_CONSILIUM_COMPLETE=complete_{shell}" in run("--show-completion", shell, **NAMED)
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [
+        ("bash", ".bash_completions/consilium.sh"),
+        ("zsh", ".zfunc/_consilium"),
+        ("fish", ".config/fish/completions/consilium.fish"),
+    ],
+)
+def test_install_completion_writes_the_shells_own_file(shell: str, file: str, tmp_path: Path) -> None:
+    run("--install-completion", shell, HOME=str(tmp_path), **NAMED)
+    assert f"_CONSILIUM_COMPLETE=complete_{shell}" in (tmp_path / file).read_text()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_by_the_installed_script(tmp_path: Path) -> None:
+    run("--install-completion", "bash", HOME=str(tmp_path), **NAMED)
+    asked = 'COMP_WORDS=(consilium si); COMP_CWORD=1; _consilium_completion consilium; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(
+        ["bash", "--norc", "-c", f"source {tmp_path}/.bashrc; {asked}"],
+        env=os.environ | {"PATH": f"{COMMAND.parent}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout == "simulate\n"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import threading
 from collections import Counter
@@ -68,25 +69,31 @@ def place(page: str) -> str:
     return f"{folder}/".lstrip("/") + ("index.html" if name == "README.md" else f"{name[:-3]}.html")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(settings: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """As `make site` does it."""
     if not MKDOCS.exists():
         pytest.skip("MkDocs is not installed: run `make site` before")
+    command: list[str | Path] = [MKDOCS, "build", "--strict", "--config-file", settings, "--site-dir", folder]
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command: list[str | Path] = [
-        MKDOCS,
-        "build",
-        "--strict",
-        "--quiet",
-        "--config-file",
-        SETTINGS,
-        "--site-dir",
-        folder,
-    ]
-    done = subprocess.run(
-        command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=120
-    )
+    done = build(SETTINGS, folder)
     assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources of the site, which a test may damage."""
+    folder = tmp_path_factory.mktemp("checkout") / "copy"
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "raw", "out", "cache", "dist")
+    shutil.copytree(ROOT, folder, ignore=left_out)
+    modules = Path("docs", "site", "node_modules")
+    (folder / modules).symlink_to(ROOT / modules)
     return folder
 
 
@@ -110,6 +117,37 @@ def test_navigation_has_each_page_once_by_role() -> None:
     navigation = SETTINGS.read_text().partition("\nnav:\n")[2]
     assert re.findall(r"^  - (\w+):$", navigation, re.MULTILINE) == ROLES
     assert sorted(re.findall(r"^      - (\S+)$", navigation, re.MULTILINE)) == sorted([*PAGES, "api/consilium.md"])
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "said"),
+    [
+        ("docs/demo.md", "[dead](nowhere.md)", "contains a link 'nowhere.md', but the target"),
+        ("docs/demo.md", "[dead](up.md#nowhere)", "does not contain an anchor '#nowhere'"),
+        ("docs/demo.md", "[dead](../Nofile)", "contains a link '../Nofile.md', but the target"),
+        ("docs/demo.md", "![dead](nowhere.png)", "contains a link 'nowhere.png', but the target"),
+        ("docs/new.md", "# New", "not included in the"),
+    ],
+    ids=["page", "anchor", "source", "picture", "page outside the navigation"],
+)
+def test_a_site_with_a_fault_is_not_built(checkout: Path, tmp_path: Path, page: str, text: str, said: str) -> None:
+    path = checkout / page
+    before = path.read_text() if path.exists() else None
+    path.write_text(f"{before or ''}\n{text}\n")
+    try:
+        done = build(checkout / "docs" / "site" / "mkdocs.yml", tmp_path / "built")
+    finally:
+        path.unlink() if before is None else path.write_text(before)
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_make_does_not_silence_warnings() -> None:
+    """MkDocs counts no warning that --quiet hides, so --strict would pass."""
+    (command,) = re.findall(r"mkdocs build .*", (ROOT / "Makefile").read_text())
+    assert "--strict" in command
+    assert "--quiet" not in command
+    assert " -q" not in command
 
 
 def test_built_pages_load_nothing_from_elsewhere(site: Path) -> None:
