@@ -84,7 +84,7 @@ class PaperRecord:
         policy.write_text("\n".join(rules))
         return SimpleNamespace(
             connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder,
-            policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu",
+            policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu", trial_seed=None,
             statistics_file=self.folder / "statistics.jsonl",
         )  # fmt: skip
 

@@ -216,6 +216,25 @@ def test_hospitals_fill_every_lane_of_their_blobs(tmp_path: Path) -> None:
     assert set(lanes[10:].tolist()) == {2**15 - 1}
 
 
+def test_a_trials_updates_are_the_same_each_time_and_only_on_a_local_chain(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS)
+    record = PaperRecord(TASK.encode(), tmp_path, WEIGHTS)
+    settings = record.settings(tmp_path / "rows.csv")
+
+    def blobs(seed: int | None) -> list[Blob]:
+        settings.trial_seed = seed
+        node = HospitalNode(settings)
+        if not record.rounds:
+            record.statistics(sums_of(node.training.examples, record.spec.data))
+        return node.training.packed(1, node.local_update)
+
+    assert blobs(7) == blobs(7) != blobs(8)
+    assert blobs(None) != blobs(None)
+    record.connection.chain_id = 1
+    with raises_fault(ClientError, "TrialNotLocal", match="chain 1"):
+        blobs(7)
+
+
 # Voters
 
 
