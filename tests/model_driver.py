@@ -12,6 +12,24 @@ from consilium_operators.model_folder import ModelFile, Proof, named_tensors, wr
 from consilium_operators.model_inputs import model_inputs
 from consilium_verify.report import derived
 
+TABLE = """
+name = "table"
+[data]
+label = "sick"
+classes = ["no", "maybe", "yes"]
+[[data.features]]
+name = "age"
+min = 0.0
+max = 120.0
+[[data.features]]
+kind = "category"
+name = "sex"
+values = [0, 1, 2]
+[model]
+name = "mlp"
+hidden = [4]
+"""
+
 
 def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
     """A model of random parameters, with a public task's statistics."""

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.estimate import Estimate, estimate
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 
 if TYPE_CHECKING:
     import pandas as pd
     from consilium_client.data.mapping import Mapping
-    from consilium_operators.drafting import Draft
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,9 @@ class Task:
     @classmethod
     def read(cls, path: str | Path) -> Task:
         """Raises SpecInvalid, with every fault of the file."""
-        try:
-            raw = Path(path).read_bytes()
-        except OSError as error:
-            raise SpecInvalid(f"{path} cannot be read: {error.strerror}; pass the path of a task file") from error
-        return cls(raw, parse_task_spec(raw))
+        from consilium_operators.proposals import read_task
+
+        return cls(*read_task(Path(path)))
 
     @classmethod
     def parse(cls, text: str) -> Task:
@@ -70,13 +66,22 @@ class Task:
 class DraftedTask(Task):
     """A task that fits a table, and the mapping that reads this table by it.
 
-    `left_out`: the reason for each column of the table that the task does not use. `unlabelled`: rows without a label.
+    `left_out`: the reason for each column of the table that the task does not use. `counts`: rows of each class, by its
+    name. `unlabelled`: rows without a label.
     """
 
+    table: Path
     mapping: Mapping
     left_out: dict[str, str]
+    counts: dict[str, int]
     unlabelled: int
-    mapping_text: str
+
+    @property
+    def mapping_text(self) -> str:
+        """The mapping as TOML."""
+        from consilium_operators.task_text import mapping_text
+
+        return mapping_text(self.mapping, self.table.name)
 
     def write(self, path: str | Path) -> Path:
         """Writes the file, and beside it the mapping: task.toml and task.mapping.toml."""
@@ -105,22 +110,16 @@ def draft(
     SpecInvalid.
     """
     from consilium_lab.own_table import HELD_OUT, sites_of
-    from consilium_operators import drafting
-    from consilium_operators.task_text import Terms, mapping_text, task_text
+    from consilium_operators.drafting import likely_draft, read_sample
+    from consilium_operators.task_text import Terms, task_text
 
     path = Path(table)
-    sample = drafting.read_sample(path)
-    label = label or drafting.likely_label(sample)
-    used = [label, *([] if sites is None else [sites])]
-    reasons = drafting.to_leave_out(sample, used) if leave_out is None else dict.fromkeys(leave_out, "as asked")
-    found: Draft = drafting.draft(sample, label, list(reasons), sites)
+    sample = read_sample(path)
+    found = likely_draft(sample, label, sites, leave_out)
     by_site = [] if sites is None else [len(rows) for rows in sites_of(sample, sites).values()]
     hospitals, largest = (len(by_site), by_site[0]) if by_site else (4, -(-sample.rows // 4))
-    terms = Terms(
-        name or f"{label} by {path.stem}"[:80], hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name
-    )
+    title = name or f"{found.schema.label} by {path.stem}"[:80]
+    terms = Terms(title, hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name)
     raw = task_text(found, terms).encode()
-    return DraftedTask(
-        raw, parse_task_spec(raw), found.mapping, found.left_out | reasons, found.unlabelled,
-        mapping_text(found, path.name),
-    )  # fmt: skip
+    spec = parse_task_spec(raw)
+    return DraftedTask(raw, spec, path, found.mapping, found.left_out, found.counts, found.unlabelled)

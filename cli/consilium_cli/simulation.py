@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,9 +97,12 @@ def simulate_task_command(
     for path in (output, page):
         if path is not None:
             console.print(f"written: {path}", highlight=False, soft_wrap=True)
-    played = f"--data table --file {table}" + (f" --sites {sites}" if sites and not sites.isdigit() else "")
-    console.print(f"\nNext: consilium operator check {task}   # its costs and risks\n"
-                  f"      consilium demo {played if table else ''}   # with a chain, and a process for each party",
+    check, demo = ["consilium", "operator", "check", str(task)], ["consilium", "demo"]
+    if table is not None:
+        demo += ["--data", "table", "--file", str(table), "--label", spec.data.label]
+        demo += ["--sites", sites] if sites and not sites.isdigit() else []
+    console.print(f"\nNext: {shlex.join(check)}   # its costs and risks\n"
+                  f"      {shlex.join(demo)}   # with a chain, and a process for each party",
                   highlight=False, soft_wrap=True)  # fmt: skip
 
 

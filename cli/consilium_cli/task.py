@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Task files: draft one from a table, and look up their keys.", no_args_is_help=True)
 
 NONE = "-"
+FEW_ROWS = 5  # of a class that may be a slip of the pen
 
 
 @app.command("new")
@@ -69,6 +71,12 @@ def new_command(
     for column, why in drafted.left_out.items():
         if column not in columns:
             typer.secho(f"left out {column}: {why}", fg=typer.colors.YELLOW)
+    typer.echo(f"rows by class: {', '.join(f'{name} {count}' for name, count in drafted.counts.items())}")
+    if rare := [name for name, count in drafted.counts.items() if count < FEW_ROWS]:
+        typer.secho(
+            f"few rows of {', '.join(rare)}: if this is no class of its own, change its label in the table first",
+            fg=typer.colors.YELLOW,
+        )
     if drafted.unlabelled:
         typer.secho(f"{drafted.unlabelled} rows have no label: remove them", fg=typer.colors.YELLOW)
     typer.echo(f"written: {written}, and {written.with_suffix('.mapping.toml')}, which reads {table}\n")
@@ -78,10 +86,10 @@ def new_command(
         " replace them by values from the literature",
         fg=typer.colors.YELLOW,
     )
-    typer.echo(
-        f"\nNext: consilium simulate {output} --table {table} --sites {site or 4}\n"
-        f"      consilium demo --data table --file {table} --label {label}" + (f" --sites {site}" if site else "")
-    )
+    simulate = ["consilium", "simulate", str(output), "--table", str(table), "--sites", site or "4"]
+    demo = ["consilium", "demo", "--data", "table", "--file", str(table), "--label", label]
+    demo += [] if site is None else ["--sites", site]
+    typer.echo(f"\nNext: {shlex.join(simulate)}\n      {shlex.join(demo)}")
 
 
 @app.command("reference")

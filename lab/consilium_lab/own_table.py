@@ -13,7 +13,7 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_client.data.examples import Examples
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.reader import RawTable, encoded, read_raw
-from consilium_operators.drafting import Draft, Sample, draft, likely_label, read_sample, to_leave_out
+from consilium_operators.drafting import Sample, read_sample
 from numpy.typing import NDArray
 
 from consilium_lab.errors import LabError
@@ -109,7 +109,7 @@ class OwnTable:
     dealt: Dealt
 
     def examples(self) -> tuple[dict[str, Examples], dict[str, Examples]]:
-        """Of the hospitals and of the voters, by name."""
+        """The hospitals' and the voters' examples, by name."""
         whole = encoded(self.table, self.schema)
 
         def part(rows: Rows) -> Examples:
@@ -129,10 +129,3 @@ def own_table(
     table = read_raw(path, schema, mapping)
     by_site = sites_of(read_sample(path), sites) if isinstance(sites, str) else evenly(table.labels, sites)
     return OwnTable(schema, table, deal(by_site, table.labels, voters, seed))
-
-
-def drafted(path: Path, label: str | None, sites: str | None, leave_out: Sequence[str]) -> Draft:
-    """A draft by what is given, and by what is likely. Raises DataError, OperatorError."""
-    sample = read_sample(path)
-    label = label or likely_label(sample)
-    return draft(sample, label, leave_out or list(to_leave_out(sample, [label, *([sites] if sites else [])])), sites)

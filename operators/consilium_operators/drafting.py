@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,9 +17,10 @@ from typing import Literal
 import numpy as np
 from consilium_chain.tasks.data_schemas import MAX_CLASSES, CategoryFeature, Feature, NumericFeature, TableSchema
 from consilium_client.data.examples import MOST_ROWS, reading
-from consilium_client.data.mapping import FileFormat, Mapping
+from consilium_client.data.mapping import FileFormat
+from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_client.data.table.cells import DecimalMark, Reading, key
-from consilium_client.data.table.columns import opened
+from consilium_client.data.table.columns import PARQUET, opened
 from consilium_client.errors import DataError, shortened
 
 from consilium_operators.errors import OperatorError
@@ -74,12 +75,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Draft:
-    """`left_out`: the reason for each column that the task does not use. `codes`: texts of each category, in order."""
+    """`left_out`: the reason for each column that the task does not use. `codes`: texts of each category, in order.
+
+    `counts`: rows of each class, by its name. `unlabelled`: rows without a label.
+    """
 
     schema: TableSchema
-    mapping: Mapping
+    mapping: ColumnMapping
     left_out: dict[str, str]
     codes: dict[str, list[str]]
+    counts: dict[str, int]
     unlabelled: int
 
 
@@ -87,12 +92,9 @@ def read_sample(path: Path) -> Sample:
     """Reads a CSV file (its delimiter, decimal mark and encoding are guessed) or Parquet. Raises DataError."""
     with reading(path):
         raw = path.read_bytes()
-    encoding = next(one for one in ENCODINGS if _decodes(raw, one))
-    line = raw.split(b"\n", 1)[0].decode(encoding, "replace")
-    delimiter = max(DELIMITERS, key=line.count)
-    found = FileFormat(delimiter=delimiter, encoding=encoding, decimal="." if delimiter == "," else ",")
+    found = FileFormat() if raw.startswith(PARQUET) else _form(raw)
     with reading(path), path.open("rb") as file:
-        rows = opened(file, path, Mapping(file=found))
+        rows = opened(file, path, ColumnMapping(file=found))
         names = rows.names or []
         twice = [name for name, count in Counter(names).items() if count > 1]
         if _are_values(names, bool(twice)):
@@ -106,7 +108,7 @@ def read_sample(path: Path) -> Sample:
         raise DataError("TooManyRows", rows=len(table), at_most=MOST_ROWS)
     cells = [cell for row in table for cell in row]
     commas, points = (sum(bool(mark.fullmatch(cell)) for cell in cells) for mark in (_WITH_COMMA, _WITH_POINT))
-    decimal: DecimalMark = "," if delimiter != "," and commas > points else "."
+    decimal: DecimalMark = "," if found.delimiter != "," and commas > points else "."
     missing = tuple(one for one in NO_VALUE if one in set(cells)) or ("?",)
     columns = {name: list(column) for name, column in zip(names, zip(*table, strict=True), strict=True)}
     return Sample(path, found.model_copy(update={"decimal": decimal, "missing": missing}), columns)
@@ -116,6 +118,14 @@ def _are_values(names: Sequence[str], twice: bool) -> bool:
     """True for a row: all are numbers, or one has a fraction, or some are numbers and a name is there twice."""
     numbers = [number for number in (key(name, ".") for name in names) if isinstance(number, float)]
     return len(numbers) == len(names) or any(not one.is_integer() for one in numbers) or (twice and bool(numbers))
+
+
+def _form(raw: bytes) -> FileFormat:
+    """A CSV file's encoding and delimiter. Its decimal mark shows in the cells."""
+    encoding = next(one for one in ENCODINGS if _decodes(raw, one))
+    line = raw.split(b"\n", 1)[0].decode(encoding, "replace")
+    delimiter = max(DELIMITERS, key=line.count)
+    return FileFormat(delimiter=delimiter, encoding=encoding, decimal="." if delimiter == "," else ",")
 
 
 def _decodes(raw: bytes, encoding: str) -> bool:
@@ -145,45 +155,59 @@ def likely_sites(sample: Sample) -> str | None:
 
 def to_leave_out(sample: Sample, used: Sequence[str]) -> dict[str, str]:
     """Columns that are no measurements, with the reason, beside the `used` ones (label and sites)."""
-    found = {}
-    for name in sample.columns:
-        if name not in used and (why := _why_not(sample, name)):
-            found[name] = why
-    return found
+    reasons = {name: _looks_personal(sample, name) or _unusable(sample, name) for name in sample.columns}
+    return {name: why for name, why in reasons.items() if why and name not in used}
 
 
-def _why_not(sample: Sample, name: str) -> str | None:
+def _unusable(sample: Sample, name: str) -> str | None:
+    """The reason why no feature can be made of a column."""
     values = sample.different(name)
-    numbers = [sample.reading.number(value) for value in values]
-    texts = [number for number in numbers if isinstance(number, str)]
+    texts = [value for value in values if isinstance(sample.reading.number(value), str)]
     if len(values) < 2:
         return "one value alone"
-    is_number_of_row = not texts and len(values) == sample.rows > 20 and all(float(one).is_integer() for one in numbers)
-    if _IDENTIFIES.search(name) or is_number_of_row:
-        return "its name or its values look like an identity or a time"
     if texts and len(values) > MOST_CODES:
         return f"{len(texts)} of its {len(values)} different values are no numbers"
     return None
 
 
-def draft(sample: Sample, label: str, leave_out: Sequence[str] = (), sites: str | None = None) -> Draft:
-    """Raises OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom)."""
-    for name in (*leave_out, *([] if sites is None else [sites])):
+def _looks_personal(sample: Sample, name: str) -> str | None:
+    values = [sample.reading.number(value) for value in sample.different(name)]
+    whole = [value for value in values if isinstance(value, float) and value.is_integer()]
+    is_number_of_row = len(whole) == len(values) == sample.rows > 20
+    if _IDENTIFIES.search(name) or is_number_of_row:
+        return "its name or its values look like an identity or a time"
+    return None
+
+
+def likely_draft(
+    sample: Sample, label: str | None = None, sites: str | None = None, leave_out: Sequence[str] | None = None
+) -> Draft:
+    """A draft by what is given, and by what is likely where None is. Raises as `draft` does."""
+    label = label or likely_label(sample)
+    used = [label] if sites is None else [label, sites]
+    reasons = to_leave_out(sample, used) if leave_out is None else dict.fromkeys(leave_out, "as asked")
+    return draft(sample, label, sites, reasons)
+
+
+def draft(sample: Sample, label: str, sites: str | None = None, leave_out: Mapping[str, str] | None = None) -> Draft:
+    """`leave_out`: columns, each with the reason.
+
+    Raises OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom).
+    """
+    left_out = dict(leave_out or {})
+    for name in (*left_out, *([] if sites is None else [sites])):
         sample.require(name)
     classes, label_codes = _classes(sample, label)
-    left_out = dict.fromkeys(leave_out, "as asked")
     features: list[Feature] = []
     codes: dict[str, list[str]] = {}
     for name in sample.columns:
         if name in (label, sites) or name in left_out:
             continue
+        if why := _unusable(sample, name):
+            left_out[name] = why
+            continue
         values = sample.different(name)
-        texts = [value for value in values if isinstance(sample.reading.number(value), str)]
-        if len(values) < 2:
-            left_out[name] = "one value alone"
-        elif texts and len(values) > MOST_CODES:
-            left_out[name] = f"{len(texts)} of its {len(values)} different values are no numbers"
-        elif texts:
+        if any(isinstance(sample.reading.number(value), str) for value in values):
             codes[name] = values
             features.append(CategoryFeature(kind="category", name=name, values=list(map(float, range(len(values))))))
         else:
@@ -193,12 +217,15 @@ def draft(sample: Sample, label: str, leave_out: Sequence[str] = (), sites: str 
     columns = {name: {"codes": {text: float(at) for at, text in enumerate(texts)}} for name, texts in codes.items()}
     if label_codes:
         columns[label] = {"codes": label_codes}
-    missing = sample.reading.missing
-    unlabelled = sum(cell == "" or key(cell, sample.format.decimal) in missing for cell in sample.columns[label])
+    by_key = {
+        key(value, sample.format.decimal): name for value, name in zip(sample.different(label), classes, strict=True)
+    }
+    counted = Counter(by_key.get(key(cell, sample.format.decimal)) for cell in sample.columns[label])
+    counts = {name: counted[name] for name in classes}
     schema = TableSchema(features=features, label=label, classes=classes)
-    mapping = Mapping.model_validate({"file": sample.format, "columns": columns})
+    mapping = ColumnMapping.model_validate({"file": sample.format, "columns": columns})
     mapping.require_fits(schema)
-    return Draft(schema, mapping, left_out, codes, unlabelled)
+    return Draft(schema, mapping, left_out, codes, counts, sample.rows - sum(counts.values()))
 
 
 def _numbers(sample: Sample, name: str) -> Iterator[float]:

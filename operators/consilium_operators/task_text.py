@@ -10,6 +10,7 @@ from typing import Any
 import tomli_w
 from consilium_chain.tasks.data_schemas import CategoryFeature, Feature
 from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec
+from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_core.visible_text import shown
 
 from consilium_operators.drafting import Draft
@@ -28,6 +29,7 @@ PRIVATE_LEARNING: Mapping[str, Mapping[str, Any]] = {
     "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
 }
 MOST_WEIGHT = 32
+VOTERS_TO_DRAW_FROM = 4
 ROUNDS = 5
 
 
@@ -47,22 +49,46 @@ class Terms:
         return self.hospitals >= MIN_MASKED
 
 
-def rounds_of(terms: Terms) -> dict[str, Any]:
-    size = MIN_MASKED if terms.masked else 1
-    cohorts = max(1, min(2, terms.hospitals // MIN_MASKED))
-    return {
-        "rounds": ROUNDS, "cohorts": cohorts, "min_cohort_size": size,
-        "min_hospitals": max(size * cohorts, min(2, terms.hospitals)), "max_hospitals": terms.hospitals,
-        "rows_per_weight": max(1, math.ceil(terms.rows / MOST_WEIGHT)), "max_weight": MOST_WEIGHT,
-    }  # fmt: skip
+def default_cohorts(hospitals: int, size: int) -> int:
+    """Two, or one if the hospitals are few. `size`: hospitals of a cohort at least."""
+    return max(1, min(2, hospitals // size))
+
+
+def least_hospitals(hospitals: int, cohorts: int, size: int) -> int:
+    return max(size * cohorts, min(2, hospitals))
+
+
+def rows_per_weight(most_rows: int) -> int:
+    """So that the largest hospital has the most weight, and no other one as much."""
+    return max(1, math.ceil(most_rows / MOST_WEIGHT))
+
+
+def default_seats(voters: int) -> int:
+    """One less than the voters, so that chance decides. Few voters all get a seat: with two expected seats for three
+    voters, one round of 27 has no seat and is void.
+    """
+    return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters
+
+
+def with_bond(money: MoneySpec, rounds: int) -> MoneySpec:
+    """With the bond that the aggregator must have for so many rounds, if none is set."""
+    if "aggregator_bond" in money.model_fields_set:
+        return money
+    bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds))
+    return money.model_copy(update={"aggregator_bond": bond})
 
 
 def task_text(draft: Draft, terms: Terms) -> str:
     """A task file that `parse_task_spec` accepts."""
     learning = PRIVATE_LEARNING if terms.epsilon is not None else LEARNING
-    rounds = rounds_of(terms)
-    bond = max(MoneySpec().aggregator_bond, MoneySpec().least_aggregator_bond(rounds["rounds"]))
-    seats = terms.voters - 1 if terms.voters >= 4 else terms.voters
+    size = MIN_MASKED if terms.masked else 1
+    cohorts, seats = default_cohorts(terms.hospitals, MIN_MASKED), default_seats(terms.voters)
+    rounds = {
+        "rounds": ROUNDS, "cohorts": cohorts, "min_cohort_size": size,
+        "min_hospitals": least_hospitals(terms.hospitals, cohorts, size), "max_hospitals": terms.hospitals,
+        "rows_per_weight": rows_per_weight(terms.rows), "max_weight": MOST_WEIGHT,
+    }  # fmt: skip
+    money = with_bond(MoneySpec(), ROUNDS)
     judging = {"max_voters": terms.voters, "seats": seats, "min_reveals": max(1, seats // 2), **learning["judging"]}
     parts = [
         "# Every key, with its unit and bounds: `consilium task reference`. Checked by `consilium operator check`.\n"
@@ -80,7 +106,7 @@ def task_text(draft: Draft, terms: Terms) -> str:
         + _section("rounds", rounds),
         "# Scores are reductions of log loss on voters' rows. Below accept_floor a cohort is not used and not paid;\n"
         "# below harmful_below it is slashed.\n" + _section("judging", judging),
-        "# Whole tokens.\n" + _section("money", {"pool": MoneySpec().pool, "aggregator_bond": bond}),
+        "# Whole tokens.\n" + _section("money", {"pool": money.pool, "aggregator_bond": money.aggregator_bond}),
         "# Seconds. A phase ends early when all have acted.\n"
         + _section(
             "windows", {"join": 86_400, "commit": 3_600, "upload": 900, "publish": 300, "score": 1_800, "reveal": 600}
@@ -89,9 +115,9 @@ def task_text(draft: Draft, terms: Terms) -> str:
     return "\n".join(parts)
 
 
-def mapping_text(draft: Draft, table: str) -> str:
+def mapping_text(mapping: ColumnMapping, table: str) -> str:
     """The mapping that reads the sample's table, as TOML."""
-    given: dict[str, Any] = draft.mapping.model_dump(mode="json", exclude_defaults=True)
+    given: dict[str, Any] = mapping.model_dump(mode="json", exclude_defaults=True)
     head = f"# Reads {table}. A column without a line has the task's name; columns that the task lacks are not read.\n"
     return head + (tomli_w.dumps(given) if given else "")
 

@@ -118,7 +118,7 @@ def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(place: Pla
 
 
 def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
-    """Of a server without an example of its own: the dashboard has one."""
+    """The dashboard has an example for a server without one."""
     page = watched.page
     page.context.route("**/config.json", lambda route: route.fulfill(json=route.fetch().json() | {"example": False}))
     open_page(place, page, "/propose")

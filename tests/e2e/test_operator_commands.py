@@ -337,7 +337,7 @@ class Played:
         return PublicRecord(ledger, self.task.store, load_task(ledger, self.task.store, self.task.task))
 
     def expected(self) -> np.ndarray[Any, Any]:
-        """Of the last model on its hospital's own rows, as any node evaluates it."""
+        """The last model's probabilities on its hospital's own rows, as any node computes them."""
         record, model = self.record(), model_of(self.task.spec)
         inputs = model.inputs(
             read_table(self.task.rows, of_kind(TableSchema, self.task.spec.data)), record.statistics()

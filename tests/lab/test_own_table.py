@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -281,3 +282,24 @@ def test_arguments_that_do_not_fit_together(table: Path) -> None:
         consilium.simulate(task, table=table, sites={"a": table})
     with pytest.raises(TypeError, match="without a table"):
         consilium.simulate(task, sites="hospital")
+
+
+def test_a_slip_of_the_pen_among_labels_is_shown_and_next_steps_are_quoted(tmp_path: Path) -> None:
+    frame = patients()
+    frame.loc[7, "died"] = "maybe"
+    table = tmp_path / "my rows.csv"
+    frame.to_csv(table, index=False)
+    output = tmp_path / "a task.toml"
+    ran = CliRunner().invoke(app, ["task", "new", "--from", str(table), "--output", str(output), "--label", "died"])
+    assert ran.exit_code == 0, ran.output
+    assert "rows by class: maybe 1, no " in ran.output
+    assert "few rows of maybe" in ran.output
+    (line,) = (line for line in ran.output.splitlines() if line.startswith("Next: "))
+    assert shlex.split(line)[1:6] == ["consilium", "simulate", str(output), "--table", str(table)]
+
+
+def test_a_parquet_files_bytes_give_no_form_of_text(tmp_path: Path) -> None:
+    """They may have any delimiter in them."""
+    patients().assign(note=";;;;").to_parquet(tmp_path / "t.parquet", index=False)
+    mapping = consilium.draft(tmp_path / "t.parquet", "died", "hospital").mapping
+    assert (mapping.file.delimiter, mapping.file.encoding, mapping.file.decimal) == (",", "utf-8", ".")

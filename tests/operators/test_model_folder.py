@@ -15,27 +15,10 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.data.mapping import parse_mapping
 from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, named_tensors, read_model
-from model_driver import written
+from model_driver import TABLE, written
 from raised_faults import raises_fault
 from safetensors.numpy import save
 
-TABLE = """
-name = "table"
-[data]
-label = "sick"
-classes = ["no", "maybe", "yes"]
-[[data.features]]
-name = "age"
-min = 0.0
-max = 120.0
-[[data.features]]
-kind = "category"
-name = "sex"
-values = [0, 1, 2]
-[model]
-name = "mlp"
-hidden = [4]
-"""
 SPEC = parse_task_spec(TABLE.encode())
 
 

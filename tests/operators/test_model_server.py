@@ -26,29 +26,12 @@ from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
 from consilium_operators.watching import EVENTS, log_name
 from examples_read import read_table
-from model_driver import written
+from model_driver import TABLE, written
 from PIL import Image
 
 JSON = {"content-type": "application/json"}
 SECRET = "Mary Smith"
 
-TABLE = """
-name = "table"
-[data]
-label = "sick"
-classes = ["no", "maybe", "yes"]
-[[data.features]]
-name = "age"
-min = 0.0
-max = 120.0
-[[data.features]]
-kind = "category"
-name = "sex"
-values = [0, 1, 2]
-[model]
-name = "mlp"
-hidden = [4]
-"""
 IMAGES = """
 name = "images"
 [data]

@@ -1,4 +1,4 @@
-"""What make installs, with programs that stand for pip, Node and npm: choices, interruptions, two at once."""
+"""Installations by make, with programs that stand for pip, Node and npm: choices, interruptions, two at once."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from consilium_chain.errors import NotPossible
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
+from consilium_chain.tasks.task_spec import TOKEN
 
 GAS_RESERVE = 10**18  # wei that the faucet keeps for gas
 
@@ -40,7 +41,7 @@ def fund(faucet: Ledger, account: str, tokens: int, wei: int) -> Balances:
     """
     held = Balances(faucet.token.balance(faucet.address), max(0, faucet.connection.ether() - GAS_RESERVE))
     if tokens > held.tokens or wei > held.wei:
-        raise NotPossible("FaucetShort", tokens=held.tokens // 10**18, ether=held.wei // 10**18)
+        raise NotPossible("FaucetShort", tokens=held.tokens // TOKEN, ether=held.wei // TOKEN)
     if tokens:
         faucet.token.transfer(account, tokens)
     if wei:

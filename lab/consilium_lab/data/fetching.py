@@ -18,6 +18,8 @@ TRIES = 4
 TIMEOUT = 30.0  # seconds without a byte
 LONGEST_WAIT = 8.0  # seconds between two tries
 DOWNLOADS = "downloads"  # folder of files that a data set is built from
+# Arguments: the downloads in the publisher's order, and the file to write.
+BUILD: dict[DataSet, Callable[..., None]] = {DataSet.MEDQUAD: build_medquad, DataSet.PNEUMONIA: build_pneumonia}
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a file's name, its bytes so far, and all its bytes if the server says so."""
@@ -38,7 +40,7 @@ def fetch(name: DataSet, publisher: Publisher, folder: Path, progress: Progress)
     parts = [_downloaded(name, publisher, one, folder / DOWNLOADS, progress) for one in publisher.downloads]
     draft = output.with_name(f"draft-{output.name}")
     try:
-        build_medquad(parts[0], draft) if name is DataSet.MEDQUAD else build_pneumonia(parts[0], parts[1], draft)
+        BUILD[name](*parts, draft)
         if (found := _sha256(draft)) != publisher.built:
             places = publisher.places
             raise LabError("DataWrong", file=output.name, place=places, found=found, wanted=publisher.built)

@@ -14,7 +14,7 @@ from consilium_chain.rpc.local_node import LocalNode, require_free_port
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
 from consilium_core.locks import alone
-from consilium_operators.drafting import read_sample
+from consilium_operators.drafting import likely_draft, read_sample
 from consilium_operators.task_text import mapping_text
 from rich.console import Console
 
@@ -31,7 +31,7 @@ from consilium_lab.demo.starter import Starter
 from consilium_lab.demo.tally import report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
-from consilium_lab.own_table import drafted, own_table, sites_of
+from consilium_lab.own_table import own_table, sites_of
 
 LOCK_FILE = "in-use.lock"
 POLL = 0.15
@@ -94,6 +94,7 @@ def _run(options: DemoOptions) -> int:
         show_tables(console, result, network, chronicle)
     shown = options.output / "report.html"
     screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
+    screen.say("Next, with your own table: consilium task new --from TABLE")
     sound = result["conservation"]["difference"] == "0" and result["final_metric"] is not None
     return 0 if sound and not result["broken"] else 1
 
@@ -115,9 +116,9 @@ def deal(options: DemoOptions) -> DemoData:
     hospitals, voters, seed = options.hospital_count, options.voters, options.seed
     if options.table is not None:
         table = options.table
-        draft = drafted(table.file, table.label, table.sites, table.leave_out)
+        draft = likely_draft(read_sample(table.file), table.label, table.sites, table.leave_out or None)
         options.output.mkdir(parents=True, exist_ok=True)
-        (options.output / "mapping.toml").write_text(mapping_text(draft, table.file.name))
+        (options.output / "mapping.toml").write_text(mapping_text(draft.mapping, table.file.name))
         own = own_table(table.file, draft.schema, draft.mapping, table.sites or hospitals, voters, seed)
         return of_table(own, f"{table.file.name}, by {draft.schema.label} ({', '.join(draft.schema.classes)})")
     if options.data is DataSet.WDBC or options.data_dir is None:

@@ -63,7 +63,7 @@ class Evaluator:
         }
 
     def digest(self, round_: int) -> str:
-        """Of the base model of a round, as `consilium verify` shows it."""
+        """SHA-256 of a round's base model, as `consilium verify` shows it."""
         return derived("model", self._record.base(round_)).sha256
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import tomli_w
 from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
-from consilium_operators.task_text import LEARNING, MOST_WEIGHT, PRIVATE_LEARNING, ROUNDS
+from consilium_operators.task_text import (
+    LEARNING,
+    MOST_WEIGHT,
+    PRIVATE_LEARNING,
+    ROUNDS,
+    default_cohorts,
+    default_seats,
+    least_hospitals,
+    rows_per_weight,
+    with_bond,
+)
 
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.options import least_cohort
@@ -51,9 +61,6 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 
 
-VOTERS_TO_DRAW_FROM = 4
-
-
 @dataclass(frozen=True)
 class TaskSettings:
     """The settings of the demo's user. None takes the data set's default. The data give the number of parties.
@@ -72,13 +79,6 @@ class TaskSettings:
     strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
-def default_seats(voters: int) -> int:
-    """One less than the voters, so that chance decides. Few voters all get a seat: with two expected seats for three
-    voters, one round of 27 has no seat and is void.
-    """
-    return voters - 1 if voters >= VOTERS_TO_DRAW_FROM else voters
-
-
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
     """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
     defaults = {**DEFAULTS[data.name], **(PRIVATE_LEARNING if settings.epsilon else {})}
@@ -86,22 +86,18 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     hospitals, voters = len(data.hospitals), len(data.held_out)
     strangers, size = settings.strangers, MIN_MASKED if settings.masked else 1
     room = least_cohort(strangers) if settings.masked else 1
-    cohorts = settings.cohorts or max(1, min(2, (hospitals + strangers) // room))
-    largest = max(map(len, data.hospitals))
+    cohorts = settings.cohorts or default_cohorts(hospitals + strangers, room)
     rounds: dict[str, Any] = {
-        "rows_per_weight": -(-largest // MOST_WEIGHT),
+        "rows_per_weight": rows_per_weight(max(map(len, data.hospitals))),
         **defaults["rounds"],
         "cohorts": cohorts,
         "min_cohort_size": size,
-        "min_hospitals": max(size * cohorts, min(2, hospitals)),
+        "min_hospitals": least_hospitals(hospitals, cohorts, size),
         "max_hospitals": hospitals + strangers,
     }
     if settings.rounds is not None:
         rounds["rounds"] = settings.rounds
-    money = MoneySpec(**settings.money or {})
-    if "aggregator_bond" not in money.model_fields_set:
-        bond = max(money.aggregator_bond, money.least_aggregator_bond(rounds["rounds"]))
-        money = money.model_copy(update={"aggregator_bond": bond})
+    money = with_bond(MoneySpec(**settings.money or {}), rounds["rounds"])
     # With strangers all have a seat, so that strangers never get the majority by chance.
     usual = voters + strangers if strangers else default_seats(voters)
     seats = settings.seats if settings.seats is not None else usual
