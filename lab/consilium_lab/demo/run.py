@@ -28,7 +28,7 @@ from consilium_lab.demo.page import write_page
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.screen import Screen, show_tables
 from consilium_lab.demo.starter import Starter
-from consilium_lab.demo.tally import report
+from consilium_lab.demo.tally import faults, report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
 from consilium_lab.own_table import own_table, sites_of
@@ -94,9 +94,12 @@ def _run(options: DemoOptions) -> int:
         show_tables(console, result, network, chronicle)
     shown = options.output / "report.html"
     screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
-    screen.say("Next, with your own table: consilium task new --from TABLE")
-    sound = result["conservation"]["difference"] == "0" and result["final_metric"] is not None
-    return 0 if sound and not result["broken"] else 1
+    reasons = faults(result)
+    for words in reasons:
+        screen.say(f"[red]Broken[/red]: {words}")
+    if not reasons:
+        screen.say("Next, with your own table: consilium task new --from TABLE")
+    return 1 if reasons else 0
 
 
 def windows(parties: int) -> dict[str, int]:

@@ -168,8 +168,6 @@ def show_tables(console: Console, report: dict[str, Any], network: Network, chro
         f" {tokens(int(report['conservation']['burnt']))} burnt; difference to all accounts: [bold]{difference}[/bold]",
         highlight=False,
     )
-    for words in report["broken"]:
-        console.print(f"[red]Broken[/red]: {words}", highlight=False)
     for words in report["missed"]:
         console.print(f"[yellow]Late[/yellow]: {words}", highlight=False)
     final = report["final_metric"]
