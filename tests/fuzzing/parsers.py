@@ -40,7 +40,7 @@ from consilium_chain.rounds.disputes import Shown, parse_shown
 from consilium_chain.rounds.signed_updates import parse_signed_update, sign_update
 from consilium_chain.rounds.statements import StatementSigning, parse_signed_statement
 from consilium_chain.rpc.abi import contract_artifact
-from consilium_chain.rpc.event_logs import NO_LOG, LogDecoder
+from consilium_chain.rpc.event_logs import MALFORMED, LogDecoder
 from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.settings import read_settings
 from consilium_chain.sponsoring.batches import Authorization, Call, Carried, RefusedBatch, SignedBatch
@@ -592,7 +592,7 @@ CHAIN = {
         "json",
         lambda: [raw[: relays.LARGEST_ANSWER] for raw in DEEP_JSON],
     ),
-    "event log": Parser(logs, lambda raw, _: decoder().event(json.loads(raw)), NO_LOG, "json"),
+    "event log": Parser(logs, lambda raw, _: decoder().event(json.loads(raw)), MALFORMED, "json"),
     "revert's data": Parser(reverts, lambda raw, _: refusal_from(raw, "settle"), ()),
     "sponsored batch": Parser(
         lambda: [sponsored()],

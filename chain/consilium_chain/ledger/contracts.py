@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from eth_abi.exceptions import EncodingError
 from web3.contract.contract import ContractFunction
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.rpc.abi import ContractName
 from consilium_chain.rpc.calls import NamedCall, named_call
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.event_logs import MALFORMED
 from consilium_chain.rpc.outgoing import Receipt, Sending
+from consilium_chain.rpc.reads import Read
 from consilium_chain.sponsoring.batches import Call
 
 
@@ -24,13 +27,22 @@ class ContractClient:
     def __init__(self, connection: Connection, name: ContractName, address: str) -> None:
         self._connection = connection
         self.contract = connection.contract(name, address)
+        self._reads: dict[str, Read] = {}
 
     def function(self, name: str, *arguments: Any) -> ContractFunction:
         return self.contract.functions[name](*arguments)
 
     def read(self, name: str, *arguments: Any, block: int | None = None) -> Any:
         """As of a block or the latest. Raises Refused, ChainUnreachable, DeploymentInvalid."""
-        return self._connection.call(self.function(name, *arguments), block)
+        try:
+            if name not in self._reads:
+                self._reads[name] = Read(self.contract.functions[name].abi)
+            read = self._reads[name]
+            answer = self._connection.answer(str(self.contract.address), read.data(arguments), block)
+            return read.values(answer)
+        except (EncodingError, *MALFORMED):
+            # Wrong arguments, a revert, no contract, or no chain node: web3 tells them apart.
+            return self._connection.call(self.function(name, *arguments), block)
 
     def send(self, name: str, *arguments: Any, gas: int | None = None, force: bool = False) -> Receipt:
         """Sends on these terms (`Sending`) and waits. Raises Refused, ChainUnreachable, TransactionRejected."""

@@ -80,6 +80,11 @@ class Connection:
                 f" {self.shown_url}, or that chain was started anew; deploy again, or pass the right address book"
             ) from error
 
+    def answer(self, contract: str, data: str, block: int | None = None) -> object:
+        """A contract's answer to a read, undecoded; None for a revert. Raises ChainUnreachable."""
+        request = {"to": contract, "data": data} | ({"from": self.account.address} if self.account else {})
+        return self.endpoint.answer("eth_call", request, "latest" if block is None else hex(block)).get("result")
+
     def ether(self) -> int:
         """This account's balance, in wei. Raises ChainUnreachable."""
         return self.ether_of(self.address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 import requests
 from consilium_core.visible_text import without_secrets
@@ -18,12 +18,12 @@ from web3.exceptions import (
     Web3Exception,
     Web3RPCError,
 )
-from web3.types import RPCResponse
+from web3.types import RPCEndpoint, RPCResponse
 from web3.utils import abi as abi_lookup
 
 from consilium_chain.errors import ChainUnreachable
-from consilium_chain.rpc.event_logs import NO_LOG
-from consilium_chain.rpc.reverts import refusal_of
+from consilium_chain.rpc.event_logs import MALFORMED
+from consilium_chain.rpc.reverts import message_of, refusal_of
 
 # Bytes of a node's uncompressed answer: logs of some ten thousand events, or several whole blocks.
 LARGEST_ANSWER = 1 << 26
@@ -58,12 +58,22 @@ def _within_bounds(answer: requests.Response, **_: object) -> None:
     answer._content = bytes(content)
 
 
+def _session(url: str) -> requests.Session:
+    """With the environment's proxies and certificates, read once: requests reads them again for each request."""
+    session = requests.Session()
+    found = session.merge_environment_settings(url, {}, None, None, None)
+    session.proxies, session.verify = found["proxies"], found["verify"]
+    session.trust_env = False
+    return session
+
+
 class Endpoint:
     """A chain node's URL, its web3 client and its chain id. Raises ChainUnreachable."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.web3 = Web3(_Provider(url, request_kwargs={"timeout": 30, "hooks": {"response": _within_bounds}}))
+        asking = {"timeout": 30, "hooks": {"response": _within_bounds}, "headers": _Provider.get_request_headers()}
+        self.web3 = Web3(_Provider(url, request_kwargs=asking, session=_session(url)))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
             self.web3.middleware_onion.remove(costly)
@@ -79,6 +89,21 @@ class Endpoint:
         """The URL as errors and screens may show it."""
         return without_secrets(self.url)
 
+    def ask(self, method: str, *parameters: Any) -> Any:
+        """The result of one request, as JSON has it. Raises ChainUnreachable with the words of a node that refuses.
+
+        web3's own methods look up and format each value several times, which takes longer than the node's answer.
+        """
+        answer = self.answer(method, *parameters)
+        if "error" in answer:
+            raise ChainUnreachable(self.shown_url, message_of(answer))
+        return answer["result"]
+
+    def answer(self, method: str, *parameters: Any) -> RPCResponse:
+        """The answer to one request: with a result, or with an error."""
+        with self.reading():
+            return self.web3.provider.make_request(RPCEndpoint(method), parameters)
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Raises ChainUnreachable if the node does not answer, refuses (a rate limit), or sends malformed data."""
@@ -90,5 +115,5 @@ class Endpoint:
             raise
         except Web3RPCError as error:
             raise ChainUnreachable(self.shown_url, refusal_of(error)) from error
-        except (Web3Exception, *NO_LOG) as error:
+        except (Web3Exception, *MALFORMED) as error:
             raise ChainUnreachable(self.shown_url, "the server is not a chain node") from error

@@ -15,8 +15,8 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-NO_LOG = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
-"""Errors of `LogDecoder.event` for an answer that is not a log."""
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError, DecodingError)
+"""Errors of decoding an answer that is not what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LogDecoder:
         return [signature, *values]
 
     def event(self, log: Mapping[str, Any]) -> Event | None:
-        """None for an event that the ABI lacks. Raises one of NO_LOG for an answer that is not a log."""
+        """None for an event that the ABI lacks. Raises one of MALFORMED for an answer that is not a log."""
         shape = self._shapes.get(log["topics"][0])
         if shape is None:
             return None
@@ -79,7 +79,7 @@ class LogDecoder:
         return Event(
             name=shape.name,
             values={
-                name: _checksummed(value) if kind == "address" else value
+                name: checksummed(value) if kind == "address" else value
                 for (name, kind), value in zip(fields, found, strict=True)
             },
             block=int(log["blockNumber"], 16),
@@ -96,5 +96,5 @@ def _bytes(text: str) -> bytes:
 
 
 @lru_cache(maxsize=10_000)
-def _checksummed(address: str) -> str:
+def checksummed(address: str) -> str:
     return str(to_checksum_address(address))

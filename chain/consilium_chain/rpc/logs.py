@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from web3.contract.contract import Contract
-from web3.types import RPCEndpoint
 
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.blocks import Blocks
 from consilium_chain.rpc.endpoint import Endpoint
-from consilium_chain.rpc.event_logs import NO_LOG, Event, LogDecoder
-from consilium_chain.rpc.reverts import message_of
+from consilium_chain.rpc.event_logs import MALFORMED, Event, LogDecoder
 
 LONGEST_SPAN = 1 << 40  # blocks in one request, until a node wants fewer
 
@@ -66,12 +64,9 @@ class Logs:
     def _read(self, contracts: Sequence[Contract], first: int, last: int, topics: list[str | None]) -> list[Event]:
         decoders = {contract.address.lower(): self._decoder(contract) for contract in contracts}
         request = {"address": list(decoders), "fromBlock": hex(first), "toBlock": hex(last), "topics": topics}
-        with self._endpoint.reading():
-            answer = self._endpoint.web3.provider.make_request(RPCEndpoint("eth_getLogs"), [request])
-        if "error" in answer:
-            raise ChainUnreachable(self._endpoint.shown_url, message_of(answer))
+        answer = self._endpoint.ask("eth_getLogs", request)
         try:
-            found = [decoders[log["address"].lower()].event(log) for log in answer["result"]]
-        except NO_LOG as error:
+            found = [decoders[log["address"].lower()].event(log) for log in answer]
+        except MALFORMED as error:
             raise ChainUnreachable(self._endpoint.shown_url, "the server gives no logs") from error
         return sorted((one for one in found if one is not None), key=lambda one: (one.block, one.index))
