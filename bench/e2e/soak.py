@@ -53,8 +53,7 @@ ROLES: dict[str, list[tuple[str, str]]] = {
         ("PostgreSQL", "postgres"),
     ],
     "hospital": [
-        ("SuperNode (task)", "flower_internals supernode"),
-        ("relay (task)", "flower_internals executor"),
+        ("SuperNode and relay (task)", "flower_internals relay"),
         ("hospital (task)", "hospital run"),
     ],
     "voter": [("voter", "voter run")],

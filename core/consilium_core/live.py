@@ -99,7 +99,7 @@ WORDS: Words = {
     "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
     "superlink-reached": "the aggregator's SuperLink {superlink} answers again",
     "relay-ended": (
-        "[yellow]the {process} ended with status {status}, and is started again; its last log lines: {log}[/yellow]"
+        "[yellow]the relay ended with status {status}, and is started again; its last log lines: {log}[/yellow]"
     ),
     "place-failed": ("[yellow]{place} did not give {artifacts} artifact(s): {error}; another place did[/yellow]"),
     "not-kept": "[yellow]cannot keep copies of artifacts in {place}: {error}[/yellow]",

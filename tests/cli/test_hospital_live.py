@@ -30,7 +30,7 @@ FIELDS = {
     "error": "Name[d]", "call": "commitUpdate", "balance": str(5 * 10**18), "wei": "1", "step": 0, "role": "hospital",
     "place": "https://mirror.example/…", "artifact": "file-00", "artifacts": 3,
     "rounds": [1, 2], "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
-    "process": "supernode", "status": 1, "log": "/home/logs/supernode.log",
+    "status": 1, "log": "/home/logs/relay.log",
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.relay_link import Listener
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_client.models import Vector
-from consilium_client.relay.processes import RelayProcesses
+from consilium_client.relay.process import RelayProcess
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
 from consilium_core.kinds import of_kind
 from consilium_core.private_files import write_private_file
@@ -340,7 +340,7 @@ class Play:
         self.beds = [self.bed(index) for index in range(HOSPITALS)]
         self.listeners = [self.listening(bed) for bed in self.beds]
         settings = self.beds[0].node.settings
-        self.relay = stack.enter_context(RelayProcesses(settings, self.beds[0].path))
+        self.relay = stack.enter_context(RelayProcess(settings, self.beds[0].path))
         self.superlink.wait_until_up()
         self.flower_id = self.superlink.register(transport_public_key(settings.flower.transport_key))
         self.grid, _ = stack.enter_context(self.superlink.run())

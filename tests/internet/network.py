@@ -224,8 +224,10 @@ class Network:
             return self.host(host).processes(word)
         role, _, hospital = name.partition("/")
         if role in ("supernode", "relay"):
-            word = {"supernode": "flower_internals supernode", "relay": "flower_internals executor"}[role]
-            return self.host(hospital).processes(word)
+            found = self.host(hospital).processes("flower_internals relay")
+            supernodes = [one for one in found if one.ppid() not in {other.pid for other in found}]
+            # The executor is the SuperNode's fork, and has a fork of its own for each message.
+            return supernodes if role == "supernode" else [one for parent in supernodes for one in parent.children()]
         return [psutil.Process(self.services[name].pid)]
 
     def get(self, path: str) -> Any:

@@ -21,7 +21,7 @@ from consilium_client.errors import AuditError, FrameError, TransportKeyError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_client.membership import ROUND_ERRORS
-from consilium_client.relay.processes import RelayProcesses
+from consilium_client.relay.process import RelayProcess
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
 
 CHECK_INTERVAL = 20.0  # seconds between two checks of a SuperLink that asks for nothing
@@ -104,7 +104,7 @@ class RelayLink:
     def __enter__(self) -> RelayLink:
         socket_path = self.settings.runtime / "node.sock"
         self._listener = self._open.enter_context(Listener(socket_path, self._answer, self.write_down))
-        self._relay = self._open.enter_context(RelayProcesses(self.settings, socket_path))
+        self._relay = self._open.enter_context(RelayProcess(self.settings, socket_path))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,8 +115,9 @@ class RelayLink:
         self._listener.raise_fault()
 
     def keep_running(self) -> None:
-        for name, status in self._relay.keep_running().items():
-            emit("relay-ended", process=name, status=status, log=str(self._relay.logs / f"{name}.log"))
+        status = self._relay.keep_running()
+        if status is not None:
+            emit("relay-ended", status=status, log=str(self._relay.log))
 
     def note(self, request: RoundRequest) -> None:
         self.reached.set()

@@ -1,10 +1,11 @@
 """The only module of the client room that uses Flower's private API (flwr 1.41.0; a test fails when it moves).
 
-Run as a program it is one of the two children of a hospital's node:
+Run as a program it is the child of a hospital's node:
 
   supernode …   Flower's own SuperNode, which polls for messages three times a second instead of every three seconds,
                 and ends as soon as one of its threads ends
-  executor …    runs the installed relay app for each message, in a fork of one warm process
+  relay …       the same with an executor, a fork of it, which runs the installed relay app for each message, each in
+                a fork of its own. Both end together
 
 The executor ignores the bundle that comes with a run: no foreign code is loaded.
 """
@@ -12,12 +13,15 @@ The executor ignores the bundle that comes with a run: no foreign code is loaded
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,9 +32,38 @@ POLL = 0.3  # seconds
 LONGEST_WAIT = 3  # seconds between two tries of a SuperLink that does not answer; Flower's own are up to 20
 
 
-def run_supernode(arguments: list[str]) -> None:
+def run_relay(runtime_address: str, secret_file: Path, arguments: list[str]) -> None:
+    """A SuperNode with these arguments, and its executor. Two programs would load the same libraries twice."""
+    import flwr.supernode.cli.flower_supernode
+    import flwr.supernode.runtime.run_clientapp  # noqa: F401
+
+    woken, wakes = os.pipe()
+    executor = os.fork()
+    if executor == 0:
+        os.close(wakes)
+        try:
+            run_executor(runtime_address, secret_file, woken)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    os.close(woken)
+    os.set_blocking(wakes, False)
+
+    def end_with_it(*_: object) -> None:
+        """A SuperNode alone would report the message of an ended executor as lost only after a minute."""
+        if os.waitpid(executor, os.WNOHANG)[0] == executor:
+            os._exit(1)
+
+    signal.signal(signal.SIGCHLD, end_with_it)
+    run_supernode(arguments, wakes)
+
+
+def run_supernode(arguments: list[str], wakes: int | None = None) -> None:
     """`flower-supernode` with these arguments, and four changes: shorter sleeps, shorter waits for a restarted
     SuperLink, no messages of stopped runs, and an end as soon as one of its threads ends.
+
+    `wakes`: a pipe that gets a byte for each message.
     """
     import flwr.supercore.retry.http_retry as retry
     import flwr.supernode.start_client_internal as supernode
@@ -49,6 +82,9 @@ def run_supernode(arguments: list[str]) -> None:
         """
         calls = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
         received: int | None = pull(**{name: _failing(call) for name, call in calls.items()}, **others)
+        if received is not None and wakes is not None:
+            with suppress(BlockingIOError):  # full: the executor will wake
+                os.write(wakes, b"\0")
         return received
 
     supernode._pull_and_store_message = pull_whole
@@ -79,8 +115,11 @@ def _failing(call: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def run_executor(runtime_address: str, secret_file: Path) -> None:
-    """Takes messages from the SuperNode at `runtime_address` without end, each in a forked process."""
+def run_executor(runtime_address: str, secret_file: Path, woken: int) -> None:
+    """Takes messages from the SuperNode at `runtime_address` without end, each in a forked process.
+
+    `woken`: a pipe with a byte for each message, which ends with the SuperNode.
+    """
     import flwr.supernode.runtime.run_clientapp as runtime
     from flwr.proto.runtime_pb2 import AcquireTaskRequest
     from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor, SuperExecAuthHttpInterceptor
@@ -96,8 +135,9 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
     runtime.get_load_client_app_fn = lambda **_: installed_app
     installed_app()
 
-    parent = os.getppid()
-    _wait_for(runtime_address, parent)  # Flower's own retries back off for seconds
+    message = threading.Event()
+    threading.Thread(target=_follow, args=(woken, message), daemon=True).start()
+    _wait_for(runtime_address)  # Flower's own retries back off for seconds
     client = RuntimeHttpClient.from_server_address(
         server_address=runtime_address,
         insecure=True,  # loopback, to the SuperNode beside it
@@ -112,7 +152,8 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
         retry_invoker=make_simple_http_retry_invoker(),
     )
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while os.getppid() == parent:
+    while True:
+        message.clear()
         response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-clientapp"]))
         if response.HasField("task") and response.token and os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -120,13 +161,21 @@ def run_executor(runtime_address: str, secret_file: Path) -> None:
                 runtime.run_clientapp(runtime_address, response.token, insecure=True, parent_pid=os.getppid())
             finally:
                 os._exit(0)
-        time.sleep(POLL / 3)
+        if not response.HasField("task"):
+            message.wait(LONGEST_WAIT)
 
 
-def _wait_for(address: str, parent: int) -> None:
-    """Returns when a process listens there, or the parent process has ended."""
+def _follow(woken: int, message: threading.Event) -> None:
+    """Sets the event for each byte of the pipe, and ends the process with the SuperNode at its other end."""
+    while os.read(woken, select.PIPE_BUF):
+        message.set()
+    os._exit(0)
+
+
+def _wait_for(address: str) -> None:
+    """Returns when a process listens there."""
     host, port = address.rsplit(":", 1)
-    while os.getppid() == parent:
+    while True:
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
             return
@@ -138,4 +187,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "supernode":
         run_supernode(sys.argv[2:])
     else:
-        run_executor(sys.argv[2], Path(sys.argv[3]))
+        run_relay(sys.argv[2], Path(sys.argv[3]), sys.argv[4:])

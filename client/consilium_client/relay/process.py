@@ -1,0 +1,82 @@
+"""The relay as a child of a node: Flower's SuperNode with the executor of the installed relay app."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_core.private_files import write_private_file
+
+from consilium_client.config import HospitalSettings
+from consilium_client.relay.app import SOCKET_VARIABLE
+
+RESTART_AFTER = 2.0  # seconds between two starts
+
+
+class RelayProcess:
+    """Starts the relay on `keep_running`, again if it ended, and ends it on exit.
+
+    The executor asks the SuperNode at a loopback port. Another process, such as another hospital's, may take that port
+    first, so each start uses another port. For an ended SuperNode, the SuperLink reports a lost message at once, and
+    the aggregator asks again.
+    """
+
+    def __init__(self, settings: HospitalSettings, socket_path: Path) -> None:
+        home = socket_path.parent
+        self._flower = settings.flower
+        self._secret_file = home / "executor.secret"
+        write_private_file(self._secret_file, secrets.token_hex(32))
+        self._environment = child_environment() | {
+            SOCKET_VARIABLE: str(socket_path),
+            "FLWR_HOME": str(home / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+        }
+        self.log = home / "logs" / "relay.log"
+        self._child: subprocess.Popen[bytes] | None = None
+        self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
+
+    def keep_running(self) -> int | None:
+        """Starts it again if it ended by itself. Returns the status of the ended one."""
+        status = self._child.poll() if self._child else None
+        if self._child and status is None:
+            return None
+        if time.monotonic() - self._started < RESTART_AFTER:
+            return None
+        self._started = time.monotonic()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "consilium_client.relay.flower_internals", "relay"]
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                [*command, *self._arguments("127.0.0.1", free_port())], stdout=log, stderr=log, env=self._environment
+            )
+        return status
+
+    def _arguments(self, host: str, port: int) -> list[str]:
+        return [
+            f"{host}:{port}", str(self._secret_file),
+            "--superlink", self._flower.superlink,
+            "--root-certificates", str(self._flower.ca_certificate),
+            "--auth-supernode-private-key", str(self._flower.transport_key),
+            "--host", host, "--port", str(port),
+            "--isolation", "process",
+            "--superexec-auth-secret-file", str(self._secret_file),
+        ]  # fmt: skip
+
+    def __enter__(self) -> RelayProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        child = self._child
+        if child is None or child.poll() is not None:
+            return
+        child.terminate()
+        try:
+            child.wait(5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
