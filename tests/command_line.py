@@ -19,6 +19,16 @@ class CommandLine(Protocol):
     def __call__(self, *arguments: str) -> tuple[int, str]: ...
 
 
+def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
+    """The exit code is `code`, and all `words` were said."""
+    assert result[0] == code, result[1]
+    assert [word for word in words if word not in result[1]] == [], result[1]
+
+
+def done(result: tuple[int, str], *words: str) -> None:
+    refused(result, *words, code=0)
+
+
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)

@@ -36,7 +36,7 @@ def run_local(
     from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
     from eth_account import Account
 
-    with LocalNode(port) as node:
+    with LocalNode(port, stands=True) as node:
         deployment = deploy(Connection(node.url, Account.from_key(FAUCET_KEY)))
         address_book.parent.mkdir(parents=True, exist_ok=True)
         deployment.write(address_book)

@@ -158,7 +158,8 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
 
 def _show(console: Any, result: Simulation) -> None:
     from consilium_core.units import tokens
-    from consilium_lab.simulation.results import METRICS, costs, verdict
+    from consilium_lab.pay import pay_in_words
+    from consilium_lab.simulation.results import METRICS, costs, earners, verdict
     from rich import box
     from rich.table import Table
 
@@ -172,12 +173,14 @@ def _show(console: Any, result: Simulation) -> None:
         rounds.add_row(str(played.number), *metrics, verdict(result, played))
     console.print(rounds)
     money = Table(box=box.SIMPLE_HEAD)
-    for title in ("party", "paid", "slashed", "accuracy alone"):
+    for title in ("party", "rows", "paid", "slashed", "accuracy alone"):
         money.add_column(title, justify="left" if title == "party" else "right")
     for name, paid in result.paid.items():
         alone = f"{result.alone[name]['accuracy']:.3f}" if name in result.alone else ""
-        money.add_row(name, tokens(paid), tokens(result.slashed[name]), alone)
+        money.add_row(name, str(result.rows.get(name, "")), tokens(paid), tokens(result.slashed[name]), alone)
     console.print(money)
+    for words in pay_in_words(earners(result), result.spec.rounds):
+        console.print(words, highlight=False)
     last, plain = result.rounds[-1].metrics, "" if result.spec.privacy is None else ", without noise,"
     console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {result.pooled['accuracy']:.3f};"
                   f" plain FedAvg{plain} {result.averaged['accuracy']:.3f};"

@@ -43,7 +43,7 @@ WALLET = """
   announce()
 }
 """
-WALLET_PAGES = ("/portfolio", "/desk")
+WALLET_PAGES = ("/portfolio", "/desk", "/wallet")
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 GAP, HIGHEST = 24, 2_400  # pixels
 
@@ -62,6 +62,7 @@ def pages(url: str) -> dict[str, str]:
         "nodes": "/nodes",
         "node": f"/nodes/{account}/hospital",
         "account": f"/accounts/{account}",
+        "wallet": "/wallet",
         "portfolio": "/portfolio",
         "propose": "/propose",
         "desk": "/desk",
@@ -84,6 +85,8 @@ def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, 
         shown.get_by_role("button", name="Disconnect").wait_for()
         shown.wait_for_timeout(3_000)
         expect(shown.locator(".loading")).to_have_count(0, timeout=20_000)
+    if page == "/propose":
+        expect(shown.get_by_text("Shown when the file is valid.")).to_have_count(0, timeout=20_000)
     if "/rounds/" in page:
         shown.get_by_role("button", name="Verify now").click()
         shown.get_by_role("button", name="Verify again").wait_for(timeout=60_000)
@@ -112,7 +115,7 @@ def main(url: str, folder: Path) -> None:
             if wanted and name not in wanted:
                 continue
             taken = [picture(browser, url, page, theme, size) for theme in ("light", "dark") for size in SIZES.values()]
-            beside(taken).quantize(128).save(folder / f"{name}.png", optimize=True)
+            beside(taken).quantize(64).save(folder / f"{name}.png", optimize=True)
             print(folder / f"{name}.png")  # noqa: T201
         browser.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from consilium_client.data.examples import joined
 from consilium_client.data.kinds import read_examples
 from consilium_client.models import model_of
-from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1
+from consilium_client.models.metrics import measured
 from consilium_client.replay import FIRST_ROUND, PublicRecord
 from consilium_client.task import JoinedTask
 from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
@@ -54,13 +54,5 @@ def measure(record: PublicRecord, task: JoinedTask, last: int, paths: Sequence[P
     rounds = []
     for done in range(FIRST_ROUND - 1, last + 1):
         probabilities = model.evaluate(record.base(done + 1), inputs).probabilities
-        rounds.append(
-            Quality(
-                round=done,
-                accuracy=accuracy(held_out.labels, probabilities),
-                auc=auc(held_out.labels, probabilities),
-                macro_f1=macro_f1(held_out.labels, probabilities),
-                log_loss=log_loss(held_out.labels, probabilities),
-            )
-        )
+        rounds.append(Quality.model_validate({"round": done, **measured(held_out.labels, probabilities)}))
     return Measured(rows=len(held_out.labels), sources=len(paths), rounds=tuple(rounds))

@@ -2,583 +2,72 @@
 
 from __future__ import annotations
 
-import datetime
-import io
 import json
-import re
 import shutil
-import socket
-import struct
-import tomllib
-import zlib
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-import tomli_w
-from chain_driver import LocalChain
-from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
-from consilium_chain.ledger.structs import Role
+from bad_input_breaks import (
+    account,
+    approval_torn,
+    approved,
+    archive,
+    bomb,
+    book,
+    broken_key,
+    certificate,
+    changed,
+    changed_key,
+    changed_log,
+    counted,
+    downloading,
+    elsewhere,
+    evaluating,
+    folder,
+    funding,
+    gone,
+    image,
+    keyless_list,
+    linked,
+    model,
+    named,
+    notes,
+    one_class,
+    open_to_all,
+    parquet,
+    png,
+    policy,
+    policy_changed,
+    predicting,
+    proposed_already,
+    proposed_without_privacy,
+    proposing,
+    rows,
+    running,
+    spent,
+    stopping,
+    store,
+    taken_port,
+    task_of,
+    torn_ledger,
+    torn_list,
+    unreachable,
+    voting,
+    voting_twice,
+)
+from bad_input_world import LOGISTIC, LOGISTIC_MODEL, MISTYPED, NAME, ROWS, SHADES, TASKS, WITH_CODES, Case
 from consilium_chain.rpc.local_node import free_port
-from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
-from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
 from consilium_client.data.examples import MOST_ROWS
-from consilium_client.home import Approval, HospitalHome, VoterHome, running_alone
-from consilium_client.hospital.transport_key import make_transport_key
-from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
-from consilium_client.voter import registration
-from consilium_core.private_files import write_private_file
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
-from consilium_server.certificates import ensure_certificates
-from eth_account.signers.local import LocalAccount
-from examples_read import read_table
-from model_driver import written
 from PIL import Image
 from task_files import DATA
 
-NAME = "Mustermann"  # of a patient: in no message
-WINDOWS = "[windows]\njoin = 14_900_000\n"  # whatever other tests let pass on this chain
-LOGISTIC = f'{DATA}\n[model]\nname = "logistic"\n{WINDOWS}'
-TASKS = {
-    "table": f'name = "who will fall ill"\n{LOGISTIC}',
-    "private": f'name = "in private"\n{LOGISTIC}[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n',
-    "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
-    "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
-    "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
-    "text": 'name = "notes"\n[data]\nkind = "text"\ntext = "note"\nlabel = "found"\nclasses = ["healthy", "ill"]\n'
-    f'[model]\nname = "lora"\n{WINDOWS}',
-    "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
-    f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
-}
-WITH_CODES = TASKS["table"].replace(
-    "[model]", '[[data.features]]\nkind = "category"\nname = "sex"\nvalues = [0, 1]\n[model]'
-)
-MISTYPED = "0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc3"
-ROWS = "age,sick\n50,0\n60,1\n"
-SHADES = np.arange(80, dtype=np.uint8).reshape(8, 10)
-
-
-class Stage:
-    """Once for all cases: tasks on a chain, and an account with ether and tokens."""
-
-    def __init__(self, chain: LocalChain, folder: Path) -> None:
-        self.chain, self.folder = chain, folder
-        store = ArtifactStore(folder / "artifacts")
-        (aggregator,) = chain.staked(Role.AGGREGATOR, 1, 1_000 * TOKEN)
-        self.tasks: dict[str, int] = {}
-        for name, text in TASKS.items():
-            terms = task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), aggregator.address)
-            self.tasks[name] = chain.treasury.operator.propose(terms)
-        self.tasks["other terms"] = chain.treasury.operator.propose(replace(terms, pool=terms.pool - 1))
-        noise = store.put_file(b"name = ")
-        self.tasks["no task file"] = chain.treasury.operator.propose(replace(terms, spec_hash=noise))
-        self.rich = chain.funded()
-        self.poor = chain.funded(tokens=0)
-        self.dry = chain.funded()
-        chain.rpc("anvil_setBalance", self.dry.address, "0x0")
-        self.voter = chain.funded()
-        registration.register(self.voter, 0, 0)
-        home = folder / "home"
-        for name in ("rich", "poor", "dry", "voter"):
-            account = getattr(self, name).connection.account
-            assert isinstance(account, LocalAccount)
-            write_keystore(home / f"{name}.json", account, "secret", LIGHT_SCRYPT_N)
-        write_private_file(home / "password", "secret\n")
-        make_transport_key(home / "transport.key")
-        chain.deployment.write(home / "deployment.json")
-        ensure_certificates(folder / "tls")
-
-
-class World:
-    """A hospital's home that holds, with data that fit, but for what a case breaks."""
-
-    def __init__(self, stage: Stage, folder: Path) -> None:
-        self.stage, self.folder, self.home = stage, folder, folder / "home"
-        self.until_over = ExitStack()
-        shutil.copytree(stage.folder, folder, dirs_exist_ok=True)
-        self.write("rows.csv", ROWS)
-        shutil.copy(self.home / "rich.json", self.home / "key.json")
-        self.settings = {
-            "chain_url": stage.chain.node.url,
-            "artifacts": str(folder / "artifacts"),
-            "data": str(folder / "rows.csv"),
-        }
-        HospitalHome.create(self.home, self.settings, {"operators": "any", "models": "any", "columns": "any"})
-
-    def write(self, name: str, content: str | bytes) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    def change(self, name: str, old: str, new: str) -> None:
-        text = (self.folder / name).read_text()
-        assert re.search(old, text), (name, old)
-        (self.folder / name).write_text(re.sub(old, lambda _: new, text))
-
-    def set(self, **values: Any) -> None:
-        """In the home's policy.toml."""
-        path = self.home / "policy.toml"
-        path.write_text(tomli_w.dumps(tomllib.loads(path.read_text()) | values))
-
-    # Commands
-
-    def hospital(self, command: str, *arguments: object) -> list[str]:
-        return ["hospital", command, *map(str, arguments), "--home", str(self.home)]
-
-    def voter(self, command: str, *arguments: object) -> list[str]:
-        """Of a voter's home with the same table, and the key of an account that is registered with nothing at stake."""
-        return ["voter", command, *map(str, arguments), "--home", str(self.voter_home())]
-
-    def voter_home(self, name: str = "voter", **policy: Any) -> Path:
-        """With the key of one of the stage's accounts."""
-        home = self.folder / "voter"
-        if not home.exists():
-            home.mkdir(mode=0o700)
-            for file in ("password", "deployment.json"):
-                shutil.copy(self.home / file, home)
-            shutil.copy(self.home / f"{name}.json", home / "key.json")
-            anything = {"operators": "any", "models": "any", "metrics": "any"}
-            VoterHome.create(home, self.settings, anything | policy)
-        return home
-
-    def check(self, kind: str, data: str, *more: object) -> list[str]:
-        """`check-data` of a task file: without a home, and without a chain."""
-        task = self.write("task.toml", TASKS[kind])
-        path = self.folder / data
-        return ["hospital", "check-data", "--task-file", str(task), "--data", str(path), *map(str, more)]
-
-    def operator_check(self, text: str) -> list[str]:
-        return ["operator", "check", str(self.write("task.toml", text))]
-
-    def on_chain(self, command: str, *arguments: object) -> list[str]:
-        """Of `operator`, without an account."""
-        place = ("--rpc", self.stage.chain.node.url, "--address-book", self.home / "deployment.json")
-        return ["operator", command, *map(str, (*arguments, *place))]
-
-    def operator(self, command: str, *arguments: object, who: str = "rich") -> list[str]:
-        """By the key of one of the stage's accounts."""
-        key = ("--keystore", self.home / f"{who}.json", "--password-file", self.home / "password")
-        return self.on_chain(command, *arguments, *key)
-
-    def join(self, task: str = "table", *more: object, yes: bool = True) -> list[str]:
-        ca = self.folder / "tls" / "ca.crt"
-        place = ("--superlink", "127.0.0.1:9092", "--ca-certificate", ca)
-        return self.hospital("join", self.stage.tasks[task], *place, *more, *(["--yes"] if yes else []))
-
-    def run(self, task: str = "table") -> list[str]:
-        """`run` of a task that its owner has said yes to."""
-        self.approve(task)
-        return self.hospital("run", self.stage.tasks[task])
-
-    def approve(self, task: str = "table", place: str | None = None, spec_hash: str | None = None) -> Path:
-        number, ledger = self.stage.tasks[task], self.stage.rich
-        approval = Approval(
-            place=place or ledger.folder_name(number),
-            spec_hash=spec_hash or ledger.tasks.params(number).spec_hash.hex(),
-            approved_at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
-            superlink="127.0.0.1:1",
-        )
-        HospitalHome.open(self.home).approve(number, approval, b"")
-        return self.home / "tasks" / f"{number}.toml"
-
-    def init(self, *more: object) -> list[str]:
-        """Of another home, from what this one has."""
-        given = {
-            "--chain-url": self.stage.chain.node.url, "--address-book": self.home / "deployment.json",
-            "--artifacts": self.folder / "artifacts", "--data": self.folder / "rows.csv",
-            "--keystore": self.home / "key.json", "--password-file": self.home / "password", "--operator": "any",
-            "--home": self.folder / "new",
-        } | dict(zip(more[::2], more[1::2], strict=True))  # fmt: skip
-        return ["hospital", "init", *(str(word) for pair in given.items() for word in pair)]
-
-
-@dataclass(frozen=True)
-class Case:
-    """`did`: what somebody did, as the guide says it; `break_` does it, and returns the command line."""
-
-    did: str
-    break_: Callable[[World], list[str]]
-
-
-# What breaks things
-
-
-def rows(content: str | bytes, mapping: str | None = None) -> Callable[[World], list[str]]:
-    """A table for the task "table"."""
-
-    def break_(world: World) -> list[str]:
-        world.write("rows.csv", content)
-        return world.check("table", "rows.csv", *mapped(world, mapping))
-
-    return break_
-
-
-def mapped(world: World, mapping: str | None) -> list[object]:
-    return [] if mapping is None else ["--mapping", world.write("mapping.toml", mapping)]
-
-
-def notes(content: str | bytes, mapping: str | None = None) -> Callable[[World], list[str]]:
-    """A table for the task "text"."""
-
-    def break_(world: World) -> list[str]:
-        world.write("notes.csv", content)
-        return world.check("text", "notes.csv", *mapped(world, mapping))
-
-    return break_
-
-
-def folder(kind: str, **files: str | bytes) -> Callable[[World], list[str]]:
-    """Files by their path in a folder of texts or images, with __ for / and _dot_ for ."""
-
-    def break_(world: World) -> list[str]:
-        for name, content in files.items():
-            world.write(f"folder/{name.replace('__', '/').replace('_dot_', '.')}", content)
-        return world.check(kind, "folder")
-
-    return break_
-
-
-def image(content: bytes) -> Callable[[World], list[str]]:
-    return folder("images", ill__a_dot_png=png(SHADES), ill__b_dot_png=content)
-
-
-def archive(**arrays: Any) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        np.savez(stream := io.BytesIO(), allow_pickle=True, **arrays)
-        world.write("images.npz", stream.getvalue())
-        return world.check("images", "images.npz")
-
-    return break_
-
-
-def png(pixels: Any, kind: str = "PNG", **options: Any) -> bytes:
-    one = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
-    one.save(stream := io.BytesIO(), kind, **options)
-    return stream.getvalue()
-
-
-def bomb() -> bytes:
-    """100,000 × 100,000 pixels, as its header says."""
-    parts = [b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 0, 0, 0, 0), b"IDAT"]
-    chunks = [struct.pack(">I", len(part) - 4) + part + struct.pack(">I", zlib.crc32(part)) for part in parts]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
-def parquet(**columns: Any) -> bytes:
-    pyarrow.parquet.write_table(pyarrow.table(columns), stream := io.BytesIO())
-    return stream.getvalue()
-
-
-def proposing(text: str = LOGISTIC, *more: object, who: str = "rich", yes: bool = True) -> Callable[[World], list[str]]:
-    """`propose` of a task file of nobody else's; the last of `more` count."""
-
-    def break_(world: World) -> list[str]:
-        task = world.write("task.toml", f'name = "{who} asks"\n{text}')
-        given = ["--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--not-private", *more]
-        return world.operator("propose", task, *given, *(["--yes"] if yes else []), who=who)
-
-    return break_
-
-
-def proposed_already(world: World) -> list[str]:
-    text = f'name = "once"\n{LOGISTIC}'
-    store, ledger = ArtifactStore(world.folder / "artifacts"), world.stage.rich
-    ledger.operator.propose(task_params(parse_task_spec(text.encode()), store.put_file(text.encode()), ledger.address))
-    task = world.write("task.toml", text)
-    more = ("--artifacts", world.folder / "artifacts", "--aggregator", "0x" + "77" * 20, "--not-private", "--yes")
-    return world.operator("propose", task, *more)
-
-
-def proposed_without_privacy(world: World) -> list[str]:
-    task = world.write("task.toml", f'name = "in the open"\n{LOGISTIC}')
-    return world.operator("propose", task, "--artifacts", world.folder / "artifacts", "--yes")
-
-
-def stopping(task: str | int = "table", *more: object) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        number = world.stage.tasks[task] if isinstance(task, str) else task
-        return world.operator("stop", number, *more)
-
-    return break_
-
-
-def funding(amount: int, *more: object, own: bool = False) -> Callable[[World], list[str]]:
-    """Of the treasury's task, or of a new one of the account's `own`."""
-
-    def break_(world: World) -> list[str]:
-        number = world.stage.tasks["table"]
-        if own:
-            number = world.stage.rich.operator.propose(world.stage.rich.tasks.params(number))
-        return world.operator("fund", number, amount, *more)
-
-    return break_
-
-
-def downloading(task: str | int = "table", output: str = "new", lost: bool = False) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        number = world.stage.tasks[task] if isinstance(task, str) else task
-        if lost:
-            shutil.rmtree(world.folder / "artifacts")
-            (world.folder / "artifacts").mkdir()
-        places = ("--artifacts", world.folder / "artifacts", "--output", world.folder / output)
-        return world.on_chain("download-model", number, *places)
-
-    return break_
-
-
-def model(break_: Callable[[Path], object]) -> Callable[[World], list[str]]:
-    """A folder of a model, in which something is not as it was written."""
-
-    def serve(world: World) -> list[str]:
-        folder = written(world.folder, TASKS["table"])
-        break_(folder)
-        return ["operator", "serve-model", str(folder), "--port", str(free_port())]
-
-    return serve
-
-
-def predicting(rows: str, task: str = TASKS["table"]) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        given = ["--input", str(world.write("rows.csv", rows)), "--output", str(world.folder / "new.csv")]
-        return ["predict", str(written(world.folder, task)), *given]
-
-    return break_
-
-
-def evaluating(rows: str) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        given = ["--data", str(world.write("rows.csv", rows)), "--site-column", "site"]
-        return ["operator", "evaluate", str(written(world.folder, TASKS["table"])), *given]
-
-    return break_
-
-
-def taken_port(world: World) -> list[str]:
-    listening = world.until_over.enter_context(socket.socket())
-    listening.bind(("127.0.0.1", 0))
-    listening.listen()
-    folder = written(world.folder, TASKS["table"])
-    return ["operator", "serve-model", str(folder), "--port", str(listening.getsockname()[1])]
-
-
-def linked(world: World) -> list[str]:
-    world.write("secret.txt", NAME)
-    world.write("folder/ill/a.txt", "a note of some words")
-    (world.folder / "folder" / "ill" / "b.txt").symlink_to("../../secret.txt")
-    return world.check("text", "folder")
-
-
-def changed(name: str, old: str, new: str) -> Callable[[World], list[str]]:
-    """A file that a node starts with."""
-
-    def break_(world: World) -> list[str]:
-        command = world.run()
-        world.change(name, old, new)
-        return command
-
-    return break_
-
-
-def gone(name: str) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        command = world.run()
-        (world.folder / name).unlink()
-        return command
-
-    return break_
-
-
-def open_to_all(name: str) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        (world.folder / name).chmod(0o644)
-        return world.run()
-
-    return break_
-
-
-def policy(task: str = "table", **values: Any) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        world.set(**values)
-        return world.join(task)
-
-    return break_
-
-
-def policy_changed(**values: Any) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        command = world.run()
-        world.set(**values)
-        return command
-
-    return break_
-
-
-def spent(world: World) -> list[str]:
-    """A ledger of another task's dear rounds, and an owner who allows little more."""
-    charge = {"noise_multiplier": 0.8, "sample_rate": 0.5, "steps": 20, "delta": 1e-5}
-    lines = [json.dumps({"task": "1-0x0-1", "round": number, **charge}) + "\n" for number in range(1, 6)]
-    write_private_file(world.home / PRIVACY_FILE, "".join(lines))
-    world.set(max_epsilon=8.0)
-    return world.join("private")
-
-
-def torn_ledger(world: World) -> list[str]:
-    write_private_file(world.home / PRIVACY_FILE, '{"task": "x"}\n')
-    return world.join("private")
-
-
-def counted(rows: str, old: str = "", new: str = "") -> Callable[[World], list[str]]:
-    """These rows were counted exactly in another task, with a part of its file changed."""
-
-    def break_(world: World) -> list[str]:
-        schema = parse_task_spec(TASKS["exact"].replace(old, new).encode()).data
-        assert isinstance(schema, TableSchema)
-        earlier = read_table(world.write("earlier.csv", f"age,sick\n{rows}"), schema)
-        ExactStatisticsRecord(world.home / STATISTICS_FILE).give("1-0x0-1", earlier, schema)
-        world.set(exact_statistics=True)
-        return world.join("exact")
-
-    return break_
-
-
-def torn_list(world: World) -> list[str]:
-    write_private_file(world.home / STATISTICS_FILE, '{"task": "x"}\n')
-    world.set(exact_statistics=True)
-    return world.join("exact")
-
-
-def keyless_list(world: World) -> list[str]:
-    command = counted(ROWS.removeprefix("age,sick\n"))(world)
-    (world.home / STATISTICS_FILE).with_suffix(".key").unlink()
-    return command
-
-
-def broken_key(world: World) -> list[str]:
-    command = counted(ROWS.removeprefix("age,sick\n"))(world)
-    write_private_file((world.home / STATISTICS_FILE).with_suffix(".key"), "key")
-    return command
-
-
-def approved(*more: str, **values: str) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        world.approve("table", **values)
-        return world.hospital("run", *more)
-
-    return break_
-
-
-def approval_torn(world: World) -> list[str]:
-    world.approve().write_text("place = ")
-    return world.hospital("run", world.stage.tasks["table"])
-
-
-def running(world: World) -> list[str]:
-    """As by another process."""
-    number = world.stage.tasks["table"]
-    world.until_over.enter_context(running_alone(HospitalHome.open(world.home).runtime(number), number))
-    return world.run()
-
-
-def account(name: str) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        shutil.copy(world.home / f"{name}.json", world.home / "key.json")
-        return world.join()
-
-    return break_
-
-
-def store(change: Callable[[Path], object]) -> Callable[[World], list[str]]:
-    """The table task's file in the artifact store."""
-
-    def break_(world: World) -> list[str]:
-        digest = world.stage.rich.tasks.params(world.stage.tasks["table"]).spec_hash.hex()
-        change(world.folder / "artifacts" / f"file-{digest}")
-        return world.run()
-
-    return break_
-
-
-def elsewhere(world: World, place: str) -> list[str]:
-    """The store is there alone."""
-    world.change("home/node.toml", r'artifacts = ".*"', f'artifacts = "{place}"')
-    return world.hospital("show", world.stage.tasks["table"])
-
-
-def book(**values: Any) -> Callable[[World], list[str]]:
-    def break_(world: World) -> list[str]:
-        path = world.home / "deployment.json"
-        replace(Deployment.read(path), **values).write(path)
-        return world.hospital("tasks")
-
-    return break_
-
-
-def unreachable(world: World) -> list[str]:
-    command = world.run()
-    world.change("home/node.toml", r'chain_url = ".*"', f'chain_url = "http://127.0.0.1:{free_port()}"')
-    return command
-
-
-def voting(
-    command: str, *arguments: object, who: str = "voter", task: str = "", **policy: Any
-) -> Callable[[World], list[str]]:
-    """`task`: one of the stage's, whose number ends the command line."""
-
-    def break_(world: World) -> list[str]:
-        world.voter_home(who, **policy)
-        return world.voter(command, *arguments, *([world.stage.tasks[task]] if task else []))
-
-    return break_
-
-
-def voting_twice(world: World) -> list[str]:
-    world.until_over.enter_context(running_alone(world.voter_home()))
-    return world.voter("run")
-
-
-def one_class(world: World) -> list[str]:
-    world.write("rows.csv", "age,sick\n50,0\n60,0\n")
-    return world.voter("use-table", world.stage.tasks["table"], "--data", world.folder / "rows.csv")
-
-
-def certificate(world: World) -> list[str]:
-    world.write("tls/ca.crt", "-----BEGIN CERTIFICATE-----\n")
-    return world.join()
-
-
-def task_of(model: str, data: str = DATA) -> Callable[[World], list[str]]:
-    return lambda world: world.operator_check(f'name = "a task"\n{data}\n{model}\n')
-
-
-def named(name: str) -> Callable[[World], list[str]]:
-    """`name`: as TOML has it between quotation marks."""
-    return lambda world: world.operator_check(f'name = "{name}"\n{DATA}\n{LOGISTIC_MODEL}\n')
-
-
-def changed_key(world: World) -> list[str]:
-    write_private_file(world.home / "transport.key", "-----BEGIN OPENSSH PRIVATE KEY-----\n")
-    return world.join()
-
-
-def changed_log(world: World) -> list[str]:
-    write_private_file(world.home / "audit.jsonl", '{"sequence": 1}\n')
-    return world.run()
-
-
 HEAD = "age,sick\n"
 CODED = "[columns]\nsick = { column = 'dx', codes = { n = 0, y = 1 } }\n"
-LOGISTIC_MODEL = '[model]\nname = "logistic"'
 AREAS: dict[str, list[Case]] = {
     "Tables": [
         Case("the path is mistyped", lambda w: w.check("table", "row.csv")),

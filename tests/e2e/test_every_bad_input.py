@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from bad_inputs import AREAS, NAME, REQUESTS, SHADES, TASKS, Case, Sent, Stage, World, png
+from bad_input_breaks import png
+from bad_input_world import NAME, SHADES, TASKS, Case, Stage, World
+from bad_inputs import AREAS, REQUESTS, Sent
 from chain_driver import LocalChain
 from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import service

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from chain_driver import LocalChain
+from command_line import done, refused
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
@@ -87,15 +88,6 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
     ensure_certificates(tmp_path / "tls")
     return World(local_chain, tmp_path, number, hospital, consilium)
-
-
-def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
-    assert result[0] == code, result[1]
-    assert [word for word in words if word not in result[1]] == [], result[1]
-
-
-def done(result: tuple[int, str], *words: str) -> None:
-    refused(result, *words, code=0)
 
 
 def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chain_driver import LocalChain
+from command_line import done, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
@@ -71,15 +72,6 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     write_private_file(tmp_path / "password", "secret\n")
     write_keystore(tmp_path / "key.json", voter.connection.signer, "secret", LIGHT_SCRYPT_N)
     return World(local_chain, tmp_path, voter, consilium)
-
-
-def refused(result: tuple[int, str], *words: str, code: int = 1) -> None:
-    assert result[0] == code, result[1]
-    assert [word for word in words if word not in result[1]] == [], result[1]
-
-
-def done(result: tuple[int, str], *words: str) -> None:
-    refused(result, *words, code=0)
 
 
 def test_from_nothing_to_a_rounds_reward(world: World) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from consilium_chain.tasks.task_spec import TOKEN
-from consilium_lab.demo.page import _money_picture, _strangers, spread
+from consilium_lab.demo.page import _metric_picture, _money_picture, _strangers
+from consilium_lab.pages import spread
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
@@ -62,6 +63,29 @@ def test_money_picture_names_lines_in_order_and_apart(accounts: int, step: int) 
         assert all(middles[after] - middles[before] >= tall for before, after in itertools.pairwise(upwards))
         assert axes.bbox.y0 <= middles[upwards[0]]
         assert middles[upwards[-1]] <= axes.bbox.y1
+    finally:
+        pyplot.close(figure)
+
+
+@pytest.mark.parametrize("statistics", ["settled", "pending"])
+def test_metric_picture_shows_every_round_with_the_start_and_names_the_values(statistics: str) -> None:
+    rounds = [{"kind": "statistics", "index": 0, "outcome": statistics, "base_metric": None}]
+    rounds += [{"kind": "training", "index": i, "outcome": "settled", "base_metric": 0.3 * i} for i in (1, 2, 3)]
+    report = {"rounds": rounds, "final_metric": 0.95, "pooled_metric": 0.97, "local_only_metric": 0.96}
+    figure = _metric_picture(report | {"metric_name": "accuracy"})
+    try:
+        figure.canvas.draw()
+        (axes,) = figure.axes
+        had = [0.3] if statistics == "settled" else []
+        assert list(axes.lines[0].get_ydata()) == pytest.approx([*had, 0.3, 0.6, 0.9, 0.95])
+        ticks = [label.get_text() for label in axes.get_xticklabels()]
+        assert ticks == ["start", *(["statistics"] if had else []), "after 1", "after 2", "after 3"]
+        low, high = axes.get_ylim()
+        assert low < 0.3
+        assert high > 0.97
+        assert axes.get_ylabel() == "accuracy, % of held-out rows"
+        names = {text.get_text().strip() for text in axes.texts}
+        assert names == {"together 95.0%", "all rows in one place 97.0%", "each hospital alone, mean 96.0%"}
     finally:
         pyplot.close(figure)
 

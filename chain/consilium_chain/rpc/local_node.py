@@ -8,7 +8,9 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,9 +23,13 @@ CHAIN_ID = 31_337
 FAUCET_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 START_TIMEOUT = 60.0  # seconds; a busy machine takes some to load it
 ANSWER_TIMEOUT = 30.0
-# States of past blocks on disk, beside the latest ones in memory. With `--prune-history` instead, anvil 1.7.1 writes
-# none, and its memory grows by 0.3 MiB a block without end. On disk these states grow by 20 MB in 1,000 blocks.
+# States of past blocks on disk, beside the latest ones in memory. A state holds the hash of every block before it: on
+# disk these 128 grow by 20 MB in 1,000 blocks. `--prune-history` writes none. But with it, an anvil (1.7.1) that mines
+# by interval keeps 1,500 in memory, which grow by 0.3 MiB a block.
 KEPT_STATES = 128
+# For a chain that stands for hours: blocks come from here, so that the states in memory can be few.
+STANDING_STATES = 32
+STANDING_BLOCK_TIME = 1.0  # seconds
 
 
 def free_port() -> int:
@@ -69,27 +75,41 @@ def find_anvil() -> str:
 
 
 class LocalNode:
-    """anvil on loopback. Mines each transaction at once, and four blocks a second, so that chain time passes."""
+    """anvil on loopback. Mines each transaction at once, and empty blocks, so that chain time passes.
 
-    def __init__(self, port: int | None = None, log: IO[bytes] | None = None, genesis: int | None = None) -> None:
-        """`genesis` is the Unix time at which the chain's clock starts, by default now."""
+    Four empty blocks a second, and past states on disk; a standing chain has one a second, and nothing on disk.
+    """
+
+    def __init__(
+        self, port: int | None = None, log: IO[bytes] | None = None, genesis: int | None = None, *,
+        stands: bool = False,
+    ) -> None:  # fmt: skip
+        """`genesis` is the Unix time at which the chain's clock starts, by default now. `stands`: it runs for hours."""
         if port is not None:
             require_free_port(port, "the local chain")
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         command = [find_anvil(), "--host", "127.0.0.1", "--port", str(self.port)]
-        command += ["--block-time", "0.25", "--mixed-mining", "--accounts", "1", "--silent"]
+        command += ["--accounts", "1", "--silent"]
         self._folder = tempfile.TemporaryDirectory(prefix="consilium-chain-")  # anvil removes none of its files
         self.states = Path(self._folder.name)
-        command += ["--max-persisted-states", str(KEPT_STATES), "--cache-path", str(self.states)]
+        command += ["--cache-path", str(self.states)]
+        if stands:
+            command += ["--prune-history", str(STANDING_STATES)]
+        else:
+            command += ["--block-time", "0.25", "--mixed-mining", "--max-persisted-states", str(KEPT_STATES)]
         if genesis is not None:
             command += ["--timestamp", str(genesis)]
         sink = log or subprocess.DEVNULL
         self.process = subprocess.Popen(
             command, stdout=sink, stderr=sink, start_new_session=True, env=child_environment()
         )
+        self._stopping = threading.Event()
+        self._miner = threading.Thread(target=self._mine, name="blocks of the local chain", daemon=True)
         try:
             self._wait_until_up()
+            if stands:
+                self._miner.start()
         except BaseException:
             self.stop()
             raise
@@ -112,6 +132,12 @@ class LocalNode:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
         httpx.post(self.url, json=request, timeout=timeout).raise_for_status()
 
+    def _mine(self) -> None:
+        """Mines empty blocks until the chain stops."""
+        while not self._stopping.wait(STANDING_BLOCK_TIME):
+            with suppress(httpx.HTTPError):  # busy, so the next second brings a block; or ended, see `require_running`
+                self._request("evm_mine", timeout=ANSWER_TIMEOUT)
+
     def put_forward(self, seconds: int) -> None:
         """Moves the chain's clock forward, from the next block on. Raises LocalNodeError."""
         try:
@@ -130,6 +156,7 @@ class LocalNode:
             )
 
     def stop(self) -> None:
+        self._stopping.set()
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -137,6 +164,8 @@ class LocalNode:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        if self._miner.is_alive():
+            self._miner.join()
         self._folder.cleanup()
 
     def __enter__(self) -> LocalNode:

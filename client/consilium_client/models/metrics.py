@@ -78,6 +78,16 @@ def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
     return float(np.mean(scores))
 
 
+def measured(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, float | None]:
+    """All metrics by name. Without a second class, `auc` is None. Raises ShapeMismatch, TooFewRows."""
+    return {
+        "accuracy": accuracy(labels, probabilities),
+        "auc": auc(labels, probabilities),
+        "macro_f1": macro_f1(labels, probabilities),
+        "log_loss": log_loss(labels, probabilities),
+    }
+
+
 def _auc_or_half(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
     known = auc(labels, probabilities)
     return 0.5 if known is None else known

@@ -18,7 +18,7 @@ export const general = {
   footer: (block: number | null, behind: number | null) =>
     block === null
       ? 'No block is indexed yet.'
-      : `Complete up to block ${block}${behind ? `, ${behind} blocks behind the chain` : ''}. You can check every round yourself.`,
+      : `Complete up to block ${block}${behind ? `, ${behind} ${behind === 1 ? 'block' : 'blocks'} behind the chain` : ''}. You can check every round yourself.`,
   loading: 'Loading',
   none: 'none',
   more: 'Show more',

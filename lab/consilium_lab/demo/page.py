@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,9 @@ from consilium_lab.pages import (
     MUTED,
     ORANGE,
     RED,
+    curve_of,
     figure_of,
+    label_ends,
     percent,
     svg,
     table_of,
@@ -29,15 +30,14 @@ PHASE_COLOURS = {
     "forming": "#9fb3c8", "committing": BLUE, "uploading": "#6f9fd8", "publishing": GREEN, "drawing": "#b9c9a8",
     "scoring": ORANGE, "revealing": "#e3b27a", "disclosing": "#7f6ea3",
 }  # fmt: skip
-LABEL_INCHES = 0.15  # height of a line's name in the money picture
-AXES_SHARE = 0.77  # of a figure's height, as matplotlib leaves it
 
 
 def write_page(path: Path, report: dict[str, Any]) -> None:
     """Writes the page; pictures are inline SVG."""
     parts = [
-        f"<h1>Consilium demo: {html.escape(report['data'])}</h1>",
-        f"<p class=sub>{report['hospitals']} hospitals, {report['voters']} voters, seed {report['seed']},"
+        "<h1>Consilium demo</h1>",
+        f"<p class=sub>{html.escape(report['description'])}<br>"
+        f"{report['hospitals']} hospitals, {report['voters']} voters, seed {report['seed']},"
         f" {report['wall_s']:.1f} s{_attacks(report)}</p>",
         _tiles(report),
         f"<p class=note>{html.escape(report['privacy'])}</p>",
@@ -46,6 +46,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         "<h2>The money, round by round</h2>",
         svg(_money_picture(report)),
         _balances(report),
+        "".join(f"<p>{html.escape(words)}</p>" for words in report["pay"]),
         "<h2>Time and gas</h2>",
         svg(_time_picture(report)),
         svg(_gas_picture(report)),
@@ -53,6 +54,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         _rounds(report),
         _refusals(report),
         _strangers(report),
+        f"<h2>Next, with your own table</h2><pre class=wrap>{html.escape(report['next'])}</pre>",
     ]
     write_document(path, "Consilium demo", parts)
 
@@ -74,45 +76,35 @@ def _tiles(report: dict[str, Any]) -> str:
     return tiles_of(tiles)
 
 
-def _training(report: dict[str, Any]) -> list[dict[str, Any]]:
-    return [r for r in report["rounds"] if r["kind"] == "training"]
+def _played(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rounds that began. A task with public statistics has no statistics round."""
+    return [r for r in report["rounds"] if r["kind"] == "training" or r["outcome"] != "pending"]
+
+
+def _ticks(rounds: list[dict[str, Any]]) -> list[str]:
+    return ["start", *("statistics" if r["kind"] == "statistics" else f"after {r['index']}" for r in rounds)]
 
 
 def _metric_picture(report: dict[str, Any]) -> Any:
-    figure, axes = figure_of(9, 3.4)
-    rounds = _training(report)
-    values = [r["base_metric"] for r in rounds] + [report["final_metric"]]
-    points = [(x, y) for x, y in enumerate(values) if y is not None]
-    if points:
-        axes.plot(*zip(*points, strict=True), color=BLUE, linewidth=2.5, marker="o", label="Consilium")
-    axes.axhline(report["pooled_metric"], color=GREEN, linestyle="--", linewidth=1.5, label="pooled training")
-    axes.axhline(report["local_only_metric"], color=ORANGE, linestyle=":", linewidth=1.8, label="hospitals alone, mean")
+    rounds = _played(report)
+    bases = [r["base_metric"] for r in rounds if r["kind"] == "training"]
+    unchanged = bases[:1] * (len(rounds) - len(bases))  # by the statistics round
+    lines = [
+        (report["pooled_metric"], "all rows in one place", GREEN, "--"),
+        (report["local_only_metric"], "each hospital alone, mean", ORANGE, ":"),
+    ]
+    figure = curve_of(_ticks(rounds), [*unchanged, *bases, report["final_metric"]], report["metric_name"], lines)
     for x, entry in enumerate(rounds):
         if entry["outcome"] == "void":
-            axes.axvspan(x, x + 1, color=RED, alpha=0.08)
-    _zoom(axes, report, [y for _, y in points])
-    axes.set_xticks(range(len(values)), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
-    axes.set_ylabel(f"{report['metric_name']} on held-out rows", color=MUTED)
-    axes.legend(frameon=False, loc="lower right")
+            figure.axes[0].axvspan(x, x + 1, color=RED, alpha=0.08)
     return figure
-
-
-def _zoom(axes: Any, report: dict[str, Any], values: list[float]) -> None:
-    """Shows the part of the scale in which the curves differ. A start below it is written as a number."""
-    lines = [report["pooled_metric"], report["local_only_metric"]]
-    low, high = min([*values[1:], *lines]), max([*values[1:], *lines])
-    margin = max(0.15 * (high - low), 0.01)
-    if values and values[0] < low - margin:
-        axes.set_ylim(low - 2 * margin, min(high + margin, 1.0))
-        axes.annotate(f"start: {values[0]:.3f}", (0, low - 2 * margin), xytext=(6, 8), fontsize=9, color=MUTED,
-                      textcoords="offset points")  # fmt: skip
 
 
 def _money_picture(report: dict[str, Any]) -> Any:
     roles = {"hospital": BLUE, "voter": GREEN, "aggregator": ORANGE, "stranger": RED}
     accounts = [row for row in report["balances"].values() if row["role"] in roles]
     figure, axes = figure_of(9, max(3.8, len(accounts) * 0.22))
-    rounds = _training(report)
+    rounds = _played(report)
     ends = []
     for row in accounts:
         changes = _changes(rounds, row["name"])
@@ -122,9 +114,9 @@ def _money_picture(report: dict[str, Any]) -> Any:
         ends.append((changes[-1], label, colour))
     axes.axhline(0, color=MUTED, linewidth=0.8)
     axes.set_xlim(0, max(len(rounds), 1))
-    axes.set_xticks(range(len(rounds) + 1), ["start", *[f"after {r['index']}" for r in rounds]], fontsize=9)
+    axes.set_xticks(range(len(rounds) + 1), _ticks(rounds), fontsize=9)
     axes.set_ylabel("tokens gained or lost", color=MUTED)
-    _label_ends(axes, ends)
+    label_ends(axes, ends)
     return figure
 
 
@@ -136,36 +128,6 @@ def _changes(rounds: list[dict[str, Any]], name: str) -> list[float]:
         lost = sum(int(s["amount"]) for s in entry["slashes"] if s["who"] == name)
         changes.append(changes[-1] + (gained - lost) / TOKEN)
     return changes
-
-
-def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
-    """Writes each line's name right of its end (value, name, colour). A thin line leads to a name that was moved."""
-    low, high = axes.get_ylim()
-    gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
-    ends = sorted(reversed(ends), key=lambda end: end[0])  # the first of equals stands on top
-    places = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
-    for place, (value, label, colour) in zip(places, ends, strict=True):
-        axes.annotate(
-            f" {label}", (1, value), (1.05, place), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=8.5,
-            va="center", arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)},
-        )  # fmt: skip
-
-
-def spread(values: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions in [low, high] for ascending values: in their order, at least `gap` apart, as near to them as possible.
-
-    Least squares by pooling adjacent violators (Barlow et al. 1972). [low, high] must have room for all.
-    """
-    pools: list[tuple[float, int]] = []  # mean of neighbours that touch, without their gaps; their number
-    for index, value in enumerate(values):
-        mean, count = value - index * gap, 1
-        while pools and pools[-1][0] > mean:
-            other, others = pools.pop()
-            mean, count = (mean * count + other * others) / (count + others), count + others
-        pools.append((mean, count))
-    highest = high - (len(values) - 1) * gap
-    places = [min(max(mean, low), highest) for mean, count in pools for _ in range(count)]
-    return [place + index * gap for index, place in enumerate(places)]
 
 
 def _time_picture(report: dict[str, Any]) -> Any:
@@ -208,10 +170,14 @@ def _balances(report: dict[str, Any]) -> str:
         kind = "good" if change > 0 else "bad" if change < 0 else ""
         rows.append(
             f"<td>{html.escape(row['name'])}<td>{row['role']}<td>{html.escape(row['does'] or '')}"
+            f"<td class=n>{'' if row['rows'] is None else row['rows']}"
             f"<td class=n>{_amount(row['before'])}<td class=n>{_amount(row['after'])}"
             f"<td class='n {kind}'>{change / TOKEN:+,.2f}"
         )
-    return table_of("<th>account<th>role<th>attack<th class=n>before<th class=n>after<th class=n>change, tokens", rows)
+    return table_of(
+        "<th>account<th>role<th>attack<th class=n>rows<th class=n>before<th class=n>after<th class=n>change, tokens",
+        rows,
+    )
 
 
 def _rounds(report: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """References for a federated run: training on all rows, training alone, and plain averaging.
 
 All three read the demo's frames as nodes do (written as CSV, then read), train with the task's settings, and are tested
-on all held-out rows. Metrics are accuracy, auc and log_loss.
+on all held-out rows. A metric that these rows do not have is NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import Vector, model_of
-from consilium_client.models.metrics import accuracy, auc, log_loss
+from consilium_client.models.metrics import measured
 from consilium_client.models.outer import outer_of
 from consilium_client.models.training import train
 from consilium_zk.quantise import Quantiser, clip_norm
@@ -134,9 +134,5 @@ def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], hel
     """Metrics of a model on held-out rows. `sums`: of the rows by which features are standardised."""
     model = model_of(spec)
     probabilities = model.evaluate(parameters, model.inputs(held_out, sums)).probabilities
-    area = auc(held_out.labels, probabilities)
-    return {
-        "accuracy": accuracy(held_out.labels, probabilities),
-        "auc": math.nan if area is None else area,
-        "log_loss": log_loss(held_out.labels, probabilities),
-    }
+    found = measured(held_out.labels, probabilities)
+    return {name: math.nan if value is None else value for name, value in found.items()}

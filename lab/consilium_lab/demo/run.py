@@ -91,15 +91,18 @@ def _run(options: DemoOptions) -> int:
         result["wall_s"] = round(time.monotonic() - started, 2)
         (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
         write_page(options.output / "report.html", result)
-        show_tables(console, result, network, chronicle)
+        show_tables(console, result)
     shown = options.output / "report.html"
-    screen.say(f"{result['wall_s']:.1f} s. Report with pictures: {shown} (the same as JSON beside it)")
-    reasons = faults(result)
-    for words in reasons:
-        screen.say(f"[red]Broken[/red]: {words}")
-    if not reasons:
-        screen.say("Next, with your own table: consilium task new --from TABLE")
-    return 1 if reasons else 0
+    console.print(f"{result['wall_s']:.1f} s. Report with pictures, and the same as JSON beside it:\n  {shown}",
+                  highlight=False, soft_wrap=True)  # fmt: skip
+    if reasons := faults(result):
+        for words in reasons:
+            screen.say(f"[red]Broken[/red]: {words}")
+        return 1
+    title = "Next, with your own table:" if options.table is None else "Next, a task file for this table:"
+    commands = "\n  ".join(result["next"].splitlines())
+    console.print(f"{title}\n  {commands}", highlight=False, soft_wrap=True)
+    return 0
 
 
 def windows(parties: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
-from consilium_lab.demo.chronicle import Chronicle, Seen
+from consilium_lab.demo.chronicle import Seen
 from consilium_lab.demo.network import Network, Role
 
 PHASES = {
@@ -97,7 +97,7 @@ class Screen:
         round_, phase, since = self._phase
         where = "join      " if phase is Phase.JOINING else f"round {round_}/{self._rounds} "
         count = f"  ({self._done})" if self._done else ""
-        self.say(f"  [dim]{where}{PHASES[phase]:<46}{at - since:6.1f} s{count}[/dim]")
+        self.say(f"  [dim]{where}{PHASES[phase]:<49}{at - since:6.1f} s{count}[/dim]")
 
     def _spin(self) -> None:
         if self._status is not None and self._phase is not None:
@@ -126,39 +126,45 @@ def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     yield table
 
 
-def show_tables(console: Console, report: dict[str, Any], network: Network, chronicle: Chronicle) -> None:
+def show_tables(console: Console, report: dict[str, Any]) -> None:
     """The result: rounds, money, model."""
-    columns = ("round", "outcome", "proven", "accepted", "seated", "revealed", "slashed", "accuracy")
-    rounds = Table(*columns, title="Rounds: cohorts, committee, and the model at the start of each round", **STYLE)
+    columns = ("round", "outcome", "proven", "accepted", "revealed", "slashed", "accuracy")
+    rounds = Table(title="Rounds: cohorts, committee, and the model at the start of each round", **STYLE)
+    for column in columns:
+        rounds.add_column(column, no_wrap=column not in ("outcome", "slashed"), overflow="fold")
     for entry in report["rounds"]:
         if entry["kind"] == "statistics":
             continue
         cohorts = entry["cohorts"]
         verified = sum(c["sum_verified_on_chain"] for c in cohorts)
+        void = f"[red]void: {(entry['void_reason'] or '').replace('_', ' ')}[/red]"
         rounds.add_row(
             str(entry["index"]),
-            entry["outcome"] if entry["outcome"] != "void" else f"[red]void: {entry['void_reason']}[/red]",
+            entry["outcome"] if entry["outcome"] != "void" else void,
             f"{verified} of {len(cohorts)}",
             f"{sum(c['accepted'] for c in cohorts)} of {len(cohorts)}",
-            str(len(entry["committee"])),
-            str(len(entry["revealed"])),
+            f"{len(entry['revealed'])} of {len(entry['committee'])}",
             "\n".join(sorted({s["who"] for s in entry["slashes"]})) or "–",
             f"{entry['base_metric']:.3f}" if entry["base_metric"] is not None else "–",
         )
     console.print(rounds)
 
     money = Table(title="Balances, in tokens", **STYLE)
-    for column in ("account", "role", "before", "after", "change", ""):
-        money.add_column(column, justify="right" if column in ("before", "after", "change") else "left")
+    for column in ("account", "role", "rows", "change", "after"):
+        is_number = column in ("rows", "change", "after")
+        money.add_column(column, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold")
     for row in report["balances"].values():
         before, after = int(row["before"]), int(row["after"])
         colour = "green" if after > before else "red" if after < before else "white"
         change = f"[{colour}]{tokens(after - before)}[/{colour}]"
-        note = "" if row["honest"] else f"[yellow]{row['does']}[/yellow]"
+        role = row["role"] if row["honest"] else f"{row['role']}, [yellow]{row['does']}[/yellow]"
         if row["role"] == Role.OPERATOR:
-            note = "paid the reward pool"
-        money.add_row(row["name"], row["role"], tokens(before), tokens(after), change, note)
+            role += ", paid the pool"
+        rows = "" if row["rows"] is None else str(row["rows"])
+        money.add_row(row["name"], role, rows, change, tokens(after))
     console.print(money)
+    for words in report["pay"]:
+        console.print(words, highlight=False)
 
     if report["strangers"]:
         console.print(*_strangers(report["strangers"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,10 +12,11 @@ from consilium_chain.deploying.address_book import SUPPLY
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState, SlashReason, VoidReason, members
 from consilium_chain.rounds.deadlines import Missed, fields_of, in_words
 from consilium_chain.settlement.accounting import take_stock, worth
+from consilium_chain.settlement.settlement import Reason
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import joined
 from consilium_client.models import model_of
-from consilium_client.models.metrics import accuracy, auc, log_loss
+from consilium_client.models.metrics import measured
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import derived
@@ -22,7 +24,9 @@ from consilium_verify.report import derived
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.datasets import examples_of
 from consilium_lab.demo.network import Network, Role
+from consilium_lab.demo.options import TableOptions
 from consilium_lab.demo.processes import Line
+from consilium_lab.pay import Earner, Share, pay_in_words
 
 METRIC = "accuracy"
 MASKED = (
@@ -55,12 +59,7 @@ class Evaluator:
         """Metrics of the base model of a round. The round after the last has the final model."""
         inputs = self._model.inputs(self._held_out, self._record.statistics())
         probabilities = self._model.evaluate(self._record.base(round_), inputs).probabilities
-        labels = self._held_out.labels
-        return {
-            "accuracy": accuracy(labels, probabilities),
-            "auc": auc(labels, probabilities),
-            "log_loss": log_loss(labels, probabilities),
-        }
+        return measured(self._held_out.labels, probabilities)
 
     def digest(self, round_: int) -> str:
         """SHA-256 of a round's base model, as `consilium verify` shows it."""
@@ -76,10 +75,11 @@ def report(
     statistics_settled = network.treasury.tasks.round_state(network.task, STATISTICS_ROUND).outcome is Outcome.SETTLED
     derivable = range(1, last + 2) if statistics_settled else ()
     by_round = {r: evaluator.metrics(r) for r in derivable}
-    final = by_round.get(last + 1, {"accuracy": None, "auc": None, "log_loss": None})
+    final = by_round.get(last + 1, dict.fromkeys(references["pooled"]))
     late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
     found: dict[str, Any] = {
         "data": network.options.data,
+        "description": network.data.description,
         "hospitals": len(network.of(Role.HOSPITAL)),
         "voters": len(network.of(Role.VOTER)),
         "seed": network.options.seed,
@@ -96,9 +96,11 @@ def report(
         "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),
         "balances": balances(network),
+        "pay": pay_in_words(earners(network, last), network.spec.rounds),
         "missed": late,
         "why_no_model": why_no_model(network, late) if final[METRIC] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
+        "next": next_steps(network.options.table),
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
         "strangers": strangers(chronicle.lines_of("tried")),
     }
@@ -187,18 +189,44 @@ def conservation(network: Network) -> dict[str, str]:
 
 
 def balances(network: Network) -> dict[str, dict[str, Any]]:
-    """Each party's wealth before and after the task: wallet, stake and rewards."""
+    """Each party's wealth before and after the task: wallet, stake and rewards. `rows`: of a hospital, else None."""
+    rows = dict(zip(network.data.hospital_names, map(len, network.data.hospitals), strict=True))
     return {
         party.address: {
             "name": party.name,
             "role": party.role,
             "honest": party.attack is None,
             "does": party.attack,
+            "rows": rows.get(party.name),
             "before": str(party.before),
             "after": str(worth(network.treasury, party.address)),
         }
         for party in network.parties
     }
+
+
+def earners(network: Network, last: int) -> list[Earner]:
+    """The hospitals that joined, with their settled rounds up to round `last`, as the contract explains them."""
+    tasks, task = network.treasury.tasks, network.task
+    weights = {hospital.node: hospital.weight for hospital in tasks.hospitals(task)}
+    settled = [r for r in range(1, last + 1) if tasks.round_state(task, r).outcome is Outcome.SETTLED]
+    found = []
+    for party, frame in zip(network.of(Role.HOSPITAL), network.data.hospitals, strict=True):
+        if party.address in weights:
+            payouts = {r: tasks.explain(task, r, party.address) for r in settled}
+            shares = {r: Share(payout.reward, Reason[payout.reason.name]) for r, payout in payouts.items()}
+            found.append(Earner(party.name, len(frame), weights[party.address], shares))
+    return found
+
+
+def next_steps(table: TableOptions | None) -> str:
+    """Commands, a line each."""
+    if table is None:
+        return "consilium demo --data table --file TABLE\nconsilium task new --from TABLE"
+    command = ["consilium", "task", "new", "--from", str(table.file)]
+    command += ["--label", table.label] if table.label else []
+    command += ["--sites", table.sites] if table.sites else []
+    return shlex.join(command)
 
 
 def _round(

@@ -6,26 +6,29 @@ import html
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.units import tokens
 from consilium_zk.constants import BYTES_PER_BLOB
 
+from consilium_lab.demo.references import row_weight
 from consilium_lab.pages import (
-    BLUE,
     GREEN,
     MUTED,
     ORANGE,
     RED,
-    figure_of,
+    curve_of,
     percent,
     svg,
     table_of,
     tiles_of,
     write_document,
 )
+from consilium_lab.pay import Earner, Share, pay_in_words
 from consilium_lab.simulation.run import PlayedRound, Simulation
 
 METRICS = ("accuracy", "auc", "log_loss")
@@ -89,21 +92,29 @@ def verdict(result: Simulation, played: PlayedRound) -> str:
 
 def picture(result: Simulation) -> Any:
     """A matplotlib figure: accuracy by round, beside pooled rows, plain FedAvg, and each hospital alone."""
-    figure, axes = figure_of(9, 3.6)
-    values = [result.start["accuracy"], *(one.metrics["accuracy"] for one in result.rounds)]
-    axes.plot(values, color=BLUE, linewidth=2.5, marker="o", label="together, by this task")
-    axes.axhline(result.pooled["accuracy"], color=GREEN, linestyle="--", linewidth=1.5, label="all rows in one place")
-    axes.axhline(result.averaged["accuracy"], color=MUTED, linestyle="-.", linewidth=1.2, label="plain FedAvg")
-    for number, metrics in enumerate(result.alone.values()):
-        label = "each hospital alone" if number == 0 else None
-        axes.axhline(metrics["accuracy"], color=ORANGE, linestyle=":", linewidth=1.4, label=label)
-    for number, one in enumerate(result.rounds):
+    alone = [metrics["accuracy"] for metrics in result.alone.values()]
+    lines = [
+        (result.pooled["accuracy"], "all rows in one place", GREEN, "--"),
+        (result.averaged["accuracy"], "plain FedAvg", MUTED, "-."),
+        (fmean(alone), "each hospital alone, mean", ORANGE, ":"),
+    ]
+    before = ["start", "statistics"] if result.spec.statistics == "exact" else ["start"]
+    values = [result.start["accuracy"] for _ in before] + [one.metrics["accuracy"] for one in result.rounds]
+    figure = curve_of([*before, *(f"after {one.number}" for one in result.rounds)], values, "accuracy", lines)
+    for x, one in enumerate(result.rounds, len(before) - 1):
         if not one.settlement.medians:
-            axes.axvspan(number, number + 1, color=RED, alpha=0.08)
-    axes.set_xticks(range(len(values)), ["start", *(f"after {one.number}" for one in result.rounds)], fontsize=9)
-    axes.set_ylabel("accuracy on the voters' rows", color=MUTED)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
+            figure.axes[0].axvspan(x, x + 1, color=RED, alpha=0.08)
     return figure
+
+
+def earners(result: Simulation) -> list[Earner]:
+    """Hospitals with their settled rounds."""
+    found = []
+    for index, name in enumerate(result.hospitals):
+        accounts = {one.number: one.settlement.account(Role.HOSPITAL, index) for one in result.rounds}
+        shares = {number: Share(account.reward, account.reason) for number, account in accounts.items()}
+        found.append(Earner(name, result.rows[name], row_weight(result.rows[name], result.spec), shares))
+    return found
 
 
 def write_page(path: Path, result: Simulation) -> None:
@@ -113,7 +124,7 @@ def write_page(path: Path, result: Simulation) -> None:
         (percent(last["accuracy"]), "accuracy, together"),
         (percent(result.pooled["accuracy"]), "all rows in one place"),
         (percent(result.averaged["accuracy"]), "plain FedAvg"),
-        (percent(sum(one["accuracy"] for one in result.alone.values()) / len(result.alone)), "a hospital alone, mean"),
+        (percent(fmean(one["accuracy"] for one in result.alone.values())), "a hospital alone, mean"),
         (f"{spent['gas'] / 1e6:,.1f} M", "gas of all parties, estimated"),
         (f"{spent['hospital_upload_bytes'] / 1e6:,.1f} MB", "uploads of a hospital"),
     ]
@@ -135,13 +146,19 @@ def write_page(path: Path, result: Simulation) -> None:
         f"<td class=n>{percent(result.alone[name]['accuracy']) if name in result.alone else ''}"
         for name, paid in result.paid.items()
     ]
+    rows, held_out = (sum(result.rows[name] for name in names) for names in (result.hospitals, result.voters))
+    steps = ["consilium operator check TASK"]
+    steps += ["consilium demo --data table --file TABLE"] if result.spec.data.kind == "table" else []
     head = "<th>round<th class=n>accuracy<th class=n>AUC<th class=n>log loss<th>improvement by cohort, voters' median"
     parts = [
         f"<h1>Simulated: {html.escape(result.spec.name)}</h1>",
-        f"<p class=sub>{len(result.hospitals)} hospitals, {len(result.voters)} voters, no chain</p>",
+        f"<p class=sub>{rows} rows of {len(result.hospitals)} hospitals, {held_out} held out by {len(result.voters)}"
+        f" voters; classes: {html.escape(', '.join(result.spec.data.classes))}; no chain</p>",
         tiles_of(tiles), f"<p class=note>{noise}</p>",
         "<h2>The model, round by round</h2>", svg(picture(result)), table_of(head, rounds),
         "<h2>Rows and pay</h2>",
         table_of("<th>party<th class=n>rows<th class=n>paid, tokens<th class=n>slashed<th class=n>alone", money),
+        "".join(f"<p>{html.escape(words)}</p>" for words in pay_in_words(earners(result), result.spec.rounds)),
+        "<h2>Next: costs and risks, then a chain</h2><pre class=wrap>" + "\n".join(steps) + "</pre>",
     ]  # fmt: skip
     write_document(path, f"Consilium simulation: {html.escape(result.spec.name)}", parts)

@@ -88,7 +88,7 @@ def run_up(options: UpOptions) -> None:
         prepare(options.home)
         with _spinner(console, "starting a local chain, deploying the contracts, funding the accounts"):
             log = stack.enter_context((options.home / "chain.log").open("wb"))
-            node = stack.enter_context(LocalNode(options.chain_port, log))
+            node = stack.enter_context(LocalNode(options.chain_port, log, stands=True))
             network = build(options, data, settings, node)
         model_of(network.spec).require_installed()
         processes = stack.enter_context(Processes(options.home / "logs"))
