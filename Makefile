@@ -35,7 +35,7 @@ STEP_PYTHON = $(if $(wildcard $(VENV)/.demo),$(or $(wildcard $(BIN)/python),$(PY
 STEP = $(STEP_PYTHON) setup/run_step.py
 # What a stamp stands for is made again if it is gone: an empty name is no prerequisite.
 unless_there = $(if $(wildcard $(1)),,again)
-NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh)
+NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh), then run this again
 # Without bounds, npm waits many minutes for a registry that is down.
 NPM_PATIENCE := --fetch-retries=3 --fetch-retry-factor=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000
 NPM_INSTALL := npm install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
@@ -143,7 +143,9 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json \
 	@$(require_node)
 	@$(require_step)
 	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --fills $(CONTRACTS)/node_modules --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
-		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL)
+		--there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/forge" "$(NO_FOUNDRY)" \
+		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL) \
+		--do $(STEP_PYTHON) $(CURDIR)/setup/own_foundry.py $(CURDIR)/$(CONTRACTS)
 
 dashboard: tools-of-dashboard install contracts $(SERVED)/index.html
 
