@@ -6,6 +6,7 @@ SLITHER := .slither
 AUDIT := .audit
 SITE := .site
 SITE_SOURCE := docs/site
+TASK_REFERENCE := $(SITE_SOURCE)/pages/docs/task-reference.md
 SBOM := .consilium/sbom.json
 CONTRACTS := chain/contracts
 DASHBOARD := dashboard
@@ -50,7 +51,7 @@ require_node = command -v npm >/dev/null && node -e 'const [a, b] = process.vers
 require_torch = case "$(TORCH)" in cpu|cuda|*://*) ;; *) \
 	echo "TORCH is cpu, cuda or the URL of an index, and not $(TORCH): pass one of these"; exit 1;; esac
 
-.PHONY: help demo up dashboard wheel site test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install tools tools-of-dashboard installed again dev services
+.PHONY: help demo up dashboard wheel site test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test newest-flower bench clean install tools tools-of-dashboard installed again dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -79,7 +80,7 @@ up: tools-of-dashboard install dashboard
 # and keeps deadlines.
 test: tools-of-dashboard
 	@$(STEP_PYTHON) setup/run_parts.py --make "$(MAKE)" --beside 2 \
-		installed --then contracts-test python-test lint dashboard-test --then demo-test
+		installed --then contracts-test python-test lint dashboard-test newest-flower --then demo-test
 
 installed:
 	@$(MAKE) --no-print-directory -k dev contracts slither-installed services dashboard
@@ -161,8 +162,13 @@ $(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
 		--says "installing MkDocs into $(SITE)" --do $(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt \
 		--do npm --prefix $(SITE_SOURCE) install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
+# By the command itself, so the page has this checkout's keys.
+$(TASK_REFERENCE): $(VENV)/.demo operators/consilium_operators/task_reference.py $(wildcard chain/consilium_chain/tasks/*.py)
+	@mkdir -p $(@D)
+	@$(BIN)/consilium task reference --markdown > $@.new && mv $@.new $@
+
 # A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere. With --quiet none would.
-site: $(SITE)/.installed
+site: $(SITE)/.installed $(TASK_REFERENCE)
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict -f $(SITE_SOURCE)/mkdocs.yml
 	@echo "open .consilium/site/index.html"
 
@@ -229,6 +235,10 @@ python-test: dev contracts services
 demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
+# With the newest Flower that pip finds: fails with no version, and says in the table what came of it.
+newest-flower: dev
+	@$(BIN)/python setup/newest_flower.py
+
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test -- --no-match-contract GasTest
 	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=,$(WHOLE_NETWORKS))
@@ -250,7 +260,7 @@ sbom: dev
 	@$(BIN)/python audit/sbom.py $(SBOM)
 
 clean:
-	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(SITE) $(SITE_SOURCE)/node_modules dist .consilium .hypothesis .*_cache
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(SITE) $(SITE_SOURCE)/node_modules $(dir $(TASK_REFERENCE)) dist .consilium .hypothesis .*_cache
 	rm -rf $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts
 	rm -rf $(DASHBOARD)/node_modules $(DASHBOARD)/src/generated $(SERVED)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
