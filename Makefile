@@ -6,6 +6,7 @@ SLITHER := .slither
 AUDIT := .audit
 SITE := .site
 SITE_SOURCE := docs/site
+TASK_REFERENCE := $(SITE_SOURCE)/pages/docs/task-reference.md
 SBOM := .consilium/sbom.json
 CONTRACTS := chain/contracts
 DASHBOARD := dashboard
@@ -35,7 +36,7 @@ STEP_PYTHON = $(if $(wildcard $(VENV)/.demo),$(or $(wildcard $(BIN)/python),$(PY
 STEP = $(STEP_PYTHON) setup/run_step.py
 # What a stamp stands for is made again if it is gone: an empty name is no prerequisite.
 unless_there = $(if $(wildcard $(1)),,again)
-NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh)
+NO_FOUNDRY := npm has no build of Foundry for this machine: install anvil and forge by hand (getfoundry.sh), then run this again
 # Without bounds, npm waits many minutes for a registry that is down.
 NPM_PATIENCE := --fetch-retries=3 --fetch-retry-factor=2 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=4000
 NPM_INSTALL := npm install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
@@ -50,7 +51,7 @@ require_node = command -v npm >/dev/null && node -e 'const [a, b] = process.vers
 require_torch = case "$(TORCH)" in cpu|cuda|*://*) ;; *) \
 	echo "TORCH is cpu, cuda or the URL of an index, and not $(TORCH): pass one of these"; exit 1;; esac
 
-.PHONY: help demo up dashboard wheel site test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test bench clean install tools tools-of-dashboard installed again dev services
+.PHONY: help demo up dashboard wheel site test test-deep check format lint audit sbom coverage slither slither-installed contracts contracts-test dashboard-test python-test demo-test newest-flower bench clean install tools tools-of-dashboard installed again dev services
 .DEFAULT_GOAL := help
 
 help:
@@ -79,7 +80,7 @@ up: tools-of-dashboard install dashboard
 # and keeps deadlines.
 test: tools-of-dashboard
 	@$(STEP_PYTHON) setup/run_parts.py --make "$(MAKE)" --beside 2 \
-		installed --then contracts-test python-test lint dashboard-test --then demo-test
+		installed --then contracts-test python-test lint dashboard-test newest-flower --then demo-test
 
 installed:
 	@$(MAKE) --no-print-directory -k dev contracts slither-installed services dashboard
@@ -143,7 +144,9 @@ $(CONTRACTS)/node_modules/.installed: $(CONTRACTS)/package-lock.json \
 	@$(require_node)
 	@$(require_step)
 	@$(STEP) $@ --of "$^" --holds contracts --in $(CONTRACTS) --fills $(CONTRACTS)/node_modules --there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/anvil" "$(NO_FOUNDRY)" \
-		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL)
+		--there "$(CONTRACTS)/node_modules/@foundry-rs/*/bin/forge" "$(NO_FOUNDRY)" \
+		--says "installing the contract tools into $(CONTRACTS)/node_modules" --do $(NPM_INSTALL) \
+		--do $(STEP_PYTHON) $(CURDIR)/setup/own_foundry.py $(CURDIR)/$(CONTRACTS)
 
 dashboard: tools-of-dashboard install contracts $(SERVED)/index.html
 
@@ -159,8 +162,13 @@ $(SITE)/.installed: $(REQUIREMENTS)/site.txt $(SITE_SOURCE)/package-lock.json
 		--says "installing MkDocs into $(SITE)" --do $(SITE)/bin/python $(PIP_HASHED) -r $(REQUIREMENTS)/site.txt \
 		--do npm --prefix $(SITE_SOURCE) install $(NPM_PATIENCE) --no-save --loglevel=error --no-audit --no-fund --no-update-notifier
 
+# By the command itself, so the page has this checkout's keys.
+$(TASK_REFERENCE): $(VENV)/.demo operators/consilium_operators/task_reference.py $(wildcard chain/consilium_chain/tasks/*.py)
+	@mkdir -p $(@D)
+	@$(BIN)/consilium task reference --markdown > $@.new && mv $@.new $@
+
 # A warning ends it: a page outside the navigation, a link or an anchor that leads nowhere. With --quiet none would.
-site: $(SITE)/.installed
+site: $(SITE)/.installed $(TASK_REFERENCE)
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict -f $(SITE_SOURCE)/mkdocs.yml
 	@echo "open .consilium/site/index.html"
 
@@ -227,6 +235,10 @@ python-test: dev contracts services
 demo-test: dev contracts services dashboard
 	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
 
+# With the newest Flower that pip finds: fails with no version, and says in the table what came of it.
+newest-flower: dev
+	@$(BIN)/python setup/newest_flower.py
+
 test-deep: dev contracts services coverage
 	cd $(CONTRACTS) && FOUNDRY_PROFILE=deep npm run --silent test -- --no-match-contract GasTest
 	$(BIN)/pytest -n 2 --dist loadfile $(addprefix --ignore=,$(WHOLE_NETWORKS))
@@ -248,7 +260,7 @@ sbom: dev
 	@$(BIN)/python audit/sbom.py $(SBOM)
 
 clean:
-	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(SITE) $(SITE_SOURCE)/node_modules dist .consilium .hypothesis .*_cache
+	rm -rf $(VENV) $(SLITHER) $(AUDIT) $(SITE) $(SITE_SOURCE)/node_modules $(dir $(TASK_REFERENCE)) dist .consilium .hypothesis .*_cache
 	rm -rf $(CONTRACTS)/node_modules $(CONTRACTS)/out $(CONTRACTS)/cache chain/consilium_chain/contracts
 	rm -rf $(DASHBOARD)/node_modules $(DASHBOARD)/src/generated $(SERVED)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,8 @@
 
 Up to N parts run beside each other; those after `--then` start when all before have ended. Each line of output begins
 with its part's name, and `.consilium/tests/TARGET.log` keeps it. Exit status: 0 if every part passed, 1 if not, 130
-after Ctrl-C and 143 after SIGTERM, which end the running parts.
+after Ctrl-C and 143 after SIGTERM, which end the running parts. A part's lines that begin with "in the table: " are in
+the table, whatever its result.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PATIENCE = (60.0, 10.0)  # seconds that a part has to end after SIGINT, then aft
 LAST_WORDS = 3.0  # seconds for a part's output after its make has ended
 MOST_NAMES = 15  # of failed tests in the table
 LAST_LINES = 6
+FOR_THE_TABLE = "in the table: "
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # As pytest, vitest and forge name a test that failed.
 NAMED = (
@@ -47,6 +49,10 @@ class Part:
     lines: list[str] = field(default_factory=list, repr=False)
 
     @property
+    def notes(self) -> list[str]:
+        return [line.removeprefix(FOR_THE_TABLE).rstrip() for line in self.lines if line.startswith(FOR_THE_TABLE)]
+
+    @property
     def why(self) -> list[str]:
         """The failed tests, or else the last lines."""
         lines = [COLOURS.sub("", line).rstrip() for line in self.lines]
@@ -62,6 +68,7 @@ def table(parts: Sequence[Part]) -> str:
     rows = [f"{'part':{width}}  {'result':7}  minutes"]
     for part in parts:
         rows.append(f"{part.name:{width}}  {part.result:7}  {part.minutes:7.1f}")
+        rows += [f"{'':{width}}  {line}" for line in part.notes]
         if part.result == "FAILED":
             rows += [f"{'':{width}}  {line}" for line in (*part.why, f"all of it: {LOGS / part.name}.log")]
     return "\n".join(rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 COPIED = (
     "Makefile", "setup", "pyproject.toml", "constraints.txt", "requirements", "client/encoders.txt",
-    "chain/contracts/package-lock.json", "dashboard/package-lock.json",
+    "chain/contracts/package.json", "chain/contracts/package-lock.json", "dashboard/package-lock.json",
 )  # fmt: skip
 # All that make finds on its PATH, beside the programs that a test makes.
 NEEDED = (
@@ -21,6 +21,7 @@ NEEDED = (
 TASKS = "chain/consilium_chain/contracts/Tasks.json"
 SERVED = "server/consilium_server/dashboard/index.html"
 ANVIL = "chain/contracts/node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil"
+FORGE = ANVIL.replace("anvil", "forge")
 
 
 class Checkout:
@@ -41,7 +42,7 @@ class Checkout:
                 (self.programs / name).symlink_to(found)
         (self.programs / "python3").symlink_to(sys.executable)
         self.program("node", 'case "$1" in --version) echo v22.12.0;; esac')
-        self.program("npm", f"mkdir -p {Path(ANVIL).relative_to('chain/contracts').parent} && touch ./{_anvil_below()}")
+        self.program("npm", "\n".join(f"mkdir -p {one.parent} && touch {one}" for one in map(_below, (ANVIL, FORGE))))
 
     def write(self, name: str, text: str = "") -> Path:
         path = self.folder / name
@@ -72,6 +73,7 @@ class Checkout:
         self.write(".venv/.demo", "cpu\n")
         if contracts:
             self.write(ANVIL)
+            self.write(FORGE)
             self.write("chain/contracts/node_modules/.installed")
             self.write(TASKS)
 
@@ -107,5 +109,5 @@ class Checkout:
         path.chmod(0o755)
 
 
-def _anvil_below() -> str:
-    return str(Path(ANVIL).relative_to("chain/contracts"))
+def _below(name: str) -> Path:
+    return Path(name).relative_to("chain/contracts")

@@ -39,6 +39,7 @@ pytestmark = [
 ]
 
 PRIVATE = "Doe-Jane-1957"
+HOSPITAL_HOME = "hospital" * 25  # a Unix socket's address has at most 107 bytes
 CONTRACT = bytes(range(20))
 BLOBS = [from_scalars([value] * 4096) for value in (1, 2)]
 HOSPITAL = Account.from_key(b"\x07" * 32)
@@ -92,7 +93,7 @@ class Exchange:
         collection = Collection(self.grid, nodes, addresses, CONTRACT, 7, number, len(BLOBS), False)  # type: ignore[arg-type]
         end = time.monotonic() + PATIENCE
         while not (collection.arrived or collection.finished):
-            assert time.monotonic() < end, (self.home / "hospital" / "logs" / "relay.log").read_text()[-2000:]
+            assert time.monotonic() < end, (self.home / HOSPITAL_HOME / "logs" / "relay.log").read_text()[-2000:]
             if (status := self.relay.keep_running()) is not None:
                 self.ended.append(status)
             collection.ask(1)
@@ -120,7 +121,7 @@ def foreign_bundle(folder: Path, marker: Path) -> Path:
 @pytest.fixture(scope="module")
 def exchange(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
     home = tmp_path_factory.mktemp("x")
-    hospital = home / "hospital"
+    hospital = home / HOSPITAL_HOME
     hospital.mkdir()
     make_transport_key(hospital / "transport.key")
     port, marker = free_port(), home / "foreign-code-ran"
@@ -174,7 +175,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
 
     # The run came with a bundle of foreign code: nobody loaded it.
     assert not exchange.marker.exists()
-    assert not list((exchange.home / "hospital").rglob("foreign*"))
+    assert not list((exchange.home / HOSPITAL_HOME).rglob("foreign*"))
 
     # An executor is killed with a request in hand. The SuperLink says that the node went, and the request comes again;
     # by itself the SuperNode would say a minute later that its app is lost.
@@ -218,7 +219,7 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         exchange.listener.raise_fault()
 
     # All this at another port than the first, which was taken.
-    supernode = (exchange.home / "hospital" / "logs" / "relay.log").read_text()
+    supernode = (exchange.home / HOSPITAL_HOME / "logs" / "relay.log").read_text()
     assert "address already in use" in supernode
 
     # Nothing of it is in what the server was sent, nor in any file that the SuperLink keeps.

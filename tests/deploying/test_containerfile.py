@@ -11,16 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urljoin
 
 import click
+import httpx
 import pytest
 import tomli_w
 import typer
 from consilium_chain.rpc.local_node import free_port
 from consilium_cli.main import app
 from consilium_core.locks import alone
+from consilium_server.api.dashboard import PAGES
 from consilium_server.database.engine import open_database
 from consilium_server.jobs.store import Ended, end, take
 from deploy_driver import CONTAINERFILE, DIGEST, ROLES, ROOT, as_command, containers, copied_from
@@ -233,10 +237,45 @@ def test_a_node_is_healthy_while_it_holds_its_home(tmp_path: Path, lock: str) ->
 # The dashboard's own server
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed: apt-get install nginx-light")
-def test_the_dashboards_server_has_a_configuration_that_nginx_takes(tmp_path: Path) -> None:
-    conf = tmp_path / "nginx.conf"
-    site = CONTAINERFILE.with_name("dashboard.conf")
-    conf.write_text(f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off; include {site}; }}")
-    found = subprocess.run(["nginx", "-t", "-q", "-c", conf, "-p", tmp_path], capture_output=True, text=True)
-    assert (found.returncode, [line for line in found.stderr.splitlines() if "[emerg]" in line]) == (0, [])
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """The dashboard's nginx as it is shipped, on a free port, with one file."""
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed: apt-get install nginx-light")
+    folder, port = tmp_path_factory.mktemp("dashboard"), free_port()
+    site = CONTAINERFILE.with_name("dashboard.conf").read_text()
+    for shipped, own in (("listen 8080;", f"listen 127.0.0.1:{port};"), ("/usr/share/nginx/html;", f"{folder};")):
+        assert shipped in site
+        site = site.replace(shipped, own)
+    (folder / "index.html").write_text("the dashboard")
+    (folder / "site.conf").write_text(site)
+    temporary = " ".join(
+        f"{one}_temp_path {folder}/{one};" for one in ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
+    )
+    user = "user root;" if os.geteuid() == 0 else ""  # its workers read what pytest lets nobody else read
+    (folder / "nginx.conf").write_text(
+        f"daemon off; {user} pid {folder}/pid; error_log stderr; events {{}}"
+        f" http {{ access_log off; {temporary} include {folder}/site.conf; }}"
+    )
+    server = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-p", folder, "-e", "stderr"])
+    retrying = httpx.HTTPTransport(retries=8)  # waits 0.5 s, and twice as long each time
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", transport=retrying) as client:
+        yield client
+    server.terminate()
+    assert server.wait(20) == 0
+
+
+def test_the_dashboards_server_has_its_files_and_nothing_else(dashboard: httpx.Client) -> None:
+    assert dashboard.get("/").text == "the dashboard"
+    assert dashboard.get("/tasksheet").status_code == 404
+
+
+@pytest.mark.parametrize("rest", ["", "/", "/3", "/3/rounds/1", "/3/rounds/1?a=/b", "?phase=ended"])
+@pytest.mark.parametrize("page", PAGES)
+def test_the_dashboards_server_redirects_to_its_pages(dashboard: httpx.Client, page: str, rest: str) -> None:
+    """As the API does it: the same pages, wherever a proxy puts them."""
+    told = dashboard.get(f"/{page}{rest}")
+    assert told.status_code == 302
+    assert urljoin(f"https://example.org/prefix/{page}{rest}", told.headers["Location"]) == (
+        f"https://example.org/prefix/#/{page}{rest}"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -148,6 +149,25 @@ def test_a_missing_extra_is_named(installed: Installed, command: str, module: st
     assert (ran.returncode, "Traceback" in ran.stderr) == (1, False), ran.stderr
     assert f"error (ExtraMissing): {module}" in ran.stderr
     assert f"pip install 'consilium[{extra}]'" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["demo", "up"])
+def test_without_anvil_one_line_says_how_to_get_it(installed: Installed, command: str) -> None:
+    ran = installed.run("consilium", command)
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
+    pinned = json.loads((ROOT / "chain/contracts/package.json").read_text())["devDependencies"]["@foundry-rs/anvil"]
+    way = rf"npm install --global --prefix {installed.environment} @foundry-rs/anvil-\w+-\w+@{re.escape(pinned)}`"
+    assert re.match(rf"error \(LocalNodeError\): .*`{way}", ran.stderr)
+
+
+def test_anvil_in_the_environment_is_found_off_the_path(installed: Installed) -> None:
+    anvil, python = (installed.environment / "bin" / name for name in ("anvil", "python"))
+    anvil.symlink_to(find_anvil())
+    script = "from consilium_chain.rpc.local_node import find_anvil; print(find_anvil())"
+    try:
+        assert installed.done("env", "-u", "PATH", str(python), "-c", script) == f"{anvil}\n"
+    finally:
+        anvil.unlink()
 
 
 @pytest.mark.deep

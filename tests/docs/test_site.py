@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 import consilium
 import pytest
 from browser_driver import CHROMIUM, WHY_NOT, chromium, context_of
+from consilium_operators.task_reference import as_markdown, reference
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,7 @@ PAGES = sorted(
     one.relative_to(ROOT).as_posix()
     for one in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "deploy" / "README.md")
 )
+GENERATED = "docs/task-reference.md"
 ROLES = ["Start", "Hospital", "Voter", "Operator", "Delegator", "Auditor", "Contributor"]
 COUNTED = {
     "h1", "h2", "h3", "h4", "li", "ol", "ul", "pre", "code", "table", "tr", "th", "td", "img", "strong", "em",
@@ -79,21 +81,24 @@ def build(settings: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    done = build(SETTINGS, folder)
+    done = build(checkout / SETTINGS.relative_to(ROOT), folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the sources of the site, which a test may damage."""
+    """A copy of the sources of the site, which a test may damage, with the page that make writes."""
     folder = tmp_path_factory.mktemp("checkout") / "copy"
     left_out = shutil.ignore_patterns(".*", "__pycache__", "node_modules", "raw", "out", "cache", "dist")
     shutil.copytree(ROOT, folder, ignore=left_out)
     modules = Path("docs", "site", "node_modules")
     (folder / modules).symlink_to(ROOT / modules)
+    page = folder / "docs" / "site" / "pages" / GENERATED
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(as_markdown())
     return folder
 
 
@@ -116,7 +121,9 @@ def served(folder: Path) -> Iterator[str]:
 def test_navigation_has_each_page_once_by_role() -> None:
     navigation = SETTINGS.read_text().partition("\nnav:\n")[2]
     assert re.findall(r"^  - (\w+):$", navigation, re.MULTILINE) == ROLES
-    assert sorted(re.findall(r"^      - (\S+)$", navigation, re.MULTILINE)) == sorted([*PAGES, "api/consilium.md"])
+    assert sorted(re.findall(r"^      - (\S+)$", navigation, re.MULTILINE)) == sorted(
+        [*PAGES, GENERATED, "api/consilium.md"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,6 +206,14 @@ def test_python_reference_has_every_public_name(site: Path) -> None:
     page = Page((site / "api" / "consilium.html").read_text())
     assert {f"consilium.{name}" for name in consilium.__all__ if name != "Fault"} <= page.ids
     assert "Plays all rounds of a task." in page.text
+
+
+def test_the_task_files_reference_is_a_page_beside_the_operators(site: Path) -> None:
+    page = Page((site / place(GENERATED)).read_text())
+    keys = [key.name for part in reference() for key in part.keys]
+    assert len(keys) > 50
+    assert [key for key in keys if key not in page.text] == []
+    assert "task-reference.html" in Page((site / place("docs/operator.md")).read_text()).links
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)

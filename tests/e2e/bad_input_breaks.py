@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import socket
 import struct
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow
@@ -393,3 +395,33 @@ def changed_key(world: World) -> list[str]:
 def changed_log(world: World) -> list[str]:
     write_private_file(world.home / "audit.jsonl", '{"sequence": 1}\n')
     return world.run()
+
+
+# One's own table, and public data
+
+
+def measured(count: int) -> str:
+    return "age,sick\n" + "".join(f"{number},{number % 2}\n" for number in range(count))
+
+
+def drafting(label: str, content: str) -> Callable[[World], list[str]]:
+    """A task file for a table of one's own."""
+    return lambda world: [
+        "task", "new", "--from", str(world.write("rows.csv", content)), "--label", label, "--yes",
+        "--output", str(world.folder / "own.toml"),
+    ]  # fmt: skip
+
+
+def own_table(content: str, *more: object) -> Callable[[World], list[str]]:
+    """The demo on a table of one's own."""
+    return lambda world: [
+        "demo", "--data", "table", "--file", str(world.write("rows.csv", content)), "--output",
+        str(world.folder / "out"), "--label", "sick", *map(str, more),
+    ]  # fmt: skip
+
+
+def unpublished(world: World) -> list[str]:
+    """A network whose proxy is down."""
+    proxy = f"http://127.0.0.1:{free_port()}"
+    world.until_over.enter_context(patch.dict(os.environ, {"HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "NO_PROXY": ""}))
+    return ["data", "fetch", "heart", "--to", str(world.folder / "data"), "--yes"]

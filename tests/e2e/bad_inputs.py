@@ -24,6 +24,7 @@ from bad_input_breaks import (
     changed_log,
     counted,
     downloading,
+    drafting,
     elsewhere,
     evaluating,
     folder,
@@ -32,11 +33,13 @@ from bad_input_breaks import (
     image,
     keyless_list,
     linked,
+    measured,
     model,
     named,
     notes,
     one_class,
     open_to_all,
+    own_table,
     parquet,
     png,
     policy,
@@ -54,6 +57,7 @@ from bad_input_breaks import (
     task_of,
     torn_ledger,
     torn_list,
+    unpublished,
     unreachable,
     voting,
     voting_twice,
@@ -84,6 +88,7 @@ AREAS: dict[str, list[Case]] = {
         Case("a column stands twice", rows("age,age,sick\n50,50,0\n")),
         Case("a line has too few fields", rows(f"{HEAD}50,0\n60\n")),
         Case("a quotation mark is not closed", rows(f'{HEAD}"50,0\n60,1\n')),
+        Case("a quotation mark is amidst a cell", rows(f'{HEAD}50,0\n"50"1,0\n')),
         Case("a cell is as long as a book", rows(f"{HEAD}{'9' * 140_000},0\n")),
         Case("a text stands where a number belongs", rows(f"{HEAD}50,0\n{NAME},1\n")),
         Case("a date stands where a number belongs", rows(f"{HEAD}17.05.1971,0\n")),
@@ -156,6 +161,18 @@ AREAS: dict[str, list[Case]] = {
             "an archive with a pickle in it", archive(images=np.array([{"name": NAME}]), labels=np.array([1]))),
         Case(
             "an archive with a label that is no class", archive(images=SHADES[None], labels=np.array([2]))),
+    ],
+    "Your table, and public data": [
+        Case("the label is no column of it", drafting("weight", ROWS)),
+        Case("the label is a measurement", drafting("age", measured(30))),
+        Case("nothing is left but the label", drafting("sick", "sick\n0\n1\n")),
+        Case("a row names no hospital", own_table("age,sick,site\n50,0,A\n60,1,\n", "--sites", "site")),
+        Case("voters would get no rows", own_table(measured(6), "--hospitals", 3)),
+        Case("nobody accepts the licence", lambda w: ["data", "fetch", "heart", "--to", str(w.folder / "data")]),
+        Case("the publisher does not answer", unpublished),
+        Case("data were not fetched before", lambda w: [
+            "demo", "--data", "heart", "--data-dir", str(w.folder / "none"), "--output", str(w.folder / "out"),
+        ]),
     ],
     "Key and password": [
         Case("the password is wrong", changed("home/password", "secret", "Secret")),
@@ -309,6 +326,9 @@ AREAS: dict[str, list[Case]] = {
         Case("the port is taken", taken_port),
         Case("a value outside the model's range", predicting("age\n50\n5718\n")),
         Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),
+        Case("the tracking server does not answer", lambda w: w.on_chain(
+            "watch", w.stage.tasks["table"], "--mlflow", f"http://127.0.0.1:{free_port()}"
+        )),
         Case("each row is its own site", evaluating("".join(["age,sick,site\n", *(f"9,1,{k}\n" for k in range(257))]))),
     ],
     "Audit logs": [
@@ -324,6 +344,10 @@ AREAS: dict[str, list[Case]] = {
         Case("nothing is at its addresses", book(tasks="0x" + "77" * 20)),
         Case("the account has no ether", account("dry")),
         Case("the account has no tokens for the bond", account("poor")),
+        Case("the faucet has less", lambda w: [
+            "chain", "local", "fund", w.stage.poor.address, "--tokens", "1", "--ether", str(10**12), "--rpc",
+            w.stage.chain.node.url, "--address-book", str(w.home / "deployment.json"),
+        ]),
     ],
 }  # fmt: skip
 

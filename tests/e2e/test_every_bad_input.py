@@ -10,11 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import consilium_client.errors as client_errors
+import consilium_operators.errors as operator_errors
 import pytest
 from bad_input_breaks import png
 from bad_input_world import NAME, SHADES, TASKS, Case, Stage, World
 from bad_inputs import AREAS, REQUESTS, Sent
 from chain_driver import LocalChain
+from consilium_chain.errors import NotPossible
+from consilium_lab.errors import LabError
 from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import service
 from consilium_operators.prediction import Predictor
@@ -24,6 +28,25 @@ from starlette.testclient import TestClient
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 CASES = {(area, case.did): case for area, cases in AREAS.items() for case in cases}
+# Errors that a command line brings about; of these, the names without a row.
+OF_INPUT = (
+    client_errors.OwnersRefusal, client_errors.DataError, client_errors.CellError, client_errors.RangeError,
+    client_errors.FolderError, client_errors.ExampleError, client_errors.ConsentError, client_errors.HomeError,
+    client_errors.BudgetError, client_errors.TransportKeyError,
+    operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible,
+)  # fmt: skip
+ELSEWHERE = {
+    "this installation or chain does not allow it": {
+        "ArtifactTooLong", "BlobsUnavailable", "CellProverEnded", "ChainNotLocal", "ContractsNotBuilt",
+    },
+    "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
+    "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
+    "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
+    "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
+        "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",
+    },
+    "a process ended, or a bug": {"DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost"},
+}  # fmt: skip
 SERVED = "Requests to a served model"  # with HTTP's status in place of an exit code
 
 
@@ -67,6 +90,13 @@ def test_guide_and_cases_are_the_same_and_every_row_has_a_way_out() -> None:
     assert [did for area, did in ROWS if area == SERVED] == [sent.did for sent in REQUESTS]
     assert len(CASES) == sum(map(len, AREAS.values()))
     assert [row for row in ROWS.values() if not row.way_out.strip("*")] == []
+
+
+def test_the_guide_has_every_error_of_input_or_a_reason_why_not() -> None:
+    names = {name for kind in OF_INPUT for name in kind.MESSAGES}
+    reasons = [name for those in ELSEWHERE.values() for name in those]
+    assert len(names) > 90
+    assert sorted(names - {row.error for row in ROWS.values()}) == sorted(reasons)
 
 
 @pytest.fixture(scope="module")

@@ -115,6 +115,26 @@ def test_contracts_count_once_they_are_written(checkout: Checkout) -> None:
     assert not (checkout.folder / TASKS).exists()
 
 
+def test_foundry_on_path_does_where_npm_has_none(checkout: Checkout) -> None:
+    checkout.installed(contracts=False)
+    checkout.program("npm", "true")
+    code, said = checkout.make("chain/contracts/node_modules/.installed")
+    assert code == 2
+    assert "notice: npm has no anvil for this machine, and anvil is not on PATH: 1.7.1 is needed" in said
+    assert "error (StepFailed): npm has no build of Foundry for this machine: install anvil and forge by hand" in said
+    checkout.program("anvil", "echo anvil Version: 1.7.1-stable")
+    checkout.program("forge", "echo forge Version: 1.5.12-stable")
+    code, said = checkout.make("chain/contracts/node_modules/.installed")
+    assert (code, "is too old, or says no version (forge Version: 1.5.12-stable): 1.7.1 is needed" in said) == (2, True)
+    checkout.program("forge", "echo forge Version: 1.10.0-stable")
+    assert checkout.make("chain/contracts/node_modules/.installed")[0] == 0
+    modules = checkout.folder / "chain" / "contracts" / "node_modules" / "@foundry-rs"
+    for name in ("anvil", "forge"):
+        (link,) = modules.glob(f"*/bin/{name}")
+        assert link.resolve() == checkout.programs / name
+    assert checkout.make("-q", "chain/contracts/node_modules/.installed")[0] == 0, "it is not installed again"
+
+
 @pytest.mark.parametrize("target", ["dashboard", "wheel", "up", "test"])
 def test_node_is_asked_for_before_minutes_of_installation(checkout: Checkout, target: str) -> None:
     checkout.pip()
@@ -166,7 +186,7 @@ def test_make_test_runs_every_part_and_ends_with_the_table(checkout: Checkout) -
     rows = re.findall(r"^([\w-]+) +(passed|FAILED) +\d+\.\d$", table, re.MULTILINE)
     assert rows == [
         ("installed", "FAILED"), ("contracts-test", "passed"), ("python-test", "FAILED"), ("lint", "FAILED"),
-        ("dashboard-test", "FAILED"), ("demo-test", "FAILED"),
+        ("dashboard-test", "FAILED"), ("newest-flower", "FAILED"), ("demo-test", "FAILED"),
     ]  # fmt: skip
     assert "remove dashboard/node_modules, then run this again" in table
     assert "all of it: .consilium/tests/dashboard-test.log" in table

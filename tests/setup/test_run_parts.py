@@ -34,6 +34,8 @@ deaf:
 	@trap '' INT; echo started; sleep 1; echo "put away"
 left:
 	@sleep 300 & echo $$! > left.pid
+told:
+	@echo "in the table: FAILED with 2.0"
 after:
 	@test -f .consilium/tests/good.log && echo "later"
 """
@@ -69,6 +71,12 @@ def has_ended(folder: Path, name: str) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_a_parts_own_line_is_in_the_table_even_if_it_passed(folder: Path) -> None:
+    code, _, table = played(folder, "good", "told")
+    assert code == 0
+    assert re.search(r"^told +passed +\d\.\d\n +FAILED with 2\.0$", table, re.MULTILINE)
 
 
 def test_all_parts_run_and_the_table_names_what_failed(folder: Path) -> None:

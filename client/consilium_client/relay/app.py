@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 
 from consilium_chain.messages import Part, ReplyCode
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from consilium_client.errors import FrameError
-from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request
+from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request, socket_address
 
 SOCKET_VARIABLE = "CONSILIUM_NODE_SOCKET"
 
@@ -41,7 +42,8 @@ def _ask_node(message: Message) -> RoundReply:
             raise TypeError
         request = RoundRequest(contract, int(fields["task"]), int(fields["round"]), Part(fields["part"]))
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(os.environ[SOCKET_VARIABLE])
+            with socket_address(Path(os.environ[SOCKET_VARIABLE])) as address:
+                connection.connect(address)
             send_request(connection, request)
             return receive_reply(connection)
     except (KeyError, TypeError, ValueError, OverflowError, OSError, FrameError):

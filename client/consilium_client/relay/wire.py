@@ -7,10 +7,14 @@ because an exception's text could contain a row of data.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
@@ -23,6 +27,27 @@ _REQUEST = struct.Struct(">20sQIB")
 _REPLY = struct.Struct(">BII")
 MAX_BLOBS = 4_096
 MAX_BODY = signed_update_bytes(MAX_BLOBS) + share_bundle_bytes(MAX_PARTICIPANTS)
+MAX_ADDRESS = 103  # bytes of a Unix socket's address: Linux takes 107, macOS 103
+OPEN_FOLDERS = Path("/proc/self/fd")
+
+
+@contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """An address of the Unix socket at a path of any length, to bind it or to connect to it.
+
+    A long path is reached through its open folder: the socket stays in the node's private home, and needs no other.
+    Raises OSError if the folder does not open, or if the path is long and this system has no /proc.
+    """
+    if len(os.fsencode(path)) <= MAX_ADDRESS:
+        yield str(path)
+        return
+    if not OPEN_FOLDERS.is_dir():
+        raise OSError(errno.ENAMETOOLONG, f"more than {MAX_ADDRESS} bytes, for a socket", str(path))
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield str(OPEN_FOLDERS / str(folder) / path.name)
+    finally:
+        os.close(folder)
 
 
 @dataclass(frozen=True)
