@@ -10,13 +10,15 @@
     consilium.verify(3, rpc=URL, address_book="deployment.json", artifacts=["artifacts"]).holds
 
 Each command of the command line that does the same calls these functions. Errors are subclasses of `Fault`: `name` is
-the name in docs/errors.md, `values` are its values.
+the name in docs/errors.md, `values` are its values. A node's log events are JSON lines on standard output, or calls of
+your own function within `log_to`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from consilium_core.faults import FaultError as Fault
+from consilium_core.logs import log_to
 
 from consilium.record import download_model, verify
 from consilium.simulation import SimulationResult, simulate
@@ -35,7 +37,7 @@ _AT_FIRST_USE = {
 }  # fmt: skip
 
 __all__ = ["DraftedTask", "Fault", "SimulationResult", "Task", "download_model", "draft", "simulate", "verify"]
-__all__ += ["Client", "DataCheck", "Diagnosis", "Voter", "check_data", "doctor"]
+__all__ += ["Client", "DataCheck", "Diagnosis", "Voter", "check_data", "doctor", "log_to"]
 
 
 def __getattr__(name: str) -> Any:

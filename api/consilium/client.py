@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from consilium_client.privacy.membership import in_words
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
-from consilium_core.logs import log_to
 from consilium_core.private_files import write_private_file
 from cryptography import x509
 
@@ -34,7 +32,6 @@ from consilium.node_results import Activity, ClientStatus, Departure, Joining, M
 from consilium.task import Task
 
 ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
-Event = Callable[[str, Mapping[str, object]], None]
 
 
 class Client(Node[HospitalHome]):
@@ -143,14 +140,13 @@ class Client(Node[HospitalHome]):
         data: str | Path | None = None,
         mapping: str | Path | None = None,
         confirm: Callable[[Joining], bool] = agree,
-        on_event: Event | None = None,
     ) -> None:
         """Approves a task that policy and data allow, and joins it on chain with this hospital's bond. A second call
         continues where the first one stopped.
 
         `superlink`: host:port of the aggregator's SuperLink. `ca_certificate`: of the authority that signed its own.
         `data`, `mapping`: for this task; by default those of the home. `confirm` is asked before anything is written or
-        sent. `on_event` gets the node's log events; by default they go to the log.
+        sent. Its events go to the log (`log_to`).
 
         Raises ValueError for another form of `superlink`; OwnersRefusal (NotAllowed), ModelNotInstalled, DataError,
         ConsentError (CertificateInvalid, NotConfirmed, Unfunded), and as `task` does. An interrupt leaves the approval.
@@ -158,8 +154,8 @@ class Client(Node[HospitalHome]):
         link, found, policy = host_and_port(superlink), self.task(task), self.policy()
         policy.require(found.spec, self.state(task).operator)
         model_of(found.spec).require_installed()
-        own_data, own_mapping = data and Path(data).absolute(), mapping and Path(mapping).absolute()
-        rows = read_examples(own_data or self.settings.data, found.spec.data, own_mapping or self.settings.mapping).rows
+        own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
+        rows = read_examples(own[0] or self.settings.data, found.spec.data, own[1] or self.settings.mapping).rows
         policy.require_rows(found.spec, rows)
         authority = _certificate(Path(ca_certificate))
         shut_out = why_shut_out(*link, Path(ca_certificate))
@@ -171,16 +167,15 @@ class Client(Node[HospitalHome]):
             spec_hash=found.params.spec_hash.hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink=superlink,
-            data=own_data or None,
-            mapping=own_mapping or None,
+            data=own[0],
+            mapping=own[1],
         )
         had_joined = entry_of(self, task) is not None
         self._home.approve(task, approval, authority)
         from consilium_client.hospital.node import HospitalNode
 
         try:
-            with nullcontext() if on_event is None else log_to(on_event):
-                HospitalNode(self._home.node_settings(task, place)).join()
+            HospitalNode(self._home.node_settings(task, place)).join()
         except Exception:  # not at an interrupt: a sent transaction may still reach the chain
             if not had_joined:  # only a joined task stays approved
                 self._home.withdraw(task)
@@ -188,7 +183,7 @@ class Client(Node[HospitalHome]):
 
     def run(self, task: int | None = None) -> None:
         """Takes part in an approved task until it ends; by default in the only one. It can be stopped and started again
-        at any time. Its events go to the log.
+        at any time. Its events go to the log (`log_to`).
 
         Raises ConsentError (WhichTask, AlreadyRunning), OwnersRefusal (NotApproved, ApprovalStale, NotAllowed),
         ClientError.

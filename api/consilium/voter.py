@@ -152,7 +152,7 @@ class Voter(Node[VoterHome]):
 
     def run(self, task: int | None = None) -> None:
         """Joins the tasks that policy and data allow, and judges them, until the process is stopped; with `task`, only
-        this one, until it ends. Its events go to the log.
+        this one, until it ends. Its events go to the log (`log_to`).
 
         Raises ConsentError (NotRegistered, AlreadyRunning); with `task` also the reasons not to join it.
         """

@@ -97,7 +97,8 @@ def test_a_client_joins_and_reads_its_status_as_the_command_says_it(
     def tell(event: str, fields: Mapping[str, object]) -> None:
         events.append(event)
 
-    client.join(place.task, **place.aggregator(), on_event=tell)
+    with api.log_to(tell):
+        client.join(place.task, **place.aggregator())
     assert "joined" in events
     status, standing = client.status(), client.standing()
     assert (status.is_reachable, status.approved, status.epsilon) == (True, (place.task,), None)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from consilium import log_to
 from consilium.node_results import Departure, Phase
 from consilium_core.connectivity import host_and_port
 from consilium_core.live import sentence
@@ -52,10 +53,10 @@ def join(
         return sending
 
     try:
-        client.join(
-            number, superlink=superlink, ca_certificate=ca_certificate, data=data, mapping=mapping, confirm=confirm,
-            on_event=lambda event, fields: console.print(sentence(event, fields)),
-        )  # fmt: skip
+        with log_to(lambda event, fields: console.print(sentence(event, fields))):
+            client.join(
+                number, superlink=superlink, ca_certificate=ca_certificate, data=data, mapping=mapping, confirm=confirm
+            )
     except (KeyboardInterrupt, SystemExit):
         if sending:
             console.print(_interrupted(number))

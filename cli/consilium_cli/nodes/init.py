@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from consilium.client import Client
-from consilium.homes import checked_book, checked_places, checked_sponsor, given, new_folder
+from consilium.homes import checked_book, checked_places, checked_sponsor, new_folder
 from consilium.machine import Level
 from consilium.voter import Voter
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC, Role
@@ -124,8 +124,8 @@ def _ask_names(options: Answers, done: str) -> dict[str, Any]:
     }
 
 
-def _names(given: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
-    words = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
+def _names(option: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
+    words = option if option is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
     names = [name for name in words if name]
     return ANY if names == [ANY] else names
 
@@ -154,7 +154,7 @@ def _like(kind: type[Client] | type[Voter], folder: Path, like: Path, options: A
     """A home for other contracts. Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
     values = asdict(options)
     book = ask(values.pop("address_book"), "The other contracts' address book", "--address-book")
-    if given(**values):
+    if any(value is not None for value in values.values()):
         raise typer.BadParameter(
             "goes only with --address-book, --home and --offline: all else comes from the other home",
             param_hint="--like",
