@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-
-
-class Role(StrEnum):
-    """The roles that a machine may have."""
-
-    API = "api"
-    INDEX = "index"
-    WORKER = "worker"
-    AGGREGATOR = "aggregator"
-    SPONSOR = "sponsor"
-    HOSPITAL = "hospital"
-    VOTER = "voter"
-
-
-USUAL_HOMES = {role: Path("~/.consilium") / role for role in (Role.HOSPITAL, Role.VOTER)}
 
 # For commands that read a chain and an artifact store without a home.
 ArtifactsOption = Annotated[

@@ -189,9 +189,13 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
         if number is None:
             approved = self.approved_tasks()
             if len(approved) != 1:
-                raise ConsentError("WhichTask", approved=", ".join(map(str, approved)) or "none")
+                raise self.which_task()
             (number,) = approved
         return self.node_settings(number, self.settings.reader().folder_name(number))
+
+    def which_task(self) -> ConsentError:
+        """The error about a missing task number."""
+        return ConsentError("WhichTask", approved=", ".join(map(str, self.approved_tasks())) or "none")
 
     def withdraw(self, task: int) -> None:
         """Raises NotApproved."""

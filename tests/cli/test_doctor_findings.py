@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from consilium_chain.errors import ChainUnreachable
-from consilium_cli.doctor.checks import Check, run_checks
-from consilium_cli.doctor.findings import (
+from consilium_operators.doctor.checks import Check, run_checks
+from consilium_operators.doctor.findings import (
     MIB,
     Finding,
     Findings,
@@ -29,7 +29,7 @@ from consilium_cli.doctor.findings import (
     judge_store,
     judge_versions,
 )
-from consilium_cli.doctor.servers import (
+from consilium_operators.doctor.servers import (
     Answer,
     Held,
     TlsServer,

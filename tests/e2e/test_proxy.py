@@ -20,11 +20,11 @@ import pytest
 import tomli_w
 import uvicorn
 from consilium_chain.rpc.local_node import child_environment, free_port
-from consilium_cli.doctor.findings import Level
-from consilium_cli.doctor.probes import tls_server
-from consilium_cli.doctor.servers import judge_tls
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_operators.doctor.findings import Level
+from consilium_operators.doctor.probes import tls_server
+from consilium_operators.doctor.servers import judge_tls
 from consilium_server.certificates import ensure_certificates
 from consilium_server.flower.internals import SuperLink
 from flwr.proto.control_pb2 import ListNodesRequest, ListNodesResponse

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section, parse_toml
 from consilium_core.visible_text import Name
-from consilium_zk.constants import MAX_BITS, MIN_BITS
+from consilium_zk.constants import BYTES_PER_BLOB, MAX_BITS, MIN_BITS
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
 from pydantic import Field, model_validator
@@ -277,6 +277,10 @@ class TaskSpec(Section):
     @property
     def update_blobs(self) -> int:
         return self.update_layout.blobs_for(self.parameters)
+
+    @property
+    def update_bytes(self) -> int:
+        return self.update_blobs * BYTES_PER_BLOB
 
     @property
     def lanes(self) -> int:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from consilium_cli.options import USUAL_HOMES, Role
-
-if TYPE_CHECKING:
-    from consilium_cli.doctor.roles import Machine
+from consilium_core.defaults import USUAL_HOMES, Role
 
 PUBLIC = (Role.AGGREGATOR, Role.SPONSOR)
 
@@ -38,58 +34,46 @@ def doctor_command(
     """
     import json
 
-    from consilium_client.errors import HomeError
-    from consilium_core.errors import ConfigInvalid
-    from consilium_core.faults import printed_name
-    from consilium_server.errors import ServerError
+    from consilium.machine import Level, doctor
 
-    from consilium_cli.doctor.checks import run_checks, show_findings
-    from consilium_cli.doctor.findings import Finding, Findings, Level
-    from consilium_cli.doctor.roles import checks_of, checks_without_settings
+    from consilium_cli.doctor.screen import show_findings
 
-    machine = _machine(role, config, home, public, authority)
-    found: Findings = []
-    try:
-        checks = checks_of(machine)
-    except (ServerError, ConfigInvalid, HomeError) as error:
-        found.append(Finding("configuration", Level.FAULT, str(error), f"do as it says ({printed_name(error)})"))
-        checks = checks_without_settings(machine)
-    found += run_checks(checks)
-    count = {level: sum(one.level is level for one in found) for level in Level}
+    where, address = _where(role, config, home), _address(role, public)
+    if authority is not None and not authority.is_file():
+        raise typer.BadParameter(f"the file {authority} does not exist", param_hint="--authority")
+    found = doctor(role, where, public=address, authority=authority)
     if as_json:
         fields = ("check", "level", "says", "remedy", "values")
-        lines = [{name: getattr(one, name) for name in fields} for one in found]
-        typer.echo(json.dumps({"role": role, "fit": count[Level.FAULT] == 0, "findings": lines}))
+        lines = [{name: getattr(one, name) for name in fields} for one in found.findings]
+        typer.echo(json.dumps({"role": role, "fit": found.fit, "findings": lines}))
     else:
-        show_findings(found)
-        typer.echo(f"{count[Level.FAULT]} fault(s), {count[Level.WARNING]} warning(s), {count[Level.OK]} in order")
-    if count[Level.FAULT]:
+        show_findings(found.findings)
+        faults, warnings, good = map(found.count, (Level.FAULT, Level.WARNING, Level.OK))
+        typer.echo(f"{faults} fault(s), {warnings} warning(s), {good} in order")
+    if not found.fit:
         raise typer.Exit(1)
 
 
-def _machine(role: Role, config: Path | None, home: Path | None, public: str | None, authority: Path | None) -> Machine:
-    """Raises typer.BadParameter."""
+def _where(role: Role, config: Path | None, home: Path | None) -> Path:
+    """A configuration file, or a node's home. Raises typer.BadParameter."""
     import os
-
-    from consilium_core.connectivity import host_and_port
-
-    from consilium_cli.doctor.roles import Machine
 
     if role in USUAL_HOMES:
         if config is not None:
             raise typer.BadParameter(f"a {role}'s configuration is in its home: pass --home", param_hint="--config")
-        usual = os.environ.get(f"CONSILIUM_{role.upper()}_HOME")
-        where = (home or Path(usual or USUAL_HOMES[role])).expanduser()
-    elif config is None or home is not None:
+        return home or Path(os.environ.get(f"CONSILIUM_{role.upper()}_HOME") or USUAL_HOMES[role])
+    if config is None or home is not None:
         raise typer.BadParameter(f"pass the {role}'s configuration file with --config", param_hint="--config")
-    else:
-        where = config
+    return config
+
+
+def _address(role: Role, public: str | None) -> tuple[str, int] | None:
+    """Raises typer.BadParameter."""
+    from consilium_core.connectivity import host_and_port
+
     if public is not None and role not in PUBLIC:
         raise typer.BadParameter(f"leave it out: the configuration has the address of a {role}", param_hint="--public")
     try:
-        address = None if public is None else host_and_port(public)
+        return None if public is None else host_and_port(public)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--public") from None
-    if authority is not None and not authority.is_file():
-        raise typer.BadParameter(f"the file {authority} does not exist", param_hint="--authority")
-    return Machine(role, where, address, authority)

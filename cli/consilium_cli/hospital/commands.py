@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from consilium_core.defaults import USUAL_HOMES, Role
 
 from consilium_cli.nodes.commands import add_shared_commands
 from consilium_cli.options import (
-    USUAL_HOMES,
     LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
@@ -18,7 +18,6 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
-    Role,
     TaskArgument,
     YesOption,
 )
@@ -71,15 +70,13 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home with key, settings and policy. Asks for the values that no option gives."""
-    from consilium_client.home import HospitalHome
-
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, columns=column,
         hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
     )  # fmt: skip
-    init_home(HospitalHome, home, answers, offline, like)
+    init_home(Role.HOSPITAL, home, answers, offline, like)
 
 
 add_shared_commands(app, Role.HOSPITAL)
@@ -90,7 +87,7 @@ def show(task: TaskArgument, home: HomeOption = USUAL_HOME) -> None:
     """Shows a task: its program, time, pay and costs, and if this hospital's policy allows it."""
     from consilium_cli.hospital import status as screens
 
-    screens.show_task(screens.HospitalVisit.of(home), task)
+    screens.show_task(home, task)
 
 
 @app.command("check-data")
@@ -106,7 +103,7 @@ def check_data(
     """Shows the data as a task reads them, and everything that a node would compute from them. Sends nothing."""
     from consilium_cli.hospital import data_check
 
-    data_check.check_data(home, task, task_file, data, mapping)
+    data_check.show_check(home, task, task_file, data, mapping)
 
 
 @app.command("join")
@@ -122,7 +119,7 @@ def join(
     """Shows a task, asks, stores the approval, and joins the task on chain with this hospital's bond."""
     from consilium_cli.hospital import joining
 
-    joining.join(home, task, joining.Place(superlink, ca_certificate, data, mapping), yes)
+    joining.join(home, task, superlink, ca_certificate, data, mapping, yes)
 
 
 @app.command("run")
@@ -136,12 +133,11 @@ def run(
 
     Logs its events: in words on a terminal, otherwise one JSON object per line.
     """
-    from consilium_client.home import HospitalHome
-    from consilium_client.hospital.node import HospitalNode
+    from consilium.client import Client
     from consilium_core.live import HOSPITAL, on_terminal
 
     with on_terminal(HOSPITAL):
-        HospitalNode(HospitalHome.open(home).approved_settings(task)).run()
+        Client(home).run(task)
 
 
 @app.command("leave")
@@ -155,15 +151,7 @@ def leave(task: TaskArgument, home: HomeOption = USUAL_HOME, yes: YesOption = Fa
 @app.command("export-audit")
 def export_audit(output: Annotated[Path, typer.Option(help="file to write")], home: HomeOption = USUAL_HOME) -> None:
     """Writes this hospital's audit log to a file, signed by its key, for `consilium verify-audit`."""
-    from consilium_chain.deploying.address_book import Deployment
-    from consilium_chain.keystore import open_keystore
-    from consilium_client.home import HospitalHome
-    from consilium_client.hospital.audit_log import AUDIT_FILE, export, read_log
-    from consilium_core.private_files import write_private_file
+    from consilium.client import Client
 
-    settings = HospitalHome.open(home).settings
-    deployment = Deployment.read(settings.deployment)
-    account = open_keystore(settings.keystore, settings.password_file)
-    exported = export(read_log(settings.home / AUDIT_FILE), account, deployment.chain_id, deployment.tasks)
-    write_private_file(output, exported)
-    typer.echo(f"{len(exported.splitlines()) - 1} entries, signed by {account.address}, in {output}")
+    client = Client(home)
+    typer.echo(f"{client.export_audit(output)} entries, signed by {client.account}, in {output}")

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema
-from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_client.data.image.kind import ImageProfile
-from consilium_client.data.kinds import kind_of
-from consilium_client.data.profile import Finding, Profile
-from consilium_client.data.table.kind import ColumnProfile, TableProfile
-from consilium_client.data.text.kind import TextProfile
-from consilium_client.errors import ConsentError, shortened
-from consilium_client.home import HospitalHome
+from consilium.data_check import ImageProfile, Profile, TableProfile, TextProfile, check_data
+from consilium.task import Task
 from consilium_core.kinds import of_kind
 from consilium_core.visible_text import shown
-from consilium_operators.proposals import read_task
-from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.quantise import Quantiser
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from consilium_cli.hospital.status import HospitalVisit
+from consilium_cli.nodes.status import opened_client
+
+if TYPE_CHECKING:
+    from consilium.data_check import ColumnProfile, Finding
+    from consilium_chain.tasks.task_spec import TaskSpec
 
 WIDTH = 100
 TITLE = "bold"
@@ -45,28 +40,20 @@ SHADES = {
 }
 
 
-def check_data(
+def show_check(
     folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None
 ) -> None:
     """Shows the profile of the readable data, then raises the first error of the data."""
-    if task_file is not None:
-        _, spec = read_task(task_file)
-    elif number is not None:
-        spec = HospitalVisit.of(folder).task(number).spec
+    task = number if task_file is None else Task.read(task_file)
+    if isinstance(task, Task) and data is not None:  # no home is needed
+        found = check_data(task, data, mapping)
     else:
-        raise ConsentError(
-            "WhichTask", approved=", ".join(map(str, HospitalHome.open(folder).approved_tasks())) or "none"
-        )
-    if data is None or task_file is None:  # with both files, no home is needed
-        settings = HospitalHome.open(folder).settings
-        data, mapping = data or settings.data, mapping or settings.mapping
+        found = opened_client(folder).check_data(task, data=data, mapping=mapping)
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
-    kind = kind_of(spec.data)
-    raw = kind.read(data, spec.data, mapping)
-    console.print(screen(kind.profile(raw, spec)))
-    kind.examples(raw, spec.data)
-    console.print(f"[green]The {spec.data.things} fit.[/green]")
+    console.print(screen(found.profile))
+    found.require()
+    console.print(f"[green]The {found.profile.things} fit.[/green]")
 
 
 def screen(profile: Profile) -> RenderableType:
@@ -91,7 +78,7 @@ def _heading(profile: Profile) -> Text:
         text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:
         of = "file(s) that its list does not name" if source.kind == "folder" else "column(s) of the file"
-        names = f" ({shown(shortened(source.left_aside_names))})" if source.left_aside_names else ""
+        names = f" ({shown(source.left_aside_shortened)})" if source.left_aside_names else ""
         text.append(f"\nnot read: {source.left_aside:,} {of}{names}")
     return text
 
@@ -123,7 +110,7 @@ def _columns(profile: TableProfile) -> Table:
 
 
 def _known(column: ColumnProfile) -> str:
-    if isinstance(column.feature, CategoryFeature):
+    if column.feature.kind == "category":
         return ", ".join(f"{value:g}" for value in column.feature.values)
     return f"{column.feature.min:g} to {column.feature.max:g}"
 
@@ -141,7 +128,7 @@ def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table = _spread("smallest", "median", "largest")
     table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
     table.add_row("mean shade, 0 (black) to 255", *(f"{shade:.0f}" for shade in profile.shades))
-    schema = of_kind(ImageSchema, profile.spec.data)
+    schema = profile.schema
     colours = "in grey" if schema.channels == 1 else "in colour"
     return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}.\n")]
 
@@ -206,7 +193,7 @@ def _leaves(profile: Profile) -> Table:
         f"rounds 1 to {spec.rounds.rounds}" if spec.rounds.rounds > 1 else "round 1",
         f"the change of {spec.parameters:,} parameters by training on these {things},{noise} clipped to a norm of"
         f" {spec.update.clip_norm:g}, rounded to {spec.update.bits} bits in ±{spec.update.value_range:g};"
-        f" {_blobs(spec.update_blobs)} each; {seen}",
+        f" {_blobs(spec, spec.update_blobs)} each; {seen}",
     )
     grid.add_row("", "never", NEVER[things])
     return grid
@@ -216,13 +203,12 @@ def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
     if profile.spec.statistics != "exact":
         return f"nothing about these {profile.things}: {UNSCALED[profile.things]}"
     if profile.statistics:
-        step = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step
-        count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {step:.2g}"
-    return f"{count}; {_blobs(profile.spec.statistics_blobs)}; {seen}"
+        count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {profile.statistics_step:.2g}"
+    return f"{count}; {_blobs(profile.spec, profile.spec.statistics_blobs)}; {seen}"
 
 
-def _blobs(count: int) -> str:
-    return f"{count} blob{'s' if count > 1 else ''} of {BYTES_PER_BLOB // 1024} KiB"
+def _blobs(spec: TaskSpec, count: int) -> str:
+    return f"{count} blob{'s' if count > 1 else ''} of {spec.update_bytes // spec.update_blobs // 1024} KiB"
 
 
 def _counted(count: int, of: int) -> str:

@@ -3,91 +3,69 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from consilium_chain.ledger.structs import Hospital, Phase, TaskState
-from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
-from consilium_client.config import HospitalHomeSettings
-from consilium_client.consent import Policy
-from consilium_client.data.kinds import read_examples
-from consilium_client.errors import DataError
-from consilium_client.home import HospitalHome, is_running
-from consilium_client.privacy.membership import in_words
-from consilium_client.task import JoinedTask
+from consilium_core.defaults import Role
 from consilium_core.units import tokens
 from consilium_core.visible_text import shown
-from consilium_zk.constants import BYTES_PER_BLOB
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from consilium_cli.nodes.status import Visit, listed, no_because, show_home, show_own_tasks, stand
+from consilium_cli.nodes.status import (
+    Words,
+    listed,
+    no_because,
+    opened_client,
+    show_home,
+    show_own_tasks,
+    stand,
+)
 
-ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
-
-
-@dataclass(frozen=True)
-class HospitalVisit(Visit[HospitalHome]):
-    home_kind = HospitalHome
-    column = "node"
-
-    @property
-    def settings(self) -> HospitalHomeSettings:
-        return self.home.settings
-
-    def members(self, number: int) -> Sequence[Hospital]:
-        return self.ledger.tasks.hospitals(number)
-
-    def is_listed(self, state: TaskState, is_in: bool) -> bool:
-        return state.phase is not Phase.ENDED
-
-    def summary(self, spec: TaskSpec) -> str:
-        return f"{spec.model.name}, {spec.parameters:,} parameters"
-
-    def verdict(self, task: JoinedTask, state: TaskState, is_in: bool) -> str:
-        objections = self.home.policy().objections(task.spec, state.operator)
-        return no_because("; ".join(objections)) if objections else "[green]allows it[/green]"
-
-    def activity(self, number: int, state: TaskState, index: int | None) -> str:
-        node = "runs" if is_running(self.home.runtime(number)) else "does not run"
-        if number in self.home.left_tasks():
-            node = "left"
-        return node if index is not None else f"{node}, not joined"
+if TYPE_CHECKING:
+    from consilium.node_results import ListedTask, Membership, OwnTask
+    from consilium_chain.ledger.structs import TaskState
+    from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
+    from consilium_client.consent import Policy
+    from consilium_client.task import JoinedTask
 
 
-def show_task(visit: HospitalVisit, number: int) -> None:
-    """Raises as `load_task` does."""
-    task, state = visit.task(number), visit.ledger.tasks.state(number)
+def _summary(spec: TaskSpec) -> str:
+    return f"{spec.model.name}, {spec.parameters:,} parameters"
+
+
+def _verdict(one: ListedTask) -> str:
+    return no_because(one.objections) if one.objections else "[green]allows it[/green]"
+
+
+def _activity(one: OwnTask) -> str:
+    return one.activity if one.is_in else f"{one.activity}, not joined"
+
+
+HOSPITAL = Words(Role.HOSPITAL, "node", _summary, _verdict, _activity)
+
+
+def show_task(folder: Path, number: int) -> None:
+    """Raises as `Client.task` does."""
+    client = opened_client(folder)
+    task, state = client.task(number), client.state(number)
     console = Console(highlight=False)
     print_task(console, task, state)
-    _print_membership_here(console, visit.settings, task)
-    print_verdict(console, visit.home.policy(), task.spec, state.operator)
-
-
-def _print_membership_here(console: Console, settings: HospitalHomeSettings, task: JoinedTask) -> None:
-    try:
-        rows = read_examples(settings.data, task.spec.data, settings.mapping).rows
-    except DataError:
+    membership = client.membership(task)
+    if membership.is_assumed:
         console.print(
             f"\n[yellow]This home's data do not fit the task: `consilium hospital check-data {task.number}` says why."
-            f" These figures assume {ASSUMED_ROWS} rows:[/yellow]"
+            f" These figures assume {membership.rows} rows:[/yellow]"
         )
-        print_membership(console, task.spec, ASSUMED_ROWS)
-        return
-    print_membership(console, task.spec, kept_rows(settings, rows))
+    print_membership(console, membership)
+    print_verdict(console, client.policy(), task.spec, state.operator)
 
 
-def kept_rows(settings: HospitalHomeSettings, rows: int) -> int:
-    """The approximate number of training rows, at least one."""
-    return max(1, rows - round(rows * settings.held_out))
-
-
-def print_membership(console: Console, spec: TaskSpec, rows: int) -> None:
+def print_membership(console: Console, membership: Membership) -> None:
     """Prints the measured risk that an attacker recognises this hospital's rows in the sums."""
-    console.print(f"\n[bold]Membership:[/bold] {escape(in_words(spec, rows))}")
+    console.print(f"\n[bold]Membership:[/bold] {escape(membership.in_words)}")
 
 
 def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: str) -> None:
@@ -150,7 +128,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
         privacy = f"all rounds together cost a row at most {bound}: this machine adds noise before anything leaves"
     things = spec.data.things
-    update, size = spec.update, spec.update_blobs * BYTES_PER_BLOB
+    update, size = spec.update, spec.update_bytes
     seen = "masked: only the cohort's sum becomes visible" if update.masked else "NOT masked: the aggregator sees it"
     once = f"the number of {things}, in public"
     if spec.statistics == "exact":
@@ -179,30 +157,19 @@ def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
 
 
 def show_hospital(folder: Path) -> None:
-    home = HospitalHome.open(folder)
-    policy = home.policy()
+    client = opened_client(folder)
+    status = client.status()
+    policy = status.policy
     lines = [
         f"policy: operators {listed(policy.operators)}; models {listed(policy.models)}; hours {policy.hours or 'any'}"
     ]
-    if (spent := _spent(home, policy)) is not None:
+    if status.epsilon is not None:
         limit = policy.max_epsilon or "no limit"
-        lines.append(f"privacy: rows have cost epsilon {spent:.3g} of {limit}, at delta {policy.delta:g}")
-    is_readable = show_home(home, "", *lines)
-    approved = sorted({*home.approved_tasks(), *home.left_tasks()})
-    if not approved:
+        lines.append(f"privacy: rows have cost epsilon {status.epsilon:.3g} of {limit}, at delta {policy.delta:g}")
+    show_home(status, "", *lines)
+    if not status.approved:
         typer.echo("\nno task is approved here: `consilium hospital tasks` lists all tasks")
-    elif not is_readable:
-        typer.echo(f"\napproved tasks: {', '.join(map(str, approved))}; the chain does not answer")
+    elif not status.is_reachable:
+        typer.echo(f"\napproved tasks: {', '.join(map(str, status.approved))}; the chain does not answer")
     else:
-        show_own_tasks(HospitalVisit.of(folder), approved)
-
-
-def _spent(home: HospitalHome, policy: Policy) -> float | None:
-    """The epsilon that all private tasks have cost the rows. None without such a task: then Opacus is not loaded."""
-    if not home.settings.privacy_file.exists():
-        return None
-    from consilium_client.privacy.accountant import PrivacyAccountant
-    from consilium_client.privacy.dp_sgd import epsilon
-
-    charges = PrivacyAccountant(home.settings.privacy_file).charges()
-    return epsilon([charge.mechanism for charge in charges], policy.delta)
+        show_own_tasks(client.standing(), HOSPITAL)

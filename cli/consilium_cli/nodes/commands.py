@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from consilium_core.defaults import USUAL_HOMES, Role
 
-from consilium_cli.options import USUAL_HOMES, Role, TokensArgument, YesOption
+from consilium_cli.options import TokensArgument, YesOption
 
 if TYPE_CHECKING:
-    from consilium_client.home import HospitalHome, VoterHome
+    from consilium.client import Client
+    from consilium.voter import Voter
 
 TASKS_LISTED = {
     Role.HOSPITAL: "Lists tasks, and says of each if this hospital's policy allows it.",
@@ -39,11 +41,11 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
         home: Path = home_option,
         every: Annotated[bool, typer.Option("--all", help="list also tasks that are over or closed")] = False,
     ) -> None:
-        from consilium_cli.hospital.status import HospitalVisit
+        from consilium_cli.hospital.status import HOSPITAL
         from consilium_cli.nodes.status import show_tasks
-        from consilium_cli.voter.status import VoterVisit
+        from consilium_cli.voter.status import VOTER
 
-        show_tasks(HospitalVisit.of(home) if role is Role.HOSPITAL else VoterVisit.of(home), every)
+        show_tasks(_open(role, home).tasks(every), HOSPITAL if role is Role.HOSPITAL else VOTER)
 
     @app.command("status")
     def status(home: Path = home_option) -> None:
@@ -72,8 +74,8 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
         unstake(_open(role, home), whole_tokens, yes)
 
 
-def _open(role: Role, folder: Path) -> HospitalHome | VoterHome:
+def _open(role: Role, folder: Path) -> Client | Voter:
     """Raises HomeMissing, ConfigInvalid."""
-    from consilium_client.home import HospitalHome, VoterHome
+    from consilium_cli.nodes.status import opened_client, opened_voter
 
-    return HospitalHome.open(folder) if role is Role.HOSPITAL else VoterHome.open(folder)
+    return opened_client(folder) if role is Role.HOSPITAL else opened_voter(folder)

@@ -1,32 +1,27 @@
-"""`hospital init` and `voter init`: ask for settings, write a home, and check its connections."""
+"""`hospital init` and `voter init`: ask for settings, make a home, and show its connections."""
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
-from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import open_keystore, write_keystore
-from consilium_client.config import SponsoredSettings
-from consilium_client.consent import ANY, NEW_HOSPITAL, NEW_VOTER, Policy, TaskPolicy, VoterPolicy
-from consilium_client.errors import HomeError, OwnersRefusal
-from consilium_client.home import SETTINGS_FILE, Home, HospitalHome, VoterHome
-from consilium_client.hospital.transport_key import make_transport_key
-from consilium_core.artifacts.backends import parse_places
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
-from consilium_core.errors import ConfigInvalid, KeystoreError
-from consilium_core.private_files import read_private_file, write_private_file
-from eth_account import Account
-from pydantic import ValidationError
+from consilium.client import Client
+from consilium.homes import checked_book, checked_places, checked_sponsor, new_folder
+from consilium.machine import Level
+from consilium.voter import Voter
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC, Role
+from consilium_core.errors import ConfigInvalid
 
-from consilium_cli.doctor.checks import show_findings
-from consilium_cli.doctor.findings import Level
-from consilium_cli.nodes.connections import check_connections
-from consilium_cli.options import USUAL_HOMES, Role
+from consilium_cli.doctor.screen import show_findings
+from consilium_cli.nodes.asking import ask, elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ANY: Literal["any"] = "any"
 
 
 @dataclass(frozen=True)
@@ -53,167 +48,86 @@ class Answers:
     max_tasks: int | None = None
 
 
-def init_home(
-    kind: type[HospitalHome] | type[VoterHome], home: Path, given: Answers, offline: bool, like: Path | None
-) -> None:
+def init_home(role: Role, home: Path, options: Answers, offline: bool, like: Path | None) -> None:
     """Writes nothing before all values are known and valid."""
-    is_hospital = issubclass(kind, HospitalHome)
-    if like is not None:
-        made: Home[Any, Any] = _create_like(kind, home, like, given)
-    else:
-        home = _new_folder(home)
-        if is_hospital:
-            typer.echo(f"This makes a hospital's home in {home}. Nothing leaves it before you have joined a task.\n")
-        else:
-            typer.echo(
-                f"This makes a voter's home in {home}."
-                " It stakes nothing before `register`, and joins nothing before `run`.\n"
-            )
-        book, settings = _ask_settings(given, "This hospital's data" if is_hospital else "This voter's held-out rows")
-        policy = _ask_policy(given, is_hospital)
-        if given.sponsor_url is not None:
-            settings["sponsor"] = _sponsor(given.sponsor_url, given.sponsor_ca)
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if is_hospital:
-            make_transport_key(home / "transport.key")
-        made = _write_home(kind, home, given, book, settings, policy)
+    kind: type[Client] | type[Voter] = Client if role is Role.HOSPITAL else Voter
+    made = _like(kind, home, like, options) if like is not None else _new(kind, role, home, options)
     if not offline:
         _check_home(made)
-    typer.echo(f"\nNext: consilium {'hospital tasks' if is_hospital else 'voter register'}{elsewhere(made)}")
+    then = "hospital tasks" if role is Role.HOSPITAL else "voter register"
+    typer.echo(f"\nNext: consilium {then}{elsewhere(role, made.folder)}")
 
 
-def _ask_policy(given: Answers, is_hospital: bool) -> dict[str, Any]:
-    """Raises PolicyInvalid."""
-    ask = _ask_names
-    done = "trained" if is_hospital else "judged"
-    policy: dict[str, Any] = {
-        "operators": ask(given.operators, "Operators whose tasks may be joined (addresses, or any)", "--operator"),
-        "models": ask(given.models, f"Model families that may be {done} (names, or any)", "--model", ANY),
-    }
-    if is_hospital:
-        question = "Columns that tasks may use (the task's names, or any)"
-        policy |= {"columns": ask(given.columns, question, "--column", ANY), **NEW_HOSPITAL}
-        return _checked_policy(policy | _named(hours=given.hours), Policy)
-    question = "Metrics by which tasks may be judged (names, or any)"
-    policy |= {"metrics": ask(given.metrics, question, "--metric", ANY), **NEW_VOTER}
-    return _checked_policy(policy | _named(max_bond=given.max_bond, max_tasks=given.max_tasks), VoterPolicy)
-
-
-def _named(**values: object) -> dict[str, Any]:
-    """The values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _sponsor(url: str, authority: Path | None) -> dict[str, Any]:
-    sponsor: dict[str, Any] = {"url": url}
-    if authority is not None:
-        sponsor["ca_certificate"] = str(authority.absolute())
-    try:
-        SponsoredSettings.model_validate(sponsor)
-    except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"], param_hint="--sponsor-url") from None
-    return sponsor
-
-
-def _new_folder(folder: Path) -> Path:
-    """The absolute path of a home that can be made. Raises HomeTaken."""
-    folder = folder.expanduser().absolute()
-    if (folder / SETTINGS_FILE).exists():
-        raise HomeError("HomeTaken", folder=folder)
-    return folder
-
-
-def _ask_settings(given: Answers, data_called: str) -> tuple[Path, dict[str, Any]]:
-    """The address book's path, and the settings of every home."""
-    chain_url = ask(given.chain_url, "Chain node (HTTP URL)", "--chain-url", LOCAL_RPC)
-    book = Path(
-        ask(given.address_book, "The contracts' address book (file)", "--address-book", str(LOCAL_ADDRESS_BOOK))
+def _new(kind: type[Client] | type[Voter], role: Role, folder: Path, options: Answers) -> Client | Voter:
+    home, is_hospital = new_folder(folder), role is Role.HOSPITAL
+    promise = (
+        "Nothing leaves it before you have joined a task."
+        if is_hospital
+        else "It stakes nothing before `register`, and joins nothing before `run`."
     )
-    Deployment.read(book)
-    artifacts = _places(given.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")])
-    data = _existing(ask(given.data, f"{data_called} (file or folder)", "--data"), "--data")
-    settings: dict[str, Any] = {"chain_url": chain_url, "artifacts": artifacts, "data": str(data)}
-    if given.mapping is not None:
-        settings["mapping"] = str(_existing(str(given.mapping), "--mapping"))
-    return book, settings
+    typer.echo(f"This makes a {role}'s home in {home}. {promise}\n")
+    values = _ask_settings(options, "This hospital's data" if is_hospital else "This voter's held-out rows")
+    values |= _ask_hospitals_rules(options) if is_hospital else _ask_voters_rules(options)
+    made = kind.create(
+        home,
+        **values,
+        keystore=options.keystore,
+        password_file=options.password_file,
+        password=_password(home, options),
+    )
+    settings = made.settings
+    typer.echo(
+        f"\naccount {made.account}\nkey     {settings.keystore}, encrypted; keep a copy of it and of its password"
+    )
+    typer.echo(f"policy  {settings.policy}: the tasks that may be joined; read it, and change it as you like")
+    return made
 
 
-def _places(given: list[str]) -> str | list[str]:
-    """In the form of node.toml. A folder must exist, except if mirrors will fill it."""
+def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
+    chain_url = ask(options.chain_url, "Chain node (HTTP URL)", "--chain-url", LOCAL_RPC)
+    book = checked_book(
+        ask(options.address_book, "The contracts' address book (file)", "--address-book", str(LOCAL_ADDRESS_BOOK))
+    )
+    artifacts = options.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")]
     try:
-        places = parse_places(given)
+        checked_places(artifacts)
     except ConfigInvalid as error:
         raise typer.BadParameter(str(error), param_hint="--artifacts") from None
-    paths = [str(place.expanduser().absolute()) if isinstance(place, Path) else place for place in places]
-    for path, place in list(zip(paths, places, strict=True))[len(places) > 1 :]:
-        if isinstance(place, Path):
-            _existing(path, "--artifacts")
-    return paths[0] if len(paths) == 1 else paths
+    data = _existing(ask(options.data, f"{data_called} (file or folder)", "--data"), "--data")
+    mapping = None if options.mapping is None else _existing(str(options.mapping), "--mapping")
+    return {"chain_url": chain_url, "address_book": book, "artifacts": artifacts, "data": data, "mapping": mapping}
 
 
-def _write_home(
-    kind: type[HospitalHome] | type[VoterHome],
-    folder: Path,
-    given: Answers,
-    book: Path,
-    settings: dict[str, Any],
-    policy: dict[str, Any],
-) -> Home[Any, Any]:
-    """Writes node.toml last, so that an interrupted command can be run again."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    address = _key(folder, given, settings)
-    shutil.copyfile(book, folder / "deployment.json")
-    made = kind.create(folder, settings, policy)
-    own, *mirrors = made.settings.artifacts
-    if mirrors and isinstance(own, Path):
-        own.mkdir(parents=True, exist_ok=True)
-    typer.echo(
-        f"\naccount {address}\nkey     {made.settings.keystore}, encrypted; keep a copy of it and of its password"
-    )
-    typer.echo(f"policy  {made.settings.policy}: the tasks that may be joined; read it, and change it as you like")
-    return made
+def _ask_hospitals_rules(options: Answers) -> dict[str, Any]:
+    found = _ask_names(options, "trained")
+    columns = _names(options.columns, "Columns that tasks may use (the task's names, or any)", "--column", ANY)
+    if options.sponsor_url is not None:
+        try:
+            checked_sponsor(options.sponsor_url, options.sponsor_ca)
+        except ConfigInvalid as error:
+            raise typer.BadParameter(str(error), param_hint="--sponsor-url") from None
+    sponsor = {"sponsor_url": options.sponsor_url, "sponsor_ca": options.sponsor_ca}
+    return {**found, "columns": columns, "hours": options.hours, **sponsor}
 
 
-def _create_like(
-    kind: type[HospitalHome] | type[VoterHome], folder: Path, like: Path, given: Answers
-) -> Home[Any, Any]:
-    """A home for other contracts. Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
-    values = asdict(given)
-    book = Path(ask(values.pop("address_book"), "The other contracts' address book", "--address-book"))
-    if any(value is not None for value in values.values()):
-        raise typer.BadParameter(
-            "goes only with --address-book, --home and --offline: all else comes from the other home",
-            param_hint="--like",
-        )
-    made: Home[Any, Any] = cast(Any, kind).create_like(folder, kind.open(like), book)
-    typer.echo(
-        f"The home {made.folder} is for the contracts of {book}. Account, policy and data are those of {like}:"
-        " changes there apply here. Do not remove that home, and back up both."
-    )
-    return made
+def _ask_voters_rules(options: Answers) -> dict[str, Any]:
+    found = _ask_names(options, "judged")
+    metrics = _names(options.metrics, "Metrics by which tasks may be judged (names, or any)", "--metric", ANY)
+    return {**found, "metrics": metrics, "max_bond": options.max_bond, "max_tasks": options.max_tasks}
 
 
-def _check_home(home: Home[Any, Any]) -> None:
-    """Ends the program if the connections have a fault."""
-    found = check_connections(home)
-    show_findings(found)
-    if any(one.level is Level.FAULT for one in found):
-        raise typer.Exit(1)
+def _ask_names(options: Answers, done: str) -> dict[str, Any]:
+    question = "Operators whose tasks may be joined (addresses, or any)"
+    return {
+        "operators": _names(options.operators, question, "--operator"),
+        "models": _names(options.models, f"Model families that may be {done} (names, or any)", "--model", ANY),
+    }
 
 
-def elsewhere(home: Home[Any, Any]) -> str:
-    """The option that the next command needs for this folder, or an empty text."""
-    return "" if home.folder == USUAL_HOMES[Role(home.whose())].expanduser() else f" --home {home.folder}"
-
-
-def ask(given: object, question: str, flag: str, default: str | None = None) -> str:
-    if given is not None:
-        return str(given)
-    if sys.stdin.isatty():
-        return str(typer.prompt(question, default=default))
-    if default is not None:
-        return default
-    raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint=flag)
+def _names(option: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
+    words = option if option is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
+    names = [name for name in words if name]
+    return ANY if names == [ANY] else names
 
 
 def _existing(path: str, flag: str) -> Path:
@@ -223,49 +137,39 @@ def _existing(path: str, flag: str) -> Path:
     return found
 
 
-def _ask_names(given: list[str] | None, question: str, flag: str, default: str | None = None) -> list[str] | str:
-    words = given if given is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
-    names = [name for name in words if name]
-    return ANY if names == [ANY] else names
-
-
-def _checked_policy(policy: dict[str, Any], kind: type[TaskPolicy]) -> dict[str, Any]:
-    """Returns the policy if it is valid, so that no home gets another. Raises PolicyInvalid."""
-    try:
-        kind.model_validate(policy)
-    except ValidationError as error:
-        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise OwnersRefusal("PolicyInvalid", why=f"the policy would be invalid: {faults}") from None
-    return policy
-
-
-def _key(home: Path, given: Answers, settings: dict[str, Any]) -> str:
-    """Writes the key file, and its password file if there is none. Returns the account's address."""
-    if given.password_file is not None:
-        settings["password_file"] = str(given.password_file.expanduser().absolute())
-    password_file = Path(settings.get("password_file", home / "password"))
-    if given.password_file is None:
+def _password(home: Path, options: Answers) -> Callable[[], str]:
+    def asked() -> str:
         if not sys.stdin.isatty():
             raise typer.BadParameter("pass this option: there is no terminal to ask on", param_hint="--password-file")
-        new = given.keystore is None
-        question = "Password for a new key file" if new else f"Password of {given.keystore}"
-        write_private_file(password_file, typer.prompt(question, hide_input=True, confirmation_prompt=new) + "\n")
-        typer.echo(f"The password is stored in {password_file}, so that the node can start without you.")
-    if given.keystore is not None:
-        account = open_keystore(given.keystore.expanduser(), password_file)
-        write_private_file(home / "key.json", given.keystore.expanduser().read_bytes())
-        return str(account.address)
-    if (home / "key.json").exists():  # from an interrupted init: the account may hold money already
-        return str(open_keystore(home / "key.json", password_file).address)
-    password = _read_password(password_file)
-    account = Account.create()
-    write_keystore(home / "key.json", account, password)
-    return str(account.address)
+        new = options.keystore is None
+        question = "Password for a new key file" if new else f"Password of {options.keystore}"
+        password = str(typer.prompt(question, hide_input=True, confirmation_prompt=new))
+        typer.echo(f"The password is stored in {home / 'password'}, so that the node can start without you.")
+        return password
+
+    return asked
 
 
-def _read_password(path: Path) -> str:
-    """Raises KeystoreError."""
-    password = read_private_file(path).rstrip("\n")
-    if not password:
-        raise KeystoreError(f"{path} is empty: write the password into it, as one line")
-    return password
+def _like(kind: type[Client] | type[Voter], folder: Path, like: Path, options: Answers) -> Client | Voter:
+    """A home for other contracts. Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
+    values = asdict(options)
+    book = ask(values.pop("address_book"), "The other contracts' address book", "--address-book")
+    if any(value is not None for value in values.values()):
+        raise typer.BadParameter(
+            "goes only with --address-book, --home and --offline: all else comes from the other home",
+            param_hint="--like",
+        )
+    made = kind.create_like(folder, like, book)
+    typer.echo(
+        f"The home {made.folder} is for the contracts of {book}. Account, policy and data are those of {like}:"
+        " changes there apply here. Do not remove that home, and back up both."
+    )
+    return made
+
+
+def _check_home(home: Client | Voter) -> None:
+    """Ends the program if the connections have a fault."""
+    found = home.connections()
+    show_findings(found)
+    if any(one.level is Level.FAULT for one in found):
+        raise typer.Exit(1)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from consilium_core.defaults import USUAL_HOMES, Role
 
 from consilium_cli.nodes.commands import add_shared_commands
 from consilium_cli.options import (
-    USUAL_HOMES,
     LikeOption,
     NewAddressBookOption,
     NewArtifactsOption,
@@ -22,7 +22,6 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
-    Role,
     TaskArgument,
     YesOption,
 )
@@ -65,15 +64,13 @@ def init(
     like: LikeOption = None,
 ) -> None:
     """Makes a home with key, settings and policy. Asks for the values that no option gives."""
-    from consilium_client.home import VoterHome
-
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metrics=metric,
         max_bond=max_bond, max_tasks=max_tasks,
     )  # fmt: skip
-    init_home(VoterHome, home, answers, offline, like)
+    init_home(Role.VOTER, home, answers, offline, like)
 
 
 add_shared_commands(app, Role.VOTER)
@@ -108,7 +105,7 @@ def use_table(
     """Sets a table for one task, which is used instead of the home's."""
     from consilium_cli.voter import status as screens
 
-    screens.use_table(screens.VoterVisit.of(home), task, data, mapping)
+    screens.use_table(home, task, data, mapping)
 
 
 @contextmanager
@@ -135,16 +132,11 @@ def run(
 
     Logs its events: in words on a terminal, otherwise one JSON object per line.
     """
-    from consilium_client.home import VoterHome
-    from consilium_client.voter.judging import Voter
+    from consilium.voter import Voter
     from consilium_core.live import VOTER, on_terminal
 
     with ends_at_once(), on_terminal(VOTER):  # judging takes long, and the end need not wait for it
-        voter = Voter(VoterHome.open(home))
-        if task is None:
-            voter.run()
-        else:
-            voter.run_one(task)
+        Voter(home).run(task)
 
 
 @app.command("claim")
@@ -164,17 +156,9 @@ def disclose_evaluation(
     out: Annotated[Path, typer.Option(help="file for the auditor; it is as confidential as the rows")],
 ) -> None:
     """Writes evidence for an auditor who has this voter's rows: that the node evaluated them as drawn."""
-    from consilium_client.home import VoterHome
-    from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
-    from consilium_client.voter.disclosure import disclose
-    from consilium_core.private_files import write_private_file
+    from consilium.voter import Voter
 
-    visited = VoterHome.open(home)
-    ledger = visited.settings.connect()
-    folder, place = visited.folder, ledger.folder_name(task)
-    path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
-    disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
-    write_private_file(out, disclosure.model_dump_json(indent=1))
+    disclosure = Voter(home).disclose_evaluation(task, round_, out)
     typer.echo(
         f"{len(disclosure.batches)} batches of round {round_} are in {out}: give them only to the auditor who has these"
         " rows"

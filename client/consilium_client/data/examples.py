@@ -15,7 +15,7 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
-from consilium_client.errors import CellError, DataError, in_file
+from consilium_client.errors import CellError, DataError, in_file, shortened
 
 MOST_ROWS = int(STATISTICS_RANGE) - 1  # that round 0 can count
 
@@ -38,6 +38,11 @@ class Source:
     names: Mapping[str, str | None] = field(default_factory=dict)
     left_aside: int = 0
     left_aside_names: tuple[str, ...] = ()
+
+    @property
+    def left_aside_shortened(self) -> str:
+        """The first few of these names."""
+        return shortened(self.left_aside_names)
 
     def called(self, column: str) -> str:
         """The file's name for a column, where the task has another, to follow the task's name."""

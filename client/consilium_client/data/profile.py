@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
+from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, Source
@@ -64,6 +65,11 @@ class Profile:
     @property
     def things(self) -> str:
         return self.spec.data.things
+
+    @property
+    def statistics_step(self) -> float:
+        """The sums that leave in round 0 are rounded to multiples of it."""
+        return Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step
 
 
 def classes_of(labels: NDArray[np.int64], schema: DataSchema) -> tuple[tuple[str, int], ...]:

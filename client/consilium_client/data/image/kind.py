@@ -47,6 +47,10 @@ class ImageProfile(Profile):
     sizes: tuple[tuple[int, int], ...] = field(repr=False)
     shades: tuple[float, ...] = field(repr=False)
 
+    @property
+    def schema(self) -> ImageSchema:
+        return of_kind(ImageSchema, self.spec.data)
+
 
 class ImageKind(Kind[RawImages, ImageSchema]):
     def read(self, path: Path, schema: ImageSchema, mapping: Path | None) -> RawImages:

@@ -16,12 +16,12 @@ from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.connectivity import host_and_port
+from consilium_core.defaults import Role
 from consilium_core.errors import CoreError
 
-from consilium_cli.doctor import probes, servers
-from consilium_cli.doctor.checks import Check
-from consilium_cli.doctor.findings import MIB, Finding, Findings, Level, warning
-from consilium_cli.options import Role
+from consilium_operators.doctor import probes, servers
+from consilium_operators.doctor.checks import Check
+from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, warning
 
 # Estimates of each role's peak, rounded up (docs/hospital.md and docs/voter.md have those of nodes).
 MEMORY = {

@@ -13,9 +13,9 @@ from consilium_client.home import Home
 from consilium_core.artifacts.backends import show_place
 from consilium_core.units import ether, tokens
 
-from consilium_cli.doctor import probes
-from consilium_cli.doctor.checks import Check, run_checks
-from consilium_cli.doctor.findings import Findings, judge_store, ok, warning
+from consilium_operators.doctor import probes
+from consilium_operators.doctor.checks import Check, run_checks
+from consilium_operators.doctor.findings import Findings, judge_store, ok, warning
 
 LIMIT = 20.0  # seconds for all checks
 

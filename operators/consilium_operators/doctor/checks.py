@@ -1,4 +1,4 @@
-"""Makes all checks in parallel, each for a bounded time, and shows the findings. A check that hangs delays no other."""
+"""Makes all checks in parallel, each for a bounded time. A check that hangs delays no other."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from consilium_core.faults import printed_name
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from consilium_cli.doctor.findings import Finding, Findings, Level
+from consilium_operators.doctor.findings import Finding, Findings, Level
 
 LIMIT = 5.0  # seconds for all
-COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAULT: "bold red"}
 
 
 @dataclass(frozen=True)
@@ -79,14 +75,3 @@ def _failure(check: Check, error: Exception) -> Finding:
         return Finding(check.name, check.worst, str(error), f"do as it says ({name})", {"error": name})
     cause = error.strerror if isinstance(error, OSError) and error.strerror else name
     return Finding(check.name, check.worst, f"{check.of}: {cause}", "repair it, then try again", {"error": name})
-
-
-def show_findings(findings: Findings) -> None:
-    """A table: level, check, and below each finding its remedy."""
-    table = Table.grid(padding=(0, 2))
-    for one in findings:
-        says = Text(one.says, overflow="fold")
-        if one.remedy:
-            says.append(f"\n→ {one.remedy}", style=COLOURS[one.level])
-        table.add_row(Text(one.level, COLOURS[one.level]), one.check, says)
-    Console(highlight=False).print(table)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from consilium_core.connectivity import FLOWER_AHEAD, FLOWER_BEHIND
 
-from consilium_cli.doctor.findings import Findings, Level, fault, graded, ok, warning
+from consilium_operators.doctor.findings import Findings, Level, fault, graded, ok, warning
 
 SOON = 20  # days: programs that renew certificates do so thirty days before their end
 

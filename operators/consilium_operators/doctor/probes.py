@@ -36,9 +36,9 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 
-from consilium_cli.doctor import findings, servers
-from consilium_cli.doctor.findings import Findings
-from consilium_cli.doctor.servers import Answer, Held, TlsServer
+from consilium_operators.doctor import findings, servers
+from consilium_operators.doctor.findings import Findings
+from consilium_operators.doctor.servers import Answer, Held, TlsServer
 
 PATIENCE = 3.0  # seconds for a connection, and for an answer
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -1,0 +1,277 @@
+"""A hospital's node in Python."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.keystore import open_keystore
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
+from consilium_client.config import HospitalHomeSettings
+from consilium_client.consent import NEW_HOSPITAL, Policy
+from consilium_client.data.kinds import read_examples
+from consilium_client.errors import ConsentError, DataError, OwnersRefusal
+from consilium_client.home import Approval, HospitalHome, is_running, running_alone
+from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
+from consilium_client.models import model_of
+from consilium_client.privacy.membership import in_words
+from consilium_client.task import JoinedTask
+from consilium_core.connectivity import host_and_port, why_shut_out
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.private_files import write_private_file
+from cryptography import x509
+
+from consilium.data_check import DataCheck, check_data
+from consilium.homes import Names, NewHome, checked_policy, checked_sponsor, given
+from consilium.node import Node, entry_of, standing_of
+from consilium.node_results import Activity, ClientStatus, Departure, Joining, Membership, Standing, agree
+from consilium.task import Task
+
+ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
+
+
+class Client(Node[HospitalHome]):
+    """A hospital's node: the home folder with its key, settings, policy and approvals, as `consilium hospital` has it.
+
+        client = consilium.Client.create(
+            "hospital", artifacts="artifacts", data="patients.csv", operators="any", password=getpass
+        )
+        client.tasks().tasks                    # each with this home's objections
+        client.check_data(3).profile            # everything that would leave this hospital; sends nothing
+        client.join(3, superlink="consilium.example:9092", ca_certificate="ca.crt")
+        client.run(3)                           # takes part until the task ends
+
+    Methods raise ChainUnreachable, DeploymentInvalid, and the errors that they name. Those that send a transaction read
+    the key file's password, and raise KeystoreError; the others need none.
+    """
+
+    _kind = HospitalHome
+
+    @classmethod
+    def create(
+        cls,
+        home: str | Path,
+        *,
+        artifacts: str | Path | Sequence[str | Path],
+        data: str | Path,
+        operators: Names,
+        models: Names = "any",
+        columns: Names = "any",
+        hours: str | None = None,
+        chain_url: str = LOCAL_RPC,
+        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        mapping: str | Path | None = None,
+        keystore: str | Path | None = None,
+        password_file: str | Path | None = None,
+        password: Callable[[], str] | None = None,
+        sponsor_url: str | None = None,
+        sponsor_ca: str | Path | None = None,
+    ) -> Client:
+        """Makes a home with key, settings and policy. Writes nothing before all values are known to be valid.
+
+        `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: a table, or a folder of
+        texts or images; `mapping`: a file that maps its columns. `operators`, `models`, `columns`: the names that the
+        policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00".
+
+        `keystore`: the key file of an existing account; by default a new account is made. `password_file`: a file with
+        its password, mode 600; without, `password` is called, and its answer is stored in the home. `sponsor_url`:
+        https://host:port of the sponsor that pays for gas; `sponsor_ca`: certificate of the authority that signed the
+        sponsor's.
+
+        Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
+        """
+        new = NewHome(Path(home), chain_url, address_book, artifacts, data, mapping, keystore, password_file, password)
+        settings = new.settings()
+        if sponsor_url is not None:
+            settings["sponsor"] = checked_sponsor(sponsor_url, sponsor_ca)
+        rules = {"operators": operators, "models": models, "columns": columns, **NEW_HOSPITAL, **given(hours=hours)}
+        return cls(new.write(HospitalHome, settings, checked_policy(rules, Policy)))
+
+    @property
+    def settings(self) -> HospitalHomeSettings:
+        """The content of node.toml."""
+        return self._home.settings
+
+    def policy(self) -> Policy:
+        """The content of policy.toml. Raises PolicyInvalid."""
+        return self._home.policy()
+
+    def status(self) -> ClientStatus:
+        """Home, policy and connections. Raises PolicyInvalid."""
+        policy, home = self.policy(), self._home
+        epsilon = _epsilon(self.settings.privacy_file, policy.delta)
+        return ClientStatus(home.folder, home.paused, self.connections(), policy, self._approved(), epsilon)
+
+    def standing(self) -> Standing:
+        """Bonds, rewards and slashes of the approved tasks, and the stake."""
+        return standing_of(self, self._approved())
+
+    def membership(self, task: JoinedTask) -> Membership:
+        """The measured risk of this home's rows in a task. If they do not fit, it is that of 30 rows."""
+        try:
+            rows = read_examples(self.settings.data, task.spec.data, self.settings.mapping).rows
+        except DataError:
+            return Membership(ASSUMED_ROWS, True, in_words(task.spec, ASSUMED_ROWS))
+        return self._membership(task, rows)
+
+    def check_data(
+        self, task: int | Task | None = None, *, data: str | Path | None = None, mapping: str | Path | None = None
+    ) -> DataCheck:
+        """The profile of this hospital's data for a task, by its number on the chain or its file. Sends nothing.
+
+        `data`, `mapping`: by default those of the home. Raises ConsentError (WhichTask), DataError if the data cannot
+        be read, and as `task` does.
+        """
+        if task is None:
+            raise self._home.which_task()
+        found = task if isinstance(task, Task) else self.task(task)
+        return check_data(found, data or self.settings.data, mapping or self.settings.mapping)
+
+    def join(
+        self,
+        task: int,
+        *,
+        superlink: str,
+        ca_certificate: str | Path,
+        data: str | Path | None = None,
+        mapping: str | Path | None = None,
+        confirm: Callable[[Joining], bool] = agree,
+    ) -> None:
+        """Approves a task that policy and data allow, and joins it on chain with this hospital's bond. A second call
+        continues where the first one stopped.
+
+        `superlink`: host:port of the aggregator's SuperLink. `ca_certificate`: of the authority that signed its own.
+        `data`, `mapping`: for this task; by default those of the home. `confirm` is asked before anything is written or
+        sent. Its events go to the log (`log_to`).
+
+        Raises ValueError for another form of `superlink`; OwnersRefusal (NotAllowed), ModelNotInstalled, DataError,
+        ConsentError (CertificateInvalid, NotConfirmed, Unfunded), and as `task` does. An interrupt leaves the approval.
+        """
+        link, found, policy = host_and_port(superlink), self.task(task), self.policy()
+        policy.require(found.spec, self.state(task).operator)
+        model_of(found.spec).require_installed()
+        own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
+        rows = read_examples(own[0] or self.settings.data, found.spec.data, own[1] or self.settings.mapping).rows
+        policy.require_rows(found.spec, rows)
+        authority = _certificate(Path(ca_certificate))
+        shut_out = why_shut_out(*link, Path(ca_certificate))
+        if not confirm(Joining(task, rows, self._membership(found, rows), shut_out)):
+            raise ConsentError("NotConfirmed", about=f"task {task}")
+        place = self._ledger.folder_name(task)
+        approval = Approval(
+            place=place,
+            spec_hash=found.params.spec_hash.hex(),
+            approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
+            superlink=superlink,
+            data=own[0],
+            mapping=own[1],
+        )
+        had_joined = entry_of(self, task) is not None
+        self._home.approve(task, approval, authority)
+        from consilium_client.hospital.node import HospitalNode
+
+        try:
+            HospitalNode(self._home.node_settings(task, place)).join()
+        except Exception:  # not at an interrupt: a sent transaction may still reach the chain
+            if not had_joined:  # only a joined task stays approved
+                self._home.withdraw(task)
+            raise
+
+    def run(self, task: int | None = None) -> None:
+        """Takes part in an approved task until it ends; by default in the only one. It can be stopped and started again
+        at any time. Its events go to the log (`log_to`).
+
+        Raises ConsentError (WhichTask, AlreadyRunning), OwnersRefusal (NotApproved, ApprovalStale, NotAllowed),
+        ClientError.
+        """
+        from consilium_client.hospital.node import HospitalNode
+
+        HospitalNode(self._home.approved_settings(task)).run()
+
+    def leave(self, task: int, *, confirm: Callable[[TaskState], bool] = agree) -> Departure:
+        """Withdraws the approval of a task. If the task has ended, takes bond and rewards into the account, too.
+
+        `confirm` gets the task's state. Raises OwnersRefusal (NotApproved), ConsentError (NotConfirmed,
+        AlreadyRunning).
+        """
+        state, home = self.state(task), self._home
+        if entry_of(self, task) is None:
+            home.withdraw(task)
+            return Departure.NOT_JOINED
+        ended, approved = state.phase is Phase.ENDED, task in home.approved_tasks()
+        if not ended and not approved:
+            raise OwnersRefusal("NotApproved", task=task)
+        if not confirm(state):
+            raise ConsentError("NotConfirmed", about=f"task {task}")
+        with running_alone(home.runtime(task), task):
+            if approved:
+                home.leave(task)
+            if not ended:
+                return Departure.BOND_LOCKED
+            self._signing.staking.release_bond(task, self.account)
+            self._signing.staking.claim(Role.HOSPITAL)
+            home.forget(task)
+        return Departure.PAID
+
+    def export_audit(self, output: str | Path) -> int:
+        """Writes the audit log to a file, signed by this hospital's key, for `consilium verify-audit`. Returns the
+        number of its entries. Raises AuditError.
+        """
+        own, deployment = self.settings, Deployment.read(self.settings.deployment)
+        account = open_keystore(own.keystore, own.password_file)
+        exported = export(read_log(own.home / AUDIT_FILE), account, deployment.chain_id, deployment.tasks)
+        write_private_file(Path(output), exported)
+        return len(exported.splitlines()) - 1
+
+    @cached_property
+    def _signing(self) -> Ledger:
+        """Its transactions are in the audit log."""
+        ledger = self.settings.connect()
+        ledger.connection.transactions.witness = AuditLog(self.settings.home / AUDIT_FILE)
+        return ledger
+
+    def _membership(self, task: JoinedTask, rows: int) -> Membership:
+        kept = max(1, rows - round(rows * self.settings.held_out))
+        return Membership(kept, False, in_words(task.spec, kept))
+
+    def _approved(self) -> tuple[int, ...]:
+        """Also those whose approval is withdrawn, and whose bond is still locked."""
+        return tuple(sorted({*self._home.approved_tasks(), *self._home.left_tasks()}))
+
+    def _members(self, number: int) -> Sequence[Hospital]:
+        return self._ledger.tasks.hospitals(number)
+
+    def _is_listed(self, state: TaskState, is_in: bool) -> bool:
+        return state.phase is not Phase.ENDED
+
+    def _objections(self, task: JoinedTask, state: TaskState, is_in: bool) -> list[str]:
+        return self.policy().objections(task.spec, state.operator)
+
+    def _activity(self, number: int, state: TaskState, index: int | None) -> Activity:
+        if number in self._home.left_tasks():
+            return Activity.LEFT
+        return Activity.RUNS if is_running(self._home.runtime(number)) else Activity.STOPPED
+
+
+def _certificate(path: Path) -> bytes:
+    """Raises CertificateInvalid."""
+    try:
+        raw = path.read_bytes()
+        x509.load_pem_x509_certificates(raw)
+    except (OSError, ValueError) as error:
+        raise ConsentError("CertificateInvalid", path=path) from error
+    return raw
+
+
+def _epsilon(privacy_ledger: Path, delta: float) -> float | None:
+    """None without a private task: then Opacus is not loaded."""
+    if not privacy_ledger.exists():
+        return None
+    from consilium_client.privacy.accountant import PrivacyAccountant
+    from consilium_client.privacy.dp_sgd import epsilon
+
+    return epsilon([charge.mechanism for charge in PrivacyAccountant(privacy_ledger).charges()], delta)

@@ -1,0 +1,58 @@
+"""Data as a task reads them, before anything leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consilium_client.data.image.kind import ImageProfile
+from consilium_client.data.kinds import kind_of
+from consilium_client.data.profile import Finding, Profile
+from consilium_client.data.table.kind import ColumnProfile, TableProfile
+from consilium_client.data.text.kind import TextProfile
+from consilium_client.errors import DataError
+from consilium_client.task import JoinedTask
+
+from consilium.task import Task
+
+__all__ = [
+    "ColumnProfile",
+    "DataCheck",
+    "Finding",
+    "ImageProfile",
+    "Profile",
+    "TableProfile",
+    "TextProfile",
+    "check_data",
+]
+
+
+@dataclass(frozen=True)
+class DataCheck:
+    """`profile`: everything that a hospital's node would compute from readable data; it holds values of patients, and
+    its representation leaves them out. `fault`: the first error of the data; None if they fit the task.
+    """
+
+    profile: Profile
+    fault: DataError | None
+
+    def require(self) -> None:
+        """Raises the first error of the data, a DataError."""
+        if self.fault is not None:
+            raise self.fault
+
+
+def check_data(task: Task | JoinedTask, data: str | Path, mapping: str | Path | None = None) -> DataCheck:
+    """The profile of data for a task. Needs no chain and no home, and sends nothing.
+
+    `data`: a table, or a folder of texts or images. `mapping`: a file that maps its columns. Raises DataError if the
+    data cannot be read.
+    """
+    kind, spec = kind_of(task.spec.data), task.spec
+    raw = kind.read(Path(data), spec.data, None if mapping is None else Path(mapping))
+    profile = kind.profile(raw, spec)
+    try:
+        kind.examples(raw, spec.data)
+    except DataError as error:
+        return DataCheck(profile, error)
+    return DataCheck(profile, None)

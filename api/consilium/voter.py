@@ -1,0 +1,224 @@
+"""A voter's node in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from consilium_chain.ledger.structs import Phase, Role, TaskState
+from consilium_chain.ledger.structs import Voter as Entry
+from consilium_chain.tasks.task_spec import TOKEN
+from consilium_client.config import VoterHomeSettings
+from consilium_client.consent import NEW_VOTER, VoterPolicy
+from consilium_client.data.kinds import read_examples
+from consilium_client.errors import ConsentError, DataError, ModelError
+from consilium_client.home import OwnTable, VoterHome, is_running
+from consilium_client.models import model_of
+from consilium_client.task import JoinedTask
+from consilium_client.voter import registration
+from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
+from consilium_client.voter.disclosure import Disclosure, disclose
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.private_files import write_private_file
+from consilium_core.units import tokens as shown_tokens
+from consilium_operators.proposals import require_funds
+
+from consilium.homes import Names, NewHome, checked_policy, given
+from consilium.node import Node, standing_of
+from consilium.node_results import Activity, Balance, Claimed, Registered, Registration, Standing, VoterStatus, agree
+
+GAS = 420_000  # of approving, registering with a commission, and the key, together
+GAS_LIMIT = 900_000  # of the costliest of them: an account must hold the most that it may cost
+PERCENT = 100  # basis points
+
+
+class Voter(Node[VoterHome]):
+    """A voter's node: the home folder with its key, settings and policy, as `consilium voter` has it.
+
+        voter = consilium.Voter.create(
+            "voter", artifacts="artifacts", data="held-out.csv", operators="any", password=getpass
+        )
+        voter.register(stake=1000)
+        voter.tasks().tasks                     # each with this home's objections
+        voter.run()                             # joins the tasks that policy and data allow, and judges them
+
+    Methods raise ChainUnreachable, DeploymentInvalid, and the errors that they name. Those that send a transaction read
+    the key file's password, and raise KeystoreError; the others need none.
+    """
+
+    _kind = VoterHome
+
+    @classmethod
+    def create(
+        cls,
+        home: str | Path,
+        *,
+        artifacts: str | Path | Sequence[str | Path],
+        data: str | Path,
+        operators: Names,
+        models: Names = "any",
+        metrics: Names = "any",
+        max_bond: int | None = None,
+        max_tasks: int | None = None,
+        chain_url: str = LOCAL_RPC,
+        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        mapping: str | Path | None = None,
+        keystore: str | Path | None = None,
+        password_file: str | Path | None = None,
+        password: Callable[[], str] | None = None,
+    ) -> Voter:
+        """Makes a home with key, settings and policy. Writes nothing before all values are known to be valid.
+
+        `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: held-out rows of several
+        classes, or a folder of texts or images; `mapping`: a file that maps its columns. `operators`, `models`,
+        `metrics`: those that the policy allows, or "any". `max_bond`: the most that a task may lock, in whole tokens.
+        `max_tasks`: at once; by default 4. `keystore`: the key file of an existing account; by default a new account is
+        made. `password_file`: a file with its password, mode 600; without, `password` is called, and its answer is
+        stored in the home.
+
+        Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
+        """
+        new = NewHome(Path(home), chain_url, address_book, artifacts, data, mapping, keystore, password_file, password)
+        settings = new.settings()
+        limits = given(max_bond=max_bond, max_tasks=max_tasks)
+        rules = {"operators": operators, "models": models, "metrics": metrics, **NEW_VOTER, **limits}
+        return cls(new.write(VoterHome, settings, checked_policy(rules, VoterPolicy)))
+
+    @property
+    def settings(self) -> VoterHomeSettings:
+        """The content of node.toml."""
+        return self._home.settings
+
+    def policy(self) -> VoterPolicy:
+        """The content of policy.toml. Raises PolicyInvalid."""
+        return self._home.policy()
+
+    def status(self) -> VoterStatus:
+        """Home, policy and connections. Raises PolicyInvalid."""
+        policy, home = self.policy(), self._home
+        return VoterStatus(home.folder, home.paused, self.connections(), policy, is_running(home.folder))
+
+    def standing(self) -> Standing:
+        """Bonds, rewards and slashes of the tasks that this voter has joined, the newest first, and the stake."""
+        return standing_of(self, self._ledger.record.tasks_of_voter(self.account)[::-1])
+
+    def balance(self) -> Balance:
+        """Money, stake and commission of the account."""
+        ledger, account = self._ledger, self.account
+        return Balance(
+            tokens=ledger.token.balance(account),
+            ether=ledger.connection.ether_of(account),
+            staked=ledger.staking.stake_of(account, Role.VOTER).active,
+            is_voter=ledger.staking.is_registered(account, Role.VOTER),
+            commission=ledger.staking.commission(account, Role.VOTER) / PERCENT,
+        )
+
+    def register(
+        self, stake: int = 0, commission: float | None = None, *, confirm: Callable[[Registration], bool] = agree
+    ) -> Registered | None:
+        """Stakes tokens, and registers the key that draws seats. Does only the missing steps; None if there is none.
+
+        `stake`: whole tokens in total, with the present stake. `commission`: per cent of the delegators' rewards; by
+        default the present one. Raises ConsentError (Unfunded, NotConfirmed) before anything is sent.
+        """
+        ledger, now = self._signing, self.balance()
+        to_do = Registration(
+            becomes_voter=not now.is_voter,
+            commission=now.commission if commission is None else round(commission * PERCENT) / PERCENT,
+            present=now.commission,
+            stakes=max(stake * TOKEN - now.staked, 0),
+            makes_key=not registration.has_key(ledger),
+            gas=GAS * ledger.connection.fees.highest(),
+        )
+        if to_do.is_done:
+            return None
+        require_funds(ledger, to_do.stakes, GAS_LIMIT)
+        if not confirm(to_do):
+            raise ConsentError("NotConfirmed", about="this voter's stake and key")
+        before = ledger.connection.ether()
+        registration.register(ledger, stake * TOKEN, round(to_do.commission * PERCENT))
+        left = ledger.staking.stake_of(self.account, Role.VOTER)
+        return Registered(before - ledger.connection.ether(), left)
+
+    def use_table(self, task: int, data: str | Path, mapping: str | Path | None = None) -> int:
+        """Sets held-out data for one task, which are used instead of the home's; returns the number of rows.
+
+        Changes nothing if it raises: DataError, and as `task` does.
+        """
+        own = OwnTable(data=Path(data).absolute(), mapping=None if mapping is None else Path(mapping).absolute())
+        rows = read_examples(own.data, self.task(task).spec.data, own.mapping, allow_one_class=False).rows
+        self._home.use_table(self._ledger.folder_name(task), own)
+        return rows
+
+    def run(self, task: int | None = None) -> None:
+        """Joins the tasks that policy and data allow, and judges them, until the process is stopped; with `task`, only
+        this one, until it ends. Its events go to the log (`log_to`).
+
+        Raises ConsentError (NotRegistered, AlreadyRunning); with `task` also the reasons not to join it.
+        """
+        from consilium_client.voter.judging import Voter as Judge
+
+        judge = Judge(self._home)
+        if task is None:
+            judge.run()
+        else:
+            judge.run_one(task)
+
+    def claim(self) -> Claimed:
+        """Takes vested rewards, and the bonds of ended tasks, into the account. A running node does the same."""
+        ledger, account = self._signing, self.account
+        before, released = ledger.token.balance(account), []
+        for task in ledger.record.tasks_of_voter(account):
+            if ledger.tasks.state(task).phase is Phase.ENDED and ledger.staking.release_bond(task, account):
+                released.append(task)
+        ledger.staking.claim(Role.VOTER)
+        claimed = ledger.token.balance(account) - before
+        return Claimed(claimed, ledger.staking.unvested(account, Role.VOTER), tuple(released))
+
+    def disclose_evaluation(self, task: int, round_: int, output: str | Path) -> Disclosure:
+        """Writes evidence for an auditor who has this voter's rows: that the node evaluated them as drawn. The file is
+        as confidential as the rows. Raises BallotLost, HeldOutLost, NothingEvaluated, RecordIncomplete, Refused.
+        """
+        ledger, folder = self._signing, self.folder
+        place = ledger.folder_name(task)
+        path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
+        disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
+        write_private_file(Path(output), disclosure.model_dump_json(indent=1))
+        return disclosure
+
+    def _members(self, number: int) -> Sequence[Entry]:
+        return self._ledger.tasks.voters(number)
+
+    def _is_listed(self, state: TaskState, is_in: bool) -> bool:
+        return state.phase is Phase.JOINING or (is_in and state.phase is not Phase.ENDED)
+
+    def _objections(self, task: JoinedTask, state: TaskState, is_in: bool) -> list[str]:
+        """Raises PolicyInvalid, ApprovalInvalid."""
+        if is_in or state.phase is not Phase.JOINING:
+            return []
+        found = self.policy().objections(task.spec, state.operator)
+        settings = self._home.node_settings(task.number, self._ledger.folder_name(task.number))
+        try:
+            model_of(task.spec).require_installed()
+            read_examples(settings.data, task.spec.data, settings.mapping, allow_one_class=False)
+        except (DataError, ModelError) as error:
+            found.append(str(error))
+        free = self._ledger.staking.stake_of(self.account, Role.VOTER).free
+        if free < task.params.voter_bond:
+            found.append(
+                f"{shown_tokens(free)} tokens of stake are free: `consilium voter register --stake` stakes more"
+            )
+        return found
+
+    def _activity(self, number: int, state: TaskState, index: int | None) -> Activity:
+        if index is None or state.phase not in (Phase.SCORING, Phase.REVEALING):
+            return Activity.NOTHING_TO_JUDGE
+        round_ = self._ledger.tasks.round_state(number, state.round)
+        if round_.stood_down >> index & 1:
+            return Activity.NOT_DRAWN
+        if not round_.seated >> index & 1:
+            return Activity.NOT_YET_KNOWN if state.phase is Phase.SCORING else Activity.NO_SEAT
+        if round_.revealed >> index & 1:
+            return Activity.REVEALED
+        path = ballot_path(self.folder, self._ledger.folder_name(number), state.round, round_.seat_seed)
+        return Activity.COMMITTED if path.exists() else Activity.BALLOT_LOST
