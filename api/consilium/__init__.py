@@ -12,10 +12,41 @@ Each command of the command line that does the same calls these functions. Error
 the name in docs/errors.md, `values` are its values.
 """
 
-from consilium_core.faults import FaultError as Fault
+from consilium_core.faults import Fault
 
-from consilium.record import download_model, verify
+from consilium.artifacts import check_artifacts, fetch_artifacts
+from consilium.chain import LocalChain, deploy, fund_account
+from consilium.model import Evaluation, Model
+from consilium.operator import Operator
+from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
+from consilium.reference import TaskReference, task_reference
 from consilium.simulation import SimulationResult, simulate
-from consilium.task import DraftedTask, Task, draft
+from consilium.task import DraftedTask, Table, Task, draft
+from consilium.watching import status, watch
 
-__all__ = ["DraftedTask", "Fault", "SimulationResult", "Task", "download_model", "draft", "simulate", "verify"]
+__all__ = [
+    "Audit",
+    "DraftedTask",
+    "Evaluation",
+    "Fault",
+    "LocalChain",
+    "Model",
+    "Operator",
+    "SimulationResult",
+    "Table",
+    "Task",
+    "TaskReference",
+    "check_artifacts",
+    "deploy",
+    "download_model",
+    "draft",
+    "fetch_artifacts",
+    "fund_account",
+    "simulate",
+    "status",
+    "task_reference",
+    "verify",
+    "verify_audit",
+    "verify_evaluation",
+    "watch",
+]

@@ -20,7 +20,8 @@ from consilium_client.models import model_of
 from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
-from consilium_operators.watching import DEADLINE_MISSED, EVENTS, EventFeed, log_name, plain
+from consilium_operators.event_words import EVENTS
+from consilium_operators.watching import DEADLINE_MISSED, EventFeed, log_name, plain
 from consilium_server.api.dashboard import built
 from rich.console import Console
 
