@@ -13,38 +13,76 @@ the name in docs/errors.md, `values` are its values.
 """
 
 from consilium_core.faults import Fault
+from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts
 from consilium.chain import LocalChain, deploy, fund_account
+from consilium.keys import change_password, new_key
+from consilium.lab import (
+    Attack,
+    Cheat,
+    DataSet,
+    DemoOptions,
+    Economics,
+    EconomicsOptions,
+    Scenario,
+    TableOptions,
+    UpOptions,
+    demo,
+    fetch_data,
+    simulate_economics,
+    up,
+)  # fmt: skip
 from consilium.model import Evaluation, Model
 from consilium.operator import Operator
 from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
 from consilium.reference import TaskReference, task_reference
+from consilium.server import openapi, reindex, run_server, server_jobs
 from consilium.simulation import SimulationResult, simulate
 from consilium.task import DraftedTask, Table, Task, draft
 from consilium.watching import status, watch
 
 __all__ = [
+    "Attack",
     "Audit",
+    "Cheat",
+    "DataSet",
+    "DemoOptions",
     "DraftedTask",
+    "Economics",
+    "EconomicsOptions",
     "Evaluation",
     "Fault",
     "LocalChain",
     "Model",
     "Operator",
+    "Scenario",
     "SimulationResult",
     "Table",
+    "TableOptions",
     "Task",
     "TaskReference",
+    "UpOptions",
+    "change_password",
     "check_artifacts",
+    "demo",
     "deploy",
     "download_model",
     "draft",
     "fetch_artifacts",
+    "fetch_data",
     "fund_account",
+    "log_to",
+    "new_key",
+    "openapi",
+    "reindex",
+    "run_server",
+    "server_jobs",
     "simulate",
+    "simulate_economics",
     "status",
     "task_reference",
+    "up",
     "verify",
     "verify_audit",
     "verify_evaluation",

@@ -34,8 +34,8 @@ class Scenario(StrEnum):
 
 @dataclass(frozen=True)
 class EconomicsOptions:
-    rounds: int
-    seed: int
-    scenarios: tuple[Scenario, ...]
-    output: Path
-    plots: Path | None
+    rounds: int = 1_000
+    seed: int = 0
+    scenarios: tuple[Scenario, ...] = tuple(Scenario)
+    output: Path = RESULT
+    plots: Path | None = None

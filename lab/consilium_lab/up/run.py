@@ -71,9 +71,9 @@ WORDS: Words = {
 TERMINAL = Waiting("running; press Ctrl-C to end it", words=WORDS)
 
 
-def run_up(options: UpOptions) -> None:
-    """Runs until it is stopped. Raises LabError, LocalNodeError and the rooms' own errors."""
-    console = Console(highlight=False)
+def run_up(options: UpOptions, console: Console | None = None) -> None:
+    """Runs until it is stopped. `console`: shows it. Raises LabError, LocalNodeError and the rooms' own errors."""
+    console = console or Console(quiet=True)
     with ExitStack() as stack:
         in_use = LabError("FolderInUse", folder=options.home, option="--home")
         stack.enter_context(alone(options.home / LOCK_FILE, in_use))
