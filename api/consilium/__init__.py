@@ -1,4 +1,4 @@
-"""Consilium in Python: try a task on your own rows, check a finished one, and take its model.
+"""Consilium in Python: try a task on your own rows, propose it, check it, and use its model.
 
     import consilium
 
@@ -6,10 +6,20 @@
     result = consilium.simulate(task, table="patients.csv", sites="hospital")
     result.metrics                      # a data frame: alone, together, all rows in one place
     result.figure()                     # a matplotlib figure
-    consilium.verify(3, rpc=URL, address_book="deployment.json", artifacts=["artifacts"]).holds
 
-Each command of the command line that does the same calls these functions. Errors are subclasses of `Fault`: `name` is
-the name in docs/errors.md, `values` are its values.
+    chain = {"rpc": URL, "address_book": "deployment.json"}
+    operator = consilium.Operator(**chain, keystore="key.json", password_file="password")
+    number = operator.propose(task, aggregator=ADDRESS, artifacts=["artifacts"], not_private=True).task
+    for event in consilium.watch(number, **chain):
+        print(event.name, event.values)
+    consilium.verify(number, **chain, artifacts=["artifacts"]).holds
+    consilium.download_model(number, "model", **chain, artifacts=["artifacts"])
+    consilium.Model.read("model").predict("new.csv")    # a data frame
+
+The command line calls these functions, and adds options, questions and screens. Here nothing asks or prints: questions
+are arguments (`confirm`, `accept`), and so is progress (`on_…`). Log events, such as a mirror's faults, go to standard
+output as JSON lines; within `log_to` they go elsewhere. Errors are subclasses of `Fault`: `name` is the name in
+docs/errors.md, `values` are its values.
 """
 
 from consilium_core.faults import Fault
