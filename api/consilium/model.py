@@ -62,6 +62,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """The task's name."""
         return self.details.index.name
 
     @property

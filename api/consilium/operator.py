@@ -40,6 +40,7 @@ class Operator:
 
     @property
     def address(self) -> str:
+        """The account's address."""
         return self._ledger.address
 
     def propose(

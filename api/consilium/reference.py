@@ -37,6 +37,7 @@ class TaskReference:
 
 
 def task_reference() -> TaskReference:
+    """Every key of a task file: its kind, unit, bounds, default and meaning; and the shortest files."""
     from consilium_operators.task_reference import EXAMPLES, reference
 
     return TaskReference(reference(), EXAMPLES)

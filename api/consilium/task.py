@@ -139,10 +139,12 @@ class Table:
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return self.sample.rows
 
     @property
     def columns(self) -> list[str]:
+        """The columns' names."""
         return list(self.sample.columns)
 
     def require(self, column: str) -> None:

@@ -14,6 +14,8 @@ HOME = Path(".consilium/up")
 
 @dataclass(frozen=True)
 class UpOptions:
+    """As `consilium up --help` has them. `task`: proposes a first task. URLs: of Redis and of PostgreSQL."""
+
     home: Path = HOME
     address_book: Path = LOCAL_ADDRESS_BOOK
     data: DataSet = DataSet.WDBC
