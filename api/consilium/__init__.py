@@ -26,7 +26,7 @@ from consilium_core.faults import Fault
 from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts
-from consilium.chain import LocalChain, deploy, fund_account
+from consilium.chain import LocalChain, checked_address, deploy, fund_account
 from consilium.keys import change_password, new_key
 from consilium.lab import (
     Attack,
@@ -75,6 +75,7 @@ __all__ = [
     "UpOptions",
     "change_password",
     "check_artifacts",
+    "checked_address",
     "demo",
     "deploy",
     "download_model",

@@ -62,6 +62,16 @@ class LocalChain:
         self.stop()
 
 
+def checked_address(text: str) -> str:
+    """An account's address with capital letters as in EIP-55.
+
+    Raises NotPossible (AddressMalformed; AddressMistyped, if its capital letters do not match).
+    """
+    from consilium_chain.addresses import checked_address
+
+    return checked_address(text)
+
+
 def fund_account(
     account: str,
     tokens: int,
@@ -72,14 +82,15 @@ def fund_account(
 ) -> Balances:
     """Sends whole tokens and ether from a local chain's faucet. Returns the account's balances, in the smallest units.
 
-    Raises NotPossible (ChainNotLocal, FaucetShort), ChainUnreachable, DeploymentInvalid.
+    Raises NotPossible (ChainNotLocal, FaucetShort, AddressMalformed, AddressMistyped), ChainUnreachable,
+    DeploymentInvalid.
     """
     from consilium_chain.deploying import faucet
     from consilium_chain.deploying.address_book import Deployment
     from consilium_core.units import WEI_PER_ETHER
 
     giver = faucet.faucet_ledger(rpc, Deployment.read(Path(address_book)))
-    return faucet.fund(giver, account, tokens * WEI_PER_ETHER, ether * WEI_PER_ETHER)
+    return faucet.fund(giver, checked_address(account), tokens * WEI_PER_ETHER, ether * WEI_PER_ETHER)
 
 
 def deploy(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
+from consilium.chain import checked_address
 from consilium.sources import open_store
 from consilium.task import Task
 
@@ -61,13 +62,15 @@ class Operator:
         file, unless `confirm` agrees. `on_plan` gets costs and balances, in the smallest units, before funds are
         checked.
 
-        Raises ConfigInvalid, MirrorUnsupported, StoreUnwritable, NotPossible (BlobsUnavailable), ConsentError
-        (Unfunded), OperatorError (PrivacyMissing, AggregatorMissing, AlreadyProposed, ProposalNotConfirmed).
+        Raises ConfigInvalid, MirrorUnsupported, StoreUnwritable, NotPossible (BlobsUnavailable,
+        AddressMalformed, AddressMistyped), ConsentError (Unfunded), OperatorError (PrivacyMissing, AggregatorMissing,
+        AlreadyProposed, ProposalNotConfirmed).
         """
         from consilium_operators.proposals import propose
 
+        named = None if aggregator is None else checked_address(aggregator)
         return propose(
-            self._ledger, open_store(artifacts), task.raw, aggregator,
+            self._ledger, open_store(artifacts), task.raw, named,
             not_private=not_private, again=again, on_plan=on_plan, confirm=confirm,
         )  # fmt: skip
 

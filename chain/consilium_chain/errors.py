@@ -74,6 +74,8 @@ class NotPossible(FaultError, ChainError):
             "nothing was sent: the faucet has {tokens:,} tokens and {ether:,} ether to give; ask for less, or start the"
             " local chain anew"
         ),
+        "AddressMalformed": "this is not an address: it needs 0x and 40 hexadecimal digits",
+        "AddressMistyped": "mistyped: the capital letters do not match the checksum (EIP-55)",
         "ArtifactTooLong": "file {digest} has {size:,} bytes, more than the {limit:,} of an artifact; make it shorter",
     }
 

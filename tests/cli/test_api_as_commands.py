@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from chain_driver import TOKENS, LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.errors import DeploymentInvalid, Refused
+from consilium_chain.errors import DeploymentInvalid, NotPossible, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.tasks.task_spec import TOKEN
@@ -183,6 +183,8 @@ def test_errors_are_faults_with_name_and_values(desk: Desk, tmp_path: Path) -> N
         consilium.Operator(desk.url, desk.book, keystore=tmp_path / "key.json")
     with pytest.raises(ConfigInvalid) as place:
         desk.propose(artifacts=["ftp://a.example"])
+    with raises_fault(NotPossible, "AddressMistyped"):
+        desk.propose(aggregator="0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
     with raises_fault(OperatorError, "PrivacyMissing") as private:
         desk.propose(not_private=False)
     with pytest.raises(consilium.Fault) as unreachable:
