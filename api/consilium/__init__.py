@@ -1,4 +1,4 @@
-"""Consilium in Python: try a task on your own rows, take part, check a finished task, and take its model.
+"""Consilium in Python: try a task on your own rows, propose it, take part, check it, and use its model.
 
     import consilium
 
@@ -6,23 +6,55 @@
     result = consilium.simulate(task, table="patients.csv", sites="hospital")
     result.metrics                      # a data frame: alone, together, all rows in one place
     result.figure()                     # a matplotlib figure
-    consilium.Client("~/.consilium/hospital").status()
-    consilium.verify(3, rpc=URL, address_book="deployment.json", artifacts=["artifacts"]).holds
 
-Each command of the command line that does the same calls these functions. Errors are subclasses of `Fault`: `name` is
-the name in docs/errors.md, `values` are its values. A node's log events are JSON lines on standard output, or calls of
-your own function within `log_to`.
+    chain = {"rpc": URL, "address_book": "deployment.json"}
+    operator = consilium.Operator(**chain, keystore="key.json", password_file="password")
+    number = operator.propose(task, aggregator=ADDRESS, artifacts=["artifacts"], not_private=True).task
+    consilium.Client("hospital").status()               # a hospital's node; `Voter` is a voter's
+    for event in consilium.watch(number, **chain):
+        print(event.name, event.values)
+    consilium.verify(number, **chain, artifacts=["artifacts"]).holds
+    consilium.download_model(number, "model", **chain, artifacts=["artifacts"])
+    consilium.Model.read("model").predict("new.csv")    # a data frame
+
+The command line calls these functions, and adds options, questions and screens. Here nothing asks or prints: questions
+are arguments (`confirm`, `accept`), and so is progress (`on_…`). Log events, such as a mirror's faults, go to standard
+output as JSON lines; within `log_to` they go elsewhere. Errors are subclasses of `Fault`: `name` is the name in
+docs/errors.md, `values` are its values.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from consilium_core.faults import FaultError as Fault
+from consilium_core.faults import Fault
 from consilium_core.logs import log_to
 
-from consilium.record import download_model, verify
+from consilium.artifacts import check_artifacts, fetch_artifacts
+from consilium.chain import LocalChain, checked_address, deploy, fund_account
+from consilium.keys import change_password, new_key
+from consilium.lab import (
+    Attack,
+    Cheat,
+    DataSet,
+    DemoOptions,
+    Economics,
+    EconomicsOptions,
+    Scenario,
+    TableOptions,
+    UpOptions,
+    demo,
+    fetch_data,
+    simulate_economics,
+    up,
+)  # fmt: skip
+from consilium.model import Evaluation, Model
+from consilium.operator import Operator
+from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
+from consilium.reference import TaskReference, task_reference
+from consilium.server import openapi, reindex, run_server, server_jobs
 from consilium.simulation import SimulationResult, simulate
-from consilium.task import DraftedTask, Task, draft
+from consilium.task import DraftedTask, Table, Task, draft
+from consilium.watching import status, watch
 
 if TYPE_CHECKING:
     from consilium.client import Client
@@ -36,8 +68,59 @@ _AT_FIRST_USE = {
     "doctor": "machine",
 }  # fmt: skip
 
-__all__ = ["DraftedTask", "Fault", "SimulationResult", "Task", "download_model", "draft", "simulate", "verify"]
-__all__ += ["Client", "DataCheck", "Diagnosis", "Voter", "check_data", "doctor", "log_to"]
+__all__ = [
+    "Attack",
+    "Audit",
+    "Cheat",
+    "Client",
+    "DataCheck",
+    "DataSet",
+    "DemoOptions",
+    "Diagnosis",
+    "DraftedTask",
+    "Economics",
+    "EconomicsOptions",
+    "Evaluation",
+    "Fault",
+    "LocalChain",
+    "Model",
+    "Operator",
+    "Scenario",
+    "SimulationResult",
+    "Table",
+    "TableOptions",
+    "Task",
+    "TaskReference",
+    "UpOptions",
+    "Voter",
+    "change_password",
+    "check_artifacts",
+    "check_data",
+    "checked_address",
+    "demo",
+    "deploy",
+    "doctor",
+    "download_model",
+    "draft",
+    "fetch_artifacts",
+    "fetch_data",
+    "fund_account",
+    "log_to",
+    "new_key",
+    "openapi",
+    "reindex",
+    "run_server",
+    "server_jobs",
+    "simulate",
+    "simulate_economics",
+    "status",
+    "task_reference",
+    "up",
+    "verify",
+    "verify_audit",
+    "verify_evaluation",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> Any:

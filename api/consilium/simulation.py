@@ -78,6 +78,27 @@ class SimulationResult:
 
         return picture(self.details)
 
+    def verdict(self, played: PlayedRound) -> str:
+        """The medians of a round's cohorts, and those that were accepted, in words."""
+        from consilium_lab.simulation.results import verdict
+
+        return verdict(self.details, played)
+
+    @property
+    def pay(self) -> list[str]:
+        """Reasons for pay that does not follow rows, in words; empty if it does."""
+        from consilium_lab.pay import pay_in_words
+        from consilium_lab.simulation.results import earners
+
+        return pay_in_words(earners(self.details), self.details.spec.rounds)
+
+    @property
+    def costs(self) -> Mapping[str, int]:
+        """On a chain, at most about: `gas` of all parties, `chain_blobs`, and `hospital_upload_bytes` of a hospital."""
+        from consilium_lab.simulation.results import costs
+
+        return costs(self.details)
+
     def as_json(self) -> dict[str, Any]:
         """Everything, ready for JSON. Money in the token's smallest unit, as text."""
         from consilium_lab.simulation.results import as_json

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilium_chain.tasks.estimate import Estimate, estimate
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK
+
+from consilium.sources import open_chain
 
 if TYPE_CHECKING:
     import pandas as pd
+    from consilium_chain.tasks.estimate import Estimate
+    from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_client.data.mapping import Mapping
+    from consilium_client.privacy.dp_sgd import Mechanism
+    from consilium_operators.drafting import Sample
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task file. `raw`: its bytes, whose keccak256 is its name on chain. `spec`: all of its settings, typed."""
+    """A task file. `raw`: its bytes. `spec`: all of its settings, typed."""
 
     raw: bytes
     spec: TaskSpec
@@ -38,6 +43,8 @@ class Task:
             Traceback (most recent call last):
             consilium_chain.errors.SpecInvalid: the task file is invalid: data: Field required; model: Field required
         """
+        from consilium_chain.tasks.task_spec import parse_task_spec
+
         raw = text.encode()
         return cls(raw, parse_task_spec(raw))
 
@@ -45,9 +52,36 @@ class Task:
     def name(self) -> str:
         return self.spec.name
 
-    def estimate(self) -> Estimate:
-        """Gas, blobs, pay and concerns, without a chain's prices and times."""
-        return estimate(self.spec)
+    @property
+    def digest(self) -> str:
+        """The file's name on chain: its keccak256, 64 hexadecimal digits."""
+        from consilium_chain.tasks.task_spec import spec_hash
+
+        return spec_hash(self.raw).hex()
+
+    def estimate(self, rpc: str | None = None, address_book: str | Path = LOCAL_ADDRESS_BOOK) -> Estimate:
+        """Gas, blobs, pay and concerns; with a chain node's URL also prices and times.
+
+        Raises ChainUnreachable, DeploymentInvalid.
+        """
+        from consilium_chain.tasks.estimate import estimate
+
+        return estimate(self.spec, None if rpc is None else open_chain(rpc, address_book).chain_terms())
+
+    def noise(self, rows: int) -> Mechanism | None:
+        """The noise of a round for a hospital with this many rows; None for a task without privacy.
+
+        Raises PrivacyError (EpsilonUnreachable).
+        """
+        from consilium_client.privacy.dp_sgd import plan
+
+        return None if self.spec.privacy is None else plan(self.spec, self.spec.privacy, rows)
+
+    def membership_risk(self, rows: int) -> str:
+        """The measured risk of membership inference for a hospital with this many rows, in sentences."""
+        from consilium_client.privacy.membership import in_words
+
+        return in_words(self.spec, rows)
 
     def features(self) -> pd.DataFrame:
         """The columns of the model's inputs: `column`, and the `mean` and `deviation` that scale it."""
@@ -90,6 +124,61 @@ class DraftedTask(Task):
         return written
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table from which a task may be drafted. `sample`: its cells as texts by column."""
+
+    sample: Sample
+
+    @classmethod
+    def read(cls, path: str | Path) -> Table:
+        """Reads CSV or Parquet. Raises DataError."""
+        from consilium_operators.drafting import read_sample
+
+        return cls(read_sample(Path(path)))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.sample.rows
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns' names."""
+        return list(self.sample.columns)
+
+    def require(self, column: str) -> None:
+        """Raises OperatorError (ColumnUnknown)."""
+        self.sample.require(column)
+
+    @property
+    def likely_label(self) -> str:
+        """The column that a model most likely predicts."""
+        from consilium_operators.drafting import likely_label
+
+        return likely_label(self.sample)
+
+    @property
+    def likely_sites(self) -> str | None:
+        """The column that most likely names the hospital."""
+        from consilium_operators.drafting import likely_sites
+
+        return likely_sites(self.sample)
+
+    def no_measurements(self, label: str, sites: str | None = None) -> dict[str, str]:
+        """The other columns from which nothing should be learnt, each with the reason."""
+        from consilium_operators.drafting import to_leave_out
+
+        return to_leave_out(self.sample, [label, *([sites] if sites else [])])
+
+
+def require_free(path: str | Path) -> None:
+    """Raises OperatorError (OutputTaken)."""
+    from consilium_operators.prediction_file import require_free
+
+    require_free(Path(path))
+
+
 def draft(
     table: str | Path,
     label: str | None = None,
@@ -109,6 +198,7 @@ def draft(
     Raises DataError, OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom), LabError (SitesWrong),
     SpecInvalid.
     """
+    from consilium_chain.tasks.task_spec import parse_task_spec
     from consilium_lab.own_table import HELD_OUT, sites_of
     from consilium_operators.drafting import likely_draft, read_sample
     from consilium_operators.task_text import Terms, task_text

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from consilium_core.errors import CoreError
-from consilium_core.faults import FaultError
+from consilium_core.faults import Fault, FaultError
 from consilium_core.units import ether
 
 
@@ -43,7 +43,7 @@ def name_of(error: Exception) -> str:
     """The name of an error in logs and on screens: a Solidity error's, a disk fault's, a fault's, else the class's."""
     if isinstance(error, OSError) and error.errno in DISK_FAULTS:
         return DISK_FAULTS[error.errno]
-    return error.name if isinstance(error, (Refused, FaultError)) else type(error).__name__
+    return error.name if isinstance(error, Fault) else type(error).__name__
 
 
 class ChainUnreachable(ChainError):
@@ -74,6 +74,8 @@ class NotPossible(FaultError, ChainError):
             "nothing was sent: the faucet has {tokens:,} tokens and {ether:,} ether to give; ask for less, or start the"
             " local chain anew"
         ),
+        "AddressMalformed": "this is not an address: it needs 0x and 40 hexadecimal digits",
+        "AddressMistyped": "mistyped: the capital letters do not match the checksum (EIP-55)",
         "ArtifactTooLong": "file {digest} has {size:,} bytes, more than the {limit:,} of an artifact; make it shorter",
     }
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import consilium
 import typer
+from consilium.chain import book_of
+from consilium_core import units
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium_cli.addresses import checked_address
+from consilium_cli.asking import agrees
 from consilium_cli.options import AddressBookOption, RpcOption, YesOption
 
 if TYPE_CHECKING:
-    from consilium_chain.deploying.networks import Network
     from consilium_chain.deploying.plan import Survey
-    from eth_account.signers.local import LocalAccount
 
 app = typer.Typer(help="A local chain, and the deployment of contracts.", no_args_is_help=True)
 local = typer.Typer(help="Runs a local chain with the contracts deployed, until Ctrl-C; `fund` gives from its faucet.")
@@ -31,17 +32,9 @@ def run_local(
     """Runs a local chain with the contracts deployed, until Ctrl-C; `fund` gives from its faucet."""
     if context.invoked_subcommand is not None:
         return
-    from consilium_chain.deploying.address_book import deploy
-    from consilium_chain.rpc.connection import Connection
-    from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
-    from eth_account import Account
-
-    with LocalNode(port, stands=True) as node:
-        deployment = deploy(Connection(node.url, Account.from_key(FAUCET_KEY)))
-        address_book.parent.mkdir(parents=True, exist_ok=True)
-        deployment.write(address_book)
-        typer.echo(f"chain {deployment.chain_id} at {node.url}, addresses in {address_book}; press Ctrl-C to end it")
-        node.process.wait()
+    with consilium.LocalChain(port, address_book) as chain:
+        typer.echo(f"chain {chain.chain_id} at {chain.url}, addresses in {address_book}; press Ctrl-C to end it")
+        chain.wait()
 
 
 @local.command("fund")
@@ -53,13 +46,8 @@ def fund_account(
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:
     """Sends an account tokens and ether from the faucet of a local chain. No other chain is accepted."""
-    from consilium_chain.deploying import faucet
-    from consilium_chain.deploying.address_book import Deployment
-    from consilium_core import units
-
     address = checked_address(account, "ADDRESS")
-    giver, unit = faucet.faucet_ledger(rpc, Deployment.read(address_book)), units.WEI_PER_ETHER
-    held = faucet.fund(giver, address, tokens * unit, ether * unit)
+    held = consilium.fund_account(address, tokens, ether, rpc=rpc, address_book=address_book)
     typer.echo(
         f"account {address}\nholds   {units.tokens(held.tokens)} tokens, {units.ether(held.wei)} ether\n"
         "Next: consilium operator propose TASK.toml --keystore FILE --password-file FILE, as an operator;\n"
@@ -88,75 +76,40 @@ def deploy_contracts(
     yes: YesOption = False,
 ) -> None:
     """Deploys the contracts to a network: shows the cost and asks. If it is interrupted, run it again."""
-    from consilium_chain.deploying.journal import locked
-    from consilium_chain.deploying.networks import pick_network, read_networks
-    from consilium_chain.deploying.node import DeployNode
-    from consilium_chain.deploying.run import Deploying, write_sources
-
-    terms = pick_network(read_networks(networks), network)
-    book = address_book or Path(".consilium") / f"{network}.json"
-    node = DeployNode(terms.endpoint(), _account(terms, keystore, password_file))
-    with locked(book.parent):
-        deploying = Deploying.begin(node, network, terms, book)
-        survey = deploying.survey()
-        _show(network, node.shown_url, survey)
-        survey.check()
-        if dry_run:
-            return
-        _confirm(survey, yes or terms.is_local)
-        deployment = deploying.carry_out(typer.echo)
-        if verification_dir is not None:
-            write_sources(verification_dir, deploying)
-            typer.echo(f"sources for block explorers in {verification_dir}")
-        typer.echo(f"deployed and verified on chain {deployment.chain_id}; address book {book}")
-
-
-def _account(network: Network, keystore: Path | None, password_file: Path | None) -> LocalAccount:
-    from consilium_chain.keystore import open_keystore
-    from consilium_chain.rpc.local_node import FAUCET_KEY
-    from consilium_core.errors import KeystoreError
-    from eth_account import Account
-
-    if keystore is not None and password_file is not None:
-        return open_keystore(keystore, password_file)
-    if network.is_local and keystore is None and password_file is None:
-        account: LocalAccount = Account.from_key(FAUCET_KEY)
-        return account
-    raise KeystoreError("no account to deploy from: pass both --keystore and --password-file")
-
-
-def _confirm(survey: Survey, agreed: bool) -> None:
-    from consilium_chain.errors import DeployFailed
-
-    if agreed or survey.gas == 0:
+    book = address_book or book_of(network)
+    deployment = consilium.deploy(
+        network, networks=networks, keystore=keystore, password_file=password_file, address_book=book,
+        verification_dir=verification_dir, dry_run=dry_run, on_survey=lambda survey: _show(network, survey),
+        confirm=lambda survey: yes or agrees(f"Deploy to chain {survey.chain_id}?"), on_step=typer.echo,
+    )  # fmt: skip
+    if deployment is None:
         return
-    if not sys.stdin.isatty() or not typer.confirm(f"Deploy to chain {survey.chain_id}?"):
-        raise DeployFailed("NotConfirmed")
+    if verification_dir is not None:
+        typer.echo(f"sources for block explorers in {verification_dir}")
+    typer.echo(f"deployed and verified on chain {deployment.chain_id}; address book {book}")
 
 
-def _show(name: str, shown_url: str, survey: Survey) -> None:
-    from consilium_chain.deploying.plan import INIT_LIMIT, RUNTIME_LIMIT, WIRING, WIRING_GAS
-    from consilium_core.units import ether
+def _show(name: str, survey: Survey) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False)
-    console.print(f"{name}: chain {survey.chain_id}, as its node at {shown_url} confirms", markup=False)
-    console.print(f"deployer {survey.deployer}, {ether(survey.balance)} ether")
+    console.print(f"{name}: chain {survey.chain_id}, as its node at {survey.node} confirms", markup=False)
+    console.print(f"deployer {survey.deployer}, {units.ether(survey.balance)} ether")
     table = Table(box=None)
     table.add_column("contract", no_wrap=True)
-    for column in (f"code ≤ {RUNTIME_LIMIT:,}", f"init ≤ {INIT_LIMIT:,}", "gas, at most", "ether now"):
+    for column in (f"code ≤ {survey.runtime_limit:,}", f"init ≤ {survey.init_limit:,}", "gas, at most", "ether now"):
         table.add_column(column, justify="right")
     table.add_column("there")
     for contract in survey.contracts:
         sizes = (f"{contract.runtime_bytes:,}", f"{contract.init_bytes:,}")
-        costs = ("", "") if contract.address else (f"{contract.gas:,}", ether(contract.gas * survey.fees.now))
+        costs = ("", "") if contract.address else (f"{contract.gas:,}", units.ether(contract.gas * survey.fees.now))
         there = f"{contract.address[:6]}…{contract.address[-4:]}" if contract.address else "–"
         table.add_row(contract.name, *sizes, *costs, there)
-    costs = ("", "") if survey.wired else (f"{WIRING_GAS:,}", ether(WIRING_GAS * survey.fees.now))
-    table.add_row(WIRING, "", "", *costs, "done" if survey.wired else "–")
+    costs = ("", "") if survey.wired else (f"{survey.wiring_gas:,}", units.ether(survey.wiring_gas * survey.fees.now))
+    table.add_row(survey.wiring, "", "", *costs, "done" if survey.wired else "–")
     console.print(table)
     console.print(
-        f"to do: {survey.gas:,} gas, {ether(survey.cost)} ether at {survey.fees.now / 10**9:.3f} gwei;"
-        f" the account must hold {ether(survey.most)}"
+        f"to do: {survey.gas:,} gas, {units.ether(survey.cost)} ether at {survey.fees.now / 10**9:.3f} gwei;"
+        f" the account must hold {units.ether(survey.most)}"
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import consilium
 import typer
-from consilium_lab.demo.options import DataSet
+from consilium.lab import DataSet
 
+from consilium_cli.asking import agrees
 from consilium_cli.options import YesOption
 
 app = typer.Typer(help="Data sets for the demo, from their publishers.", no_args_is_help=True)
@@ -38,26 +39,25 @@ def fetch_command(
 
     Files that are there and right stay. If it is interrupted, run it again: it continues.
     """
-    from consilium_lab.data.fetching import fetch
-    from consilium_lab.data.publishers import PUBLISHERS
-    from consilium_lab.errors import LabError
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
-    chosen = DataSet(name)
-    publisher = PUBLISHERS[chosen]
-    typer.echo(publisher.terms)
-    if not yes and not (sys.stdin.isatty() and typer.confirm("Download it under this licence?")):
-        raise LabError("LicenceNotAccepted")
+    def accept(licence: str) -> bool:
+        typer.echo(licence)
+        return yes or agrees("Download it under this licence?")
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        shown: dict[str, TaskID] = {}
+    bars, shown = Progress(*columns, console=Console(stderr=True)), dict[str, TaskID]()
 
-        def progress(file: str, size: int, whole: int | None) -> None:
-            if file not in shown:
-                shown[file] = bars.add_task(file)
-            bars.update(shown[file], completed=size, total=whole)
+    def progress(file: str, size: int, whole: int | None) -> None:
+        bars.start()  # after the question
+        if file not in shown:
+            shown[file] = bars.add_task(file)
+        bars.update(shown[file], completed=size, total=whole)
 
-        files = fetch(chosen, publisher, folder, progress)
+    try:
+        files = consilium.fetch_data(name, folder, accept=accept, on_progress=progress)
+    finally:
+        bars.stop()
     typer.echo(f"{len(files)} file(s), as they should be: {', '.join(map(str, files))}")
-    typer.echo(f"Next: consilium demo --data {chosen} --data-dir {folder}")
+    typer.echo(f"Next: consilium demo --data {name} --data-dir {folder}")

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
+import consilium
 import typer
 from click.core import ParameterSource
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK
-from consilium_lab.demo.options import (
+from consilium.lab import (
+    HOME,
     MIN_MASKED,
     OUTPUT,
+    PLOTS,
+    RESULT,
     Cheat,
     DataSet,
     DemoOptions,
+    EconomicsOptions,
+    Scenario,
     TableOptions,
-    check,
+    UpOptions,
+    fitted,
     needs_folder,
     parse_attack,
 )
-from consilium_lab.economics.options import PLOTS, RESULT, EconomicsOptions, Scenario
-from consilium_lab.up.options import HOME, UpOptions
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK
+
+if TYPE_CHECKING:
+    from consilium_lab.economics.run import EconomicsResult
+    from rich.console import Console
 
 BROKER_VARIABLE, DATABASE_VARIABLE = "CONSILIUM_BROKER_URL", "CONSILIUM_DATABASE_URL"
 DataDirOption = Annotated[
@@ -99,22 +111,18 @@ def demo_command(
     if table is None and (label or sites or leave_out):
         raise typer.BadParameter("--label, --sites and --leave-out belong to --data table --file PATH: add them")
     try:
-        options = DemoOptions(
-            data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
-            tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
-            kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
+        options = fitted(
+            DemoOptions(
+                data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
+                tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
+                kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
+            )
         )  # fmt: skip
-        if table is not None and table.sites is not None:
-            from consilium_lab.demo.run import sized
-
-            options = sized(options)
-        check(options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    from rich.console import Console
 
-    from consilium_lab.demo.run import run_demo
-
-    raise typer.Exit(run_demo(options))
+    raise typer.Exit(0 if consilium.demo(options, Console()).sound else 1)
 
 
 def up_command(
@@ -174,10 +182,9 @@ def up_command(
     options = UpOptions(
         home.resolve(), address_book, data, data_dir, count, voters, rounds, task, port, chain_port, redis, database
     )
+    from rich.console import Console
 
-    from consilium_lab.up.run import run_up
-
-    run_up(options)
+    consilium.up(options, Console(highlight=False))
 
 
 def _has_password(url: str) -> bool:
@@ -203,7 +210,41 @@ def economics_command(
 ) -> None:
     """Does honesty pay? Simulates thousands of rounds of scoring and settlement with dishonest players."""
     chosen = tuple(dict.fromkeys(scenario or Scenario))
+    from rich.console import Console
 
-    from consilium_lab.economics.run import run_economics
+    started, console = time.monotonic(), Console()
+    with _progress(console) as show:
+        found = consilium.simulate_economics(
+            EconomicsOptions(rounds, seed, chosen, output, plots if draw else None), show
+        )
+    _show_economics(console, found.details)
+    written = ", ".join(map(str, found.details.written))
+    console.print(f"{time.monotonic() - started:.1f} s. {len(found.details.rows)} rows; wrote {written}")
 
-    run_economics(EconomicsOptions(rounds, seed, chosen, output, plots if draw else None))
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each kind of step, by its first word."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("  {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bars: dict[str, TaskID] = {}
+
+        def show(step: str, done: int, of: int) -> None:
+            kind = step.partition(" ")[0]
+            if kind not in bars:
+                bars[kind] = progress.add_task(step, total=of)
+            progress.update(bars[kind], description=step, completed=done)
+
+        yield show
+
+
+def _show_economics(console: Console, found: EconomicsResult) -> None:
+    from rich.table import Table
+
+    table = Table("scenario", "terms", "honest", "deviant", "if honest", "gain", "per", box=None, pad_edge=False)
+    for row in found.usual:
+        amounts = (row.honest_mean, row.deviant_mean, row.if_honest, row.gain)
+        table.add_row(row.scenario, row.terms, *(f"{amount:.2f}" for amount in amounts), row.unit)
+    console.print(table)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import consilium
 import typer
 
 from consilium_cli.artifacts import app as artifacts
@@ -62,9 +63,7 @@ def new_key_command(
     ] = Path("password"),
 ) -> None:
     """Makes an account for an aggregator or an operator: an encrypted key file and its password file."""
-    from consilium_chain.keystore import make_keystore
-
-    address = make_keystore(key_file, password_file)
+    address = consilium.new_key(key_file, password_file)
     key, password = key_file.absolute(), password_file.absolute()
     typer.echo(f"account  {address}\nkey      {key}, encrypted\npassword {password}")
     typer.echo("Keep copies of both files: without them all tokens of the account are lost.")
@@ -83,9 +82,7 @@ def change_password_command(
     new_password_file: Annotated[Path, typer.Option(help="file with its new password, one line, mode 600")],
 ) -> None:
     """Encrypts a key file again with a new password. The account and its key stay the same."""
-    from consilium_chain.keystore import change_password
-
-    address = change_password(key_file, password_file, new_password_file)
+    address = consilium.change_password(key_file, password_file, new_password_file)
     typer.echo(f"{key_file}, the key of {address}, now opens with the password in {new_password_file}")
     typer.echo(f"Next: mv {new_password_file} {password_file}, before you start again any process that uses them.")
     typer.echo("Running processes go on. Copies of the key file still open with the old password: replace them.")

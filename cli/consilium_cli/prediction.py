@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import consilium
 import typer
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="folder that `operator download-model` wrote")]
@@ -32,15 +33,10 @@ def predict_command(
     clamp: ClampOption = False,
 ) -> None:
     """Predicts a class, and each class's probability, for each row. The rows need no label, and stay here."""
-    from consilium_operators.model_folder import read_model
-    from consilium_operators.prediction import Predictor
-    from consilium_operators.prediction_file import require_free, write_predictions
-
-    require_free(output)
-    predictor = Predictor(read_model(model), clamp)
-    warn_unverified(predictor.saved.index.verified)
-    rows = write_predictions(predictor, input_, output, mapping, id_column)
-    typer.echo(f"{output}: {rows:,} predictions of {predictor.saved.index.name}")
+    used = consilium.Model.read(model)
+    warn_unverified(used.verified)
+    found = used.predict(input_, mapping=mapping, id_column=id_column, clamp=clamp, output=output)
+    typer.echo(f"{output}: {len(found):,} predictions of {used.name}")
 
 
 def warn_unverified(verified: bool) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import consilium
 import typer
 
 if TYPE_CHECKING:
-    from consilium_server.database.tables import JobRow
+    from consilium_server.jobs.store import LastRun
 
 app = typer.Typer(
     help="The aggregator, the sponsor of hospitals' gas, the index, the HTTP API, and jobs for all of them.",
@@ -22,31 +24,19 @@ ConfigOption = Annotated[Path, typer.Option("--config", help="the node's configu
 @app.command("run")
 def run_aggregator(config: ConfigOption) -> None:
     """Starts a SuperLink, and runs the rounds of the configured task until the task ends."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.aggregator.node import Aggregator
-    from consilium_server.config import AggregatorSettings
-
-    Aggregator(read_settings(config, AggregatorSettings)).run()
+    consilium.run_server("aggregator", config)
 
 
 @app.command("sponsor")
 def run_sponsor(config: ConfigOption) -> None:
     """Pays the gas of the configured task's hospitals, which then need no ether. Runs until it is stopped."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.config import SponsorSettings
-    from consilium_server.sponsor.service import run
-
-    run(read_settings(config, SponsorSettings))
+    consilium.run_server("sponsor", config)
 
 
 @app.command("index")
 def run_index(config: ConfigOption) -> None:
     """Copies the chain's events into the database. Runs until it is stopped."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.config import IndexerSettings
-    from consilium_server.index.indexer import index
-
-    index(read_settings(config, IndexerSettings))
+    consilium.run_server("index", config)
 
 
 @app.command("reindex")
@@ -58,21 +48,13 @@ def reindex(
 
     The configuration may be an indexer's or a worker's.
     """
-    from consilium_chain.settings import read_settings
-    from consilium_server.config import WorkerSettings
-    from consilium_server.index.rebuilding import compare
-
-    compare(read_settings(config, WorkerSettings).indexer, replace)
+    consilium.reindex(config, replace=replace)
 
 
 @app.command("worker")
 def run_worker(config: ConfigOption) -> None:
     """Indexes, ends overdue phases, runs the account's aggregators and copies artifacts. Runs until it is stopped."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.config import WorkerSettings
-    from consilium_server.jobs.worker import work
-
-    work(read_settings(config, WorkerSettings))
+    consilium.run_server("worker", config)
 
 
 @app.command("jobs")
@@ -81,28 +63,21 @@ def show_jobs(
     everything: Annotated[bool, typer.Option("--all", help="show also the rounds whose artifacts were copied")] = False,
 ) -> None:
     """Shows each job's last run, and its error if it failed: a table on a terminal, otherwise JSON lines."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.config import WorkerSettings
-    from consilium_server.database.engine import open_database
-    from consilium_server.jobs.store import all_jobs, as_line
     from rich.console import Console
 
-    database = open_database(read_settings(config, WorkerSettings).url)
-    rows, now, console = all_jobs(database), time.time(), Console(highlight=False)
-    database.dispose()
-    shown = [row for row in rows if everything or not (row.job == "pin" and row.outcome == "done")]
+    jobs, now, console = consilium.server_jobs(config), time.time(), Console(highlight=False)
+    shown = [one for one in jobs if everything or not (one.job == "pin" and one.state == "done")]
     if not console.is_terminal:
-        for row in shown:
-            typer.echo(json.dumps(as_line(row, now)))
+        for one in shown:
+            typer.echo(json.dumps(asdict(one)))
         return
     console.print(_table(shown, now) if shown else "no job has started yet: check that a worker runs")
-    if hidden := len(rows) - len(shown):
+    if hidden := len(jobs) - len(shown):
         console.print(f"hidden, because all their artifacts are copied: {hidden} rounds (--all shows them)")
 
 
-def _table(rows: list[JobRow], now: float) -> object:
+def _table(jobs: list[LastRun], now: float) -> object:
     from consilium_core.visible_text import shown
-    from consilium_server.jobs.store import state_of
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -110,14 +85,13 @@ def _table(rows: list[JobRow], now: float) -> object:
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("job", "subject", "state", "last start", "last success", "failures", "next try", "error"):
         table.add_column(name, overflow="fold")
-    for row in rows:
-        state = state_of(row, now)
-        colour = {"failed": "red", "lost": "red", "done": "green"}.get(state, "yellow")
+    for one in jobs:
+        colour = {"failed": "red", "lost": "red", "done": "green"}.get(one.state, "yellow")
         table.add_row(
-            row.job, row.subject or "–", f"[{colour}]{state}[/{colour}]", _ago(row.begun_at, now),
-            _ago(row.succeeded_at, now), str(row.failures) if row.failures else "–",
-            f"in {row.not_before - now:.0f} s" if row.not_before > now else "–",
-            escape(shown(f"{row.error}: {row.why}")) if row.error else "",
+            one.job, one.subject or "–", f"[{colour}]{one.state}[/{colour}]", _ago(one.begun_at, now),
+            _ago(one.succeeded_at, now), str(one.failures) if one.failures else "–",
+            f"in {max(0.0, one.next_try_at - now):.0f} s" if one.next_try_at is not None else "–",
+            escape(shown(f"{one.error}: {one.why}")) if one.error else "",
         )  # fmt: skip
     return table
 
@@ -129,16 +103,10 @@ def _ago(at: float | None, now: float) -> str:
 @app.command("api")
 def run_api(config: ConfigOption) -> None:
     """Serves the index over HTTP, and stores task files of signed-in operators. Runs until it is stopped."""
-    from consilium_chain.settings import read_settings
-    from consilium_server.api.app import run
-    from consilium_server.config import ApiSettings
-
-    run(read_settings(config, ApiSettings))
+    consilium.run_server("api", config)
 
 
 @app.command("openapi")
 def print_openapi() -> None:
     """Prints the API's description (OpenAPI 3.1), from which clients can be generated."""
-    from consilium_server.api.app import document
-
-    typer.echo(json.dumps(document()))
+    typer.echo(json.dumps(consilium.openapi()))

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+import consilium
 import typer
+from consilium.simulation import METRICS
+from consilium_core.units import tokens
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from consilium_lab.simulation.run import PlayedRound, Simulation
+    from consilium_lab.simulation.run import PlayedRound
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
 VOTERS = 5
@@ -57,7 +60,6 @@ def simulate_task_command(
     page: Annotated[Path | None, typer.Option(dir_okay=False, help="file for a report with pictures, HTML")] = None,
 ) -> None:
     """Plays a task's rounds on your own data in this process: training, sums, judging and pay. Nothing leaves it."""
-    import consilium
     from rich.console import Console
 
     if task.suffix.lower() in TABLES:
@@ -86,7 +88,7 @@ def simulate_task_command(
             status.update("reference trainings" if done else f"round {played.number + 1} of {spec.rounds.rounds}")
 
         result = consilium.simulate(read, **where, seed=seed, on_start=on_start, on_round=on_round)
-    _show(console, result.details)
+    _show(console, result)
     for path in (output, page):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,13 +158,11 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
     return found
 
 
-def _show(console: Any, result: Simulation) -> None:
-    from consilium_core.units import tokens
-    from consilium_lab.pay import pay_in_words
-    from consilium_lab.simulation.results import METRICS, costs, earners, verdict
+def _show(console: Any, found: consilium.SimulationResult) -> None:
     from rich import box
     from rich.table import Table
 
+    result, spent = found.details, found.costs
     rounds = Table(box=box.SIMPLE_HEAD)
     for title in ("round", "accuracy", "AUC", "log loss"):
         rounds.add_column(title, justify="right")
@@ -170,7 +170,7 @@ def _show(console: Any, result: Simulation) -> None:
     rounds.add_row("0", *(f"{result.start[name]:.3f}" for name in METRICS), "")
     for played in result.rounds:
         metrics = (f"{played.metrics[name]:.3f}" for name in METRICS)
-        rounds.add_row(str(played.number), *metrics, verdict(result, played))
+        rounds.add_row(str(played.number), *metrics, found.verdict(played))
     console.print(rounds)
     money = Table(box=box.SIMPLE_HEAD)
     for title in ("party", "rows", "paid", "slashed", "accuracy alone"):
@@ -179,13 +179,12 @@ def _show(console: Any, result: Simulation) -> None:
         alone = f"{result.alone[name]['accuracy']:.3f}" if name in result.alone else ""
         money.add_row(name, str(result.rows.get(name, "")), tokens(paid), tokens(result.slashed[name]), alone)
     console.print(money)
-    for words in pay_in_words(earners(result), result.spec.rounds):
+    for words in found.pay:
         console.print(words, highlight=False)
     last, plain = result.rounds[-1].metrics, "" if result.spec.privacy is None else ", without noise,"
     console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {result.pooled['accuracy']:.3f};"
                   f" plain FedAvg{plain} {result.averaged['accuracy']:.3f};"
                   " accuracy on the voters' rows", highlight=False)  # fmt: skip
-    spent = costs(result)
     console.print(f"on a chain, at most about: {spent['gas']:,} gas of all parties; {spent['chain_blobs']} blobs;"
                   f" {spent['hospital_upload_bytes'] / 1e6:,.1f} MB uploaded by a hospital",
                   highlight=False)  # fmt: skip

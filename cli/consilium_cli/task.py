@@ -6,12 +6,11 @@ import math
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import consilium
 import typer
-
-if TYPE_CHECKING:
-    from consilium_operators.drafting import Sample
+from consilium.task import require_free
 
 app = typer.Typer(help="Task files: draft one from a table, and look up their keys.", no_args_is_help=True)
 
@@ -42,24 +41,19 @@ def new_command(
 
     Options answer the questions beforehand. Without a terminal, and with --yes, the likely answers count.
     """
-    import consilium
-    from consilium_operators.drafting import likely_label, likely_sites, read_sample, to_leave_out
-    from consilium_operators.errors import OperatorError
-
     from consilium_cli.operator.estimate_screen import show
 
-    if output.exists():
-        raise OperatorError("OutputTaken", path=output)
+    require_free(output)
     output.parent.mkdir(parents=True, exist_ok=True)  # before questions, not after
-    sample = read_sample(table)
+    sample = consilium.Table.read(table)
     asks = sys.stdin.isatty() and not yes
     typer.echo(f"{table}: {sample.rows} rows, {len(sample.columns)} columns: {', '.join(sample.columns)}")
-    label = _answer("1. Which column shall the model predict?", label, likely_label(sample), asks, sample)
+    label = _answer("1. Which column shall the model predict?", label, sample.likely_label, asks, sample)
     sites = _answer(
-        "2. Which column names the hospital? (- for none)", sites, likely_sites(sample) or NONE, asks, sample
+        "2. Which column names the hospital? (- for none)", sites, sample.likely_sites or NONE, asks, sample
     )
     site = None if sites == NONE else sites
-    suspects = to_leave_out(sample, [label, *([site] if site else [])])
+    suspects = sample.no_measurements(label, site)
     for column, why in suspects.items():
         typer.echo(f"   {column}: {why}")
     left = _answer("3. Which columns are no measurements? (- for none)", leave_out, ",".join(suspects) or NONE, asks)
@@ -80,7 +74,7 @@ def new_command(
     if drafted.unlabelled:
         typer.secho(f"{drafted.unlabelled} rows have no label: remove them", fg=typer.colors.YELLOW)
     typer.echo(f"written: {written}, and {written.with_suffix('.mapping.toml')}, which reads {table}\n")
-    show(drafted.raw, drafted.spec)
+    show(drafted, drafted.estimate())
     typer.secho(
         "warning (ranges): ranges, means and deviations are the table's, rounded, and become public with the task:"
         " replace them by values from the literature",
@@ -98,15 +92,15 @@ def reference_command(
     markdown: Annotated[bool, typer.Option("--markdown", help="print the whole reference as a page")] = False,
 ) -> None:
     """Shows every key of a task file: its kind, unit, bounds, default and meaning; and the shortest files."""
-    from consilium_operators.task_reference import EXAMPLES, as_markdown, reference
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    found = consilium.task_reference()
     if markdown:
-        typer.echo(as_markdown(), nl=False)
+        typer.echo(found.markdown, nl=False)
         return
-    parts = reference()
+    parts = found.parts
     known = list(dict.fromkeys(part.section.split(".")[0] for part in parts if part.section))
     if section is not None and section not in known:
         raise typer.BadParameter(f"{section!r} is none of {', '.join(known)}", param_hint="SECTION")
@@ -123,15 +117,13 @@ def reference_command(
         if part.keys:
             console.print(table)
     if section is None:
-        for kind, text in EXAMPLES.items():
+        for kind, text in found.examples.items():
             console.print(f"\nThe shortest file for {kind}", style="bold")
             console.print(text)
 
 
-def _answer(question: str, given: str | None, likely: str, asks: bool, sample: Sample | None = None) -> str:
+def _answer(question: str, given: str | None, likely: str, asks: bool, sample: consilium.Table | None = None) -> str:
     """`sample`: the answer is one of its columns. Asks again until it is. Raises OperatorError (ColumnUnknown)."""
-    from consilium_operators.errors import OperatorError
-
     if given is None and not asks:
         typer.echo(f"{question} {likely}")
     while True:
@@ -139,7 +131,7 @@ def _answer(question: str, given: str | None, likely: str, asks: bool, sample: S
         try:
             if sample is not None and answer != NONE:
                 sample.require(answer)
-        except OperatorError as error:
+        except consilium.Fault as error:
             if given is not None or not asks:
                 raise
             typer.secho(str(error), fg=typer.colors.YELLOW)

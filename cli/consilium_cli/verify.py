@@ -10,14 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import consilium
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.artifacts import open_artifacts
+from consilium_cli.artifacts import places_to_read
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument
 
 if TYPE_CHECKING:
-    from consilium_client.hospital.audit_log import Entry, Export
+    from consilium import Audit
+    from consilium_client.voter.disclosure import Disclosure, Finding
     from consilium_verify.report import Report
     from rich.console import Console
 
@@ -45,9 +47,8 @@ def verify_command(
 
     Ends with exit code 1 if a check fails.
     """
-    from consilium_verify.verification import reader, verify_round
-
-    report = verify_round(reader(rpc, address_book), open_artifacts(artifacts), task, round_)
+    places = places_to_read(artifacts)
+    report = consilium.verify(task, round_, artifacts=places, rpc=rpc, address_book=address_book)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:
@@ -58,7 +59,6 @@ def verify_command(
 
 def _show(report: Report) -> None:
     """Failed checks first, then the others, derived values, and the two lists."""
-    from consilium_verify.report import Result
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -83,7 +83,7 @@ def _show(report: Report) -> None:
     if report.holds:
         console.print("\nNo check fails", style="bold green")
     else:
-        console.print(f"\nFAILS: {', '.join(report.named(Result.FAILS))}", style="bold red")
+        console.print(f"\nFAILS: {', '.join(report.failed)}", style="bold red")
 
 
 def _list(console: Console, title: str, lines: Iterable[str]) -> None:
@@ -123,57 +123,32 @@ def verify_audit_command(
 
     Ends with exit code 1 if the log does not hold.
     """
-    from consilium_client.hospital.audit_log import parse_export, require_extends
-
-    checked = parse_export(_read(file))
-    for line in _summary(checked):
-        typer.echo(line)
-    if extends is not None:
-        older = parse_export(_read(extends))
-        require_extends(checked, older)
-        typer.echo(f"\nextends {extends}: {len(checked.entries) - len(older.entries)} more entries")
-    if deployment is None:
+    found = consilium.verify_audit(file, extends=extends, rpc=chain_url, address_book=deployment, on_log=_show_log)
+    if found.added is not None:
+        typer.echo(f"\nextends {extends}: {found.added} more entries")
+    if found.transactions is None:
         typer.echo("\nnot compared with the chain: pass --deployment to do so")
     else:
-        from consilium_verify.audit_log import require_complete
-        from consilium_verify.verification import reader
-
-        own = require_complete(checked, reader(chain_url, deployment))
-        typer.echo(f"\non chain: {own} transaction(s) of this hospital, all in the log")
+        typer.echo(f"\non chain: {found.transactions} transaction(s) of this hospital, all in the log")
 
 
-def _read(file: Path) -> bytes:
-    from consilium_client.errors import AuditError
-
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise AuditError("AuditUnreadable", path=file, why=error.strerror or type(error).__name__) from error
+def _show_log(audit: Audit) -> None:
+    for line in _summary(audit):
+        typer.echo(line)
 
 
-def _summary(checked: Export) -> Iterator[str]:
-    seal, entries = checked.seal, checked.entries
+def _summary(audit: Audit) -> Iterator[str]:
+    seal, entries, sent = audit.log.seal, audit.log.entries, audit.sent
     yield f"audit log of {seal.hospital}, signed by its key"
     yield f"chain {seal.chain_id}, contract {seal.contract}"
     times = [entry.at for entry in entries]
     span = f" from {_time(min(times))} to {_time(max(times))}" if times else ""
     yield f"{seal.count} entries{span}"
     yield f"head {seal.head}"
-    left = [entry for entry in entries if entry.kind != "recovered"]
-    yield from _table("sent", [(_kind(entry), entry.bytes) for entry in left])
-    yield from _table("recipient", [(entry.to, entry.bytes) for entry in left])
-    if torn := len(entries) - len(left):
+    yield from _table("sent", [(one.message, one.bytes) for one in sent])
+    yield from _table("recipient", [(one.to, one.bytes) for one in sent])
+    if torn := len(entries) - len(sent):
         yield f"\n{torn} line(s) were cut off by a crash: their messages were not sent"
-
-
-def _kind(entry: Entry) -> str:
-    match entry.kind:
-        case "reply":
-            return f"reply {entry.code}"
-        case "recovered":
-            return entry.kind
-        case _:
-            return f"{entry.kind} {entry.call}"
 
 
 def _table(title: str, sizes: Iterable[tuple[str, int]]) -> Iterator[str]:
@@ -214,30 +189,19 @@ def verify_evaluation_command(
 
     Ends with exit code 1 if a check fails.
     """
-    from consilium_chain.errors import DeploymentInvalid
-    from consilium_client.data.kinds import read_examples
-    from consilium_client.replay import PublicRecord
-    from consilium_client.task import load_task
-    from consilium_client.voter.disclosure import Disclosure, audit
-    from consilium_client.voter.evaluating import Judge
-    from consilium_verify.verification import reader
-
-    disclosure, ledger = Disclosure.read(file), reader(rpc, address_book)
-    book = ledger.deployment
-    if (disclosure.chain_id, disclosure.contract) != (book.chain_id, book.tasks):
-        raise DeploymentInvalid(
-            f"{file} is for contract {disclosure.contract} on chain {disclosure.chain_id}, but {address_book} is for"
-            f" {book.tasks} on chain {book.chain_id}: pass the matching address book"
-        )
-    store = open_artifacts(artifacts)
-    task = load_task(ledger, store, disclosure.task)
-    judge = Judge(task, PublicRecord(ledger, store, task), read_examples(data, task.spec.data, mapping))
-    typer.echo(f"task {disclosure.task}, round {disclosure.round}, voter {disclosure.voter}")
-    failed = False
-    for finding in audit(ledger, judge, disclosure, drawn_only):
-        word = WORDS[finding.holds]
-        styled = typer.style(f"{word:11}", fg=STYLES[word].removeprefix("bold "))
-        typer.echo(f"  {styled}  {finding.name:12}  {finding.detail}")
-        failed |= finding.holds is False
-    if failed:
+    found = consilium.verify_evaluation(
+        file, data=data, mapping=mapping, artifacts=places_to_read(artifacts), rpc=rpc, address_book=address_book,
+        drawn_only=drawn_only, on_start=_show_disclosure, on_finding=_show_finding,
+    )  # fmt: skip
+    if not found.holds:
         raise typer.Exit(1)
+
+
+def _show_disclosure(disclosure: Disclosure) -> None:
+    typer.echo(f"task {disclosure.task}, round {disclosure.round}, voter {disclosure.voter}")
+
+
+def _show_finding(finding: Finding) -> None:
+    word = WORDS[finding.holds]
+    styled = typer.style(f"{word:11}", fg=STYLES[word].removeprefix("bold "))
+    typer.echo(f"  {styled}  {finding.name:12}  {finding.detail}")

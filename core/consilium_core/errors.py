@@ -12,8 +12,10 @@ CoreError                   (ChainError derives from it)
 
 from __future__ import annotations
 
+from consilium_core.faults import Fault
 
-class CoreError(Exception):
+
+class CoreError(Fault):
     """Root of this room's errors, and of the chain room's."""
 
 

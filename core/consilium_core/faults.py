@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 
-class FaultError(Exception):
+class Fault(Exception):
+    """Root of all rooms' errors. `name`: by default the class's."""
+
+    name: str
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.name = cls.__name__
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """The error's fields by name."""
+        return dict(vars(self))
+
+
+class FaultError(Fault):
     """An error with a table of faults. `name`: the fault's printed name. `values`: the fields of its message.
 
     A subclass has the messages of its faults: `str.format` templates by name. Raises KeyError if the table lacks the

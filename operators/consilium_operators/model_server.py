@@ -6,10 +6,9 @@ Requests are never logged, and no answer repeats their values.
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import typer
 import uvicorn
 from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
@@ -26,7 +25,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consilium_operators.errors import RowsInvalid
-from consilium_operators.model_folder import read_model
+from consilium_operators.model_folder import SavedModel
 from consilium_operators.prediction import Predictor, columns
 
 LARGEST_BODY = 1 << 24  # bytes
@@ -36,17 +35,17 @@ PREDICT = "/predict"
 HOSTS = ("127.0.0.1", "localhost")
 
 
-def serve(folder: Path, port: int, clamp: bool = False) -> None:
+def serve(
+    saved: SavedModel, port: int, clamp: bool = False, on_start: Callable[[str], None] = lambda url: None
+) -> None:
     """Runs until it is stopped. `clamp`: values outside the model's range count as in training.
 
-    Raises ModelFolderInvalid, ModelNotInstalled, LocalNodeError for a port in use.
+    `on_start` gets the URL.
+    Raises ModelNotInstalled, LocalNodeError for a port in use.
     """
-    predictor = Predictor(read_model(folder), clamp)
+    predictor = Predictor(saved, clamp)
     require_free_port(port, "the model")
-    index = predictor.saved.index
-    if not index.verified:
-        typer.secho("this model is NOT VERIFIED: its card lists the checks that fail", fg=typer.colors.RED, err=True)
-    typer.echo(f"{index.name}, SHA-256 {index.sha256}, at http://127.0.0.1:{port}; press Ctrl-C to end it")
+    on_start(f"http://127.0.0.1:{port}")
     uvicorn.run(
         service(predictor), host="127.0.0.1", port=port, log_level="warning", access_log=False, ws="none",
         limit_concurrency=MOST_AT_ONCE,

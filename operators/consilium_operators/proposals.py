@@ -8,21 +8,17 @@ from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.deploying.faucet import given_account
 from consilium_chain.errors import NotPossible, Refused, SpecInvalid
-from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role, TaskParams
 from consilium_chain.rounds.machine import last_round
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
-from consilium_chain.tasks.estimate import Estimate
-from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
+from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.tasks.estimate import Estimate, estimate
+from consilium_chain.tasks.proposal import RoundPay, room_in_pool, round_pay, task_params
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
-from consilium_core.errors import KeystoreError
-from consilium_core.units import ether, tokens
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
 from consilium_operators.errors import OperatorError
 
@@ -32,26 +28,58 @@ FUND_GAS_LIMIT = 300_000
 
 
 @dataclass(frozen=True)
-class Dialogue:
-    """Shows each step, and asks before a payment. `confirm` returns False without a terminal."""
+class Proposal:
+    """A task before it is proposed. Amounts in the smallest units. `tokens`, `wei`: the account's. `gas_wei`: about.
 
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
-    confirm: Callable[[str], bool]
+    `free_stake`: the aggregator's, beside its `bond`. `still_open`, `ended`: this account's tasks with the same file.
+    """
 
-    def require(self, agreed: bool, question: str) -> None:
-        """Raises OperatorError (ProposalNotConfirmed)."""
-        if not agreed and not self.confirm(question):
-            raise OperatorError("ProposalNotConfirmed")
+    account: str
+    tokens: int
+    wei: int
+    pool: int
+    gas_wei: int
+    aggregator: str
+    bond: int
+    free_stake: int
+    still_open: tuple[int, ...]
+    ended: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Agreed:
-    """The answers that options give: `yes` to all questions, `again` to a second task with the same file."""
+class Proposed:
+    """`task`: its number. `gas_wei`: paid for it."""
 
-    yes: bool
-    again: bool
-    not_private: bool
+    task: int
+    gas_wei: int
+
+
+@dataclass(frozen=True)
+class Funding:
+    """A task's pool before `amount` is added, and a round's pay before and after. Amounts in the smallest units.
+
+    `tokens`, `wei`: the account's. `room`: the most that may be added; None without a bound.
+    """
+
+    task: int
+    account: str
+    tokens: int
+    wei: int
+    pool: int
+    amount: int
+    before: RoundPay
+    after: RoundPay
+    aggregator_bond: int
+    room: int | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """`round`: the present one. `last`: the last one that takes place. Both are None for a task that ends at once."""
+
+    task: int
+    round: int | None
+    last: int | None
 
 
 def operator_ledger(rpc: str, address_book: Path, keystore: Path | None, password_file: Path | None) -> Ledger:
@@ -60,12 +88,7 @@ def operator_ledger(rpc: str, address_book: Path, keystore: Path | None, passwor
     Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
     """
     deployment = Deployment.read(address_book)
-    if keystore is not None and password_file is not None:
-        account: LocalAccount = open_keystore(keystore, password_file)
-    elif deployment.chain_id == CHAIN_ID and keystore is None and password_file is None:
-        account = Account.from_key(FAUCET_KEY)
-    else:
-        raise KeystoreError("no operator's account: pass both --keystore and --password-file")
+    account = given_account("operator's account", keystore, password_file, deployment.chain_id == CHAIN_ID)
     return Ledger(Connection(rpc, account), deployment)
 
 
@@ -82,137 +105,123 @@ def propose(
     ledger: Ledger,
     store: ArtifactStore,
     raw: bytes,
-    found: Estimate,
     aggregator: str | None,
-    agreed: Agreed,
-    dialogue: Dialogue,
-) -> int:
-    """Asks, puts the task file `raw` into the store, and proposes the task. Returns its number. `found`: its estimate.
+    *,
+    not_private: bool = False,
+    again: bool = False,
+    on_plan: Callable[[Proposal], None] = lambda plan: None,
+    confirm: Callable[[Proposal], bool] | None = None,
+) -> Proposed:
+    """Puts the task file `raw` into the store, and proposes the task. The pool is paid at once.
 
-    Raises SpecInvalid, BlobsUnavailable, Unfunded and OperatorError (PrivacyMissing, AggregatorMissing,
-    AlreadyProposed, ProposalNotConfirmed): nothing is sent then.
+    `on_plan` gets the plan before the account's funds are checked, `confirm` afterwards. Without `confirm`, an open
+    task with the same file needs `again`.
+
+    Raises SpecInvalid, NotPossible (BlobsUnavailable), ConsentError (Unfunded) and OperatorError (PrivacyMissing,
+    AggregatorMissing, AlreadyProposed, ProposalNotConfirmed): nothing is sent then.
     """
     spec = parse_task_spec(raw)
-    if spec.privacy is None and not agreed.not_private:
+    if spec.privacy is None and not not_private:
         raise OperatorError("PrivacyMissing")
     if aggregator is None:
         raise OperatorError("AggregatorMissing")
     params = task_params(spec, spec_hash(raw), aggregator)
     if not ledger.deployment.blobs and not params.digests:
         raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)
-    _show_account(ledger, params, found, dialogue)
-    is_agreed = _same_again(ledger, params, agreed, dialogue) or agreed.yes
+    plan = _plan(ledger, params, estimate(spec))
+    on_plan(plan)
+    is_second = bool(plan.still_open) and not again
+    if is_second and confirm is None:
+        raise _already(plan)
     require_funds(ledger, params.pool, GAS_LIMIT)
-    dialogue.require(is_agreed, f"\nPropose it, and pay {tokens(params.pool)} tokens?")
+    if confirm is not None and not confirm(plan):
+        raise _already(plan) if is_second else OperatorError("ProposalNotConfirmed")
     store.put_file(raw)
     before = ledger.connection.ether()
     number = ledger.operator.propose(params)
-    dialogue.say(f"\ntask {number} is proposed, for {ether(before - ledger.connection.ether())} ether of gas")
-    dialogue.say(
-        f"Next: hospitals, voters and the aggregator {params.aggregator} join within {spec.windows.join:,} s;\n"
-        f"      its file must also be in their artifact stores\n"
-        f"      consilium operator watch {number}\n"
-        f"      consilium operator download-model {number} --output DIR, when it has ended"
-    )
-    return number
+    return Proposed(number, before - ledger.connection.ether())
 
 
-def _show_account(ledger: Ledger, params: TaskParams, found: Estimate, dialogue: Dialogue) -> None:
+def _plan(ledger: Ledger, params: TaskParams, found: Estimate) -> Proposal:
     connection = ledger.connection
-    dialogue.say(
-        f"\naccount {ledger.address}\n"
-        f"holds   {tokens(ledger.token.balance(ledger.address))} tokens, {ether(connection.ether())} ether\n"
-        f"pays    {tokens(params.pool)} tokens into the pool, and about"
-        f" {ether(found.operator.total * connection.fees.present())} ether of gas"
-    )
-    free = ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free
-    if free < params.aggregator_bond:
-        dialogue.warn(
-            f"warning (aggregator): {params.aggregator} has {tokens(free)} tokens of free stake. It cannot join before"
-            f" it has staked its bond of {tokens(params.aggregator_bond)}"
-        )
-
-
-def _same_again(ledger: Ledger, params: TaskParams, agreed: Agreed, dialogue: Dialogue) -> bool:
-    """True if the user agreed to a second task with the same file. Raises OperatorError (AlreadyProposed)."""
     known = ledger.record.proposals(ledger.address, params.spec_hash)
-    still = [number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED]
-    if not still:
-        if known:
-            dialogue.say(f"        again: task {', '.join(map(str, known))} had the same file, and has ended")
-        return False
-    if agreed.again:
-        return agreed.yes
-    question = f"\nTask {', '.join(map(str, still))} has the same file, and has not ended. Pay for another task?"
-    if agreed.yes or not dialogue.confirm(question):
-        raise OperatorError("AlreadyProposed", tasks=", ".join(map(str, still)), last=still[-1])
-    return True
+    still_open = tuple(number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED)
+    return Proposal(
+        account=ledger.address, tokens=ledger.token.balance(ledger.address), wei=connection.ether(), pool=params.pool,
+        gas_wei=found.operator.total * connection.fees.present(), aggregator=params.aggregator,
+        bond=params.aggregator_bond, free_stake=ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free,
+        still_open=still_open, ended=tuple(number for number in known if number not in still_open),
+    )  # fmt: skip
+
+
+def _already(plan: Proposal) -> OperatorError:
+    return OperatorError("AlreadyProposed", tasks=", ".join(map(str, plan.still_open)), last=plan.still_open[-1])
 
 
 def require_funds(ledger: Ledger, amount: int, gas: int) -> None:
-    """Raises Unfunded."""
+    """Raises ConsentError (Unfunded)."""
     missing = max(amount - ledger.token.balance(ledger.address), 0)
     missing_wei = max(gas * ledger.connection.fees.highest() - ledger.connection.ether(), 0)
     if missing or missing_wei:
         raise unfunded(ledger.address, missing, missing_wei)
 
 
-def fund(ledger: Ledger, number: int, whole_tokens: int, agreed: bool, dialogue: Dialogue) -> None:
-    """Adds whole tokens to a task's pool. Raises Refused (TaskUnknown, WrongPhase, NotOperator), Unfunded and
-    OperatorError (BondOutweighed, ProposalNotConfirmed): nothing is sent then.
+def fund(
+    ledger: Ledger,
+    number: int,
+    whole_tokens: int,
+    *,
+    on_plan: Callable[[Funding], None] = lambda plan: None,
+    confirm: Callable[[Funding], bool] = lambda plan: True,
+) -> Funding:
+    """Adds whole tokens to a task's pool. `on_plan` and `confirm` as in `propose`.
+
+    Raises Refused (TaskUnknown, WrongPhase, NotOperator), ConsentError (Unfunded) and OperatorError (BondOutweighed,
+    ProposalNotConfirmed): nothing is sent then.
     """
-    params, amount = ledger.tasks.params(number), whole_tokens * TOKEN
+    params, amount, account = ledger.tasks.params(number), whole_tokens * TOKEN, ledger.address
+    room = room_in_pool(params)
     try:
         ledger.operator.try_fund(number, amount)
     except Refused as error:
         if error.name != "ParamsInvalid":
             raise
-        most = (room_in_pool(params) or 0) // TOKEN
-        raise OperatorError("BondOutweighed", task=number, most=most) from error
-    _show_funding(ledger, number, params, amount, dialogue)
+        raise OperatorError("BondOutweighed", task=number, most=(room or 0) // TOKEN) from error
+    plan = Funding(
+        number, account, ledger.token.balance(account), ledger.connection.ether(), params.pool, amount,
+        round_pay(params, params.pool), round_pay(params, params.pool + amount), params.aggregator_bond, room,
+    )  # fmt: skip
+    on_plan(plan)
     require_funds(ledger, amount, FUND_GAS_LIMIT)
-    dialogue.require(agreed, f"\nAdd {tokens(amount)} tokens to the pool of task {number}?")
+    if not confirm(plan):
+        raise OperatorError("ProposalNotConfirmed")
     ledger.operator.fund(number, amount)
-    dialogue.say(f"the pool of task {number} has {tokens(params.pool + amount)} tokens")
+    return plan
 
 
-def _show_funding(ledger: Ledger, number: int, params: TaskParams, amount: int, dialogue: Dialogue) -> None:
-    account, pool, room = ledger.address, params.pool, room_in_pool(params)
-    before, after = round_pay(params, pool), round_pay(params, pool + amount)
-    most = "any number of tokens" if room is None else f"at most {room // TOKEN:,} whole tokens"
-    dialogue.say(
-        f"task {number}: a pool of {tokens(pool)} tokens becomes one of {tokens(pool + amount)}\n"
-        f"  a round pays at most: hospitals {tokens(before.hospitals)}, then {tokens(after.hospitals)};"
-        f" voters {tokens(before.voters)}, then {tokens(after.voters)};"
-        f" aggregator {tokens(before.aggregator)}, then {tokens(after.aggregator)}\n"
-        f"  the aggregator's bond of {tokens(params.aggregator_bond)} tokens allows {most} to be added\n"
-        f"account {account}\n"
-        f"holds   {tokens(ledger.token.balance(account))} tokens, {ether(ledger.connection.ether())} ether"
-    )
+def stop(ledger: Ledger, number: int, *, confirm: Callable[[Stop], bool] = lambda plan: True) -> Stop:
+    """Starts no more rounds of a task. If it ends at once, the rest of its pool comes back now.
 
-
-def stop(ledger: Ledger, number: int, agreed: bool, dialogue: Dialogue) -> None:
-    """Starts no more rounds of a task. Raises Refused (NotOperator, AlreadyStopped, TaskUnknown) and
-    OperatorError (ProposalNotConfirmed).
+    Raises Refused (NotOperator, AlreadyStopped, TaskUnknown) and OperatorError (ProposalNotConfirmed).
     """
-    state = ledger.tasks.state(number)
-    if state.phase is Phase.JOINING:
-        words = "It ends at once"
-    else:
-        until = last_round(replace(state, stopping=True), ledger.tasks.params(number).rounds)
-        words = f"It is in round {state.round}: rounds up to {until} still take place, and are paid"
-    question = f"Stop task {number}? {words}. Then bonds are released, and the rest of the pool comes back."
-    dialogue.require(agreed, question)
+    if not confirm(_stopping(ledger, number)):
+        raise OperatorError("ProposalNotConfirmed")
     ledger.operator.stop(number)
-    if ledger.tasks.state(number).phase is Phase.ENDED:
+    stopped = _stopping(ledger, number)
+    if stopped.last is None:
         ledger.operator.claim_refund()
-        dialogue.say(f"task {number} has ended, and the rest of its pool is in the operator's account")
-    else:
-        dialogue.say(f"task {number} ends with round {until}; then `consilium operator refund` takes back the rest")
+    return stopped
 
 
-def refund(ledger: Ledger, dialogue: Dialogue) -> None:
-    """Transfers the rest of ended tasks' pools to the operator's account."""
+def _stopping(ledger: Ledger, number: int) -> Stop:
+    state = ledger.tasks.state(number)
+    if state.phase in (Phase.JOINING, Phase.ENDED):
+        return Stop(number, None, None)
+    return Stop(number, state.round, last_round(replace(state, stopping=True), ledger.tasks.params(number).rounds))
+
+
+def refund(ledger: Ledger) -> int:
+    """Transfers the rest of ended tasks' pools to the operator's account. Returns it, in the smallest unit."""
     owed = ledger.tasks.refundable(ledger.address)
     ledger.operator.claim_refund()
-    dialogue.say(f"{tokens(owed)} tokens came back to {ledger.address}")
+    return owed

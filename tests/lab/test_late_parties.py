@@ -9,7 +9,8 @@ import pytest
 from chain_driver import SHARED_WINDOWS, LocalChain, TaskDriver
 from consilium_core.live import sentence
 from consilium_lab.up.run import WORDS, News
-from consilium_operators.watching import EVENTS, Watcher
+from consilium_operators.event_words import EVENTS
+from consilium_operators.watching import watch
 from rich.text import Text
 
 
@@ -25,8 +26,8 @@ def test_watch_and_up_name_the_aggregator_that_published_too_late(
         task = TaskDriver(local_chain, terms=SHARED_WINDOWS).join().commit_all()
         task.pass_deadline()
         task.tick()
-        Watcher(local_chain.treasury, task.task).run()
-        (by_watch,) = told(capsys)
+        events = watch(local_chain.treasury, task.task)
+        (by_watch,) = [event.values for event in events if event.name == "deadline-missed"]
         News(local_chain.treasury, {task.aggregator.address: "the aggregator"}).log_new()
         (by_up,) = [line for line in told(capsys) if line["task"] == task.task]
     assert (by_watch["round"], by_watch["phase"], by_watch["missing"]) == (0, "UPLOADING", [task.aggregator.address])

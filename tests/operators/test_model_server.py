@@ -19,12 +19,13 @@ from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import lora, model_of
+from consilium_operators.event_words import EVENTS
 from consilium_operators.model_folder import (
     read_model,
 )
 from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
-from consilium_operators.watching import EVENTS, log_name
+from consilium_operators.watching import log_name
 from examples_read import read_table
 from model_driver import TABLE, written
 from PIL import Image

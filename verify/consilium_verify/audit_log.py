@@ -1,17 +1,45 @@
-"""Compares a hospital's exported audit log with the chain: the log must have every action of the hospital there."""
+"""Checks a hospital's exported audit log, also against the chain: it must have every action of the hospital there."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.outgoing import Sent
 from consilium_client.errors import AuditError
-from consilium_client.hospital.audit_log import Export
+from consilium_client.hospital.audit_log import Export, parse_export
+
+
+def read_export(path: Path) -> Export:
+    """An export whose signature and hashes hold. Raises AuditError."""
+    try:
+        return parse_export(path.read_bytes())
+    except OSError as error:
+        raise AuditError("AuditUnreadable", path=path, why=error.strerror or type(error).__name__) from error
+
+
+class Message(NamedTuple):
+    """A message that left the hospital. `at`: Unix seconds. `message`: such as `reply OK` or `transaction resume`."""
+
+    at: int
+    message: str
+    to: str
+    bytes: int
+
+
+def messages_of(log: Export) -> list[Message]:
+    """Without lines that a crash cut off: their messages were not sent."""
+    return [
+        Message(one.at, f"{one.kind} {one.code if one.kind == 'reply' else one.call}", one.to, one.bytes)
+        for one in log.entries
+        if one.kind != "recovered"
+    ]
 
 
 def require_complete(checked: Export, ledger: Ledger) -> int:

@@ -81,7 +81,7 @@ class Report(_Plain):
     @property
     def holds(self) -> bool:
         """True if no check fails. A check that was not made is listed as not proven."""
-        return not self.named(Result.FAILS)
+        return not self.failed
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -98,6 +98,16 @@ class Report(_Plain):
     def named(self, result: Result) -> list[str]:
         """Names of the checks with this result."""
         return [str(check.name) for check in self.checks if check.result is result]
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the checks that fail."""
+        return self.named(Result.FAILS)
+
+    @property
+    def unchecked(self) -> list[str]:
+        """Names of the checks that were not made."""
+        return self.named(Result.UNCHECKED)
 
     @property
     def failed_first(self) -> list[Check]:
@@ -117,7 +127,7 @@ class TaskReport(_Plain):
     @property
     def failed(self) -> dict[int, list[str]]:
         """The names of the failed checks by round, without rounds that hold."""
-        return {one.subject.round: one.named(Result.FAILS) for one in self.rounds if not one.holds}
+        return {one.subject.round: one.failed for one in self.rounds if not one.holds}
 
 
 def holds(name: Name, detail: str) -> Check:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from consilium_core.errors import KeystoreError
 from eth_account import Account
+from eth_account.signers.local import LocalAccount
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import NotPossible
+from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
@@ -22,6 +26,19 @@ class Balances:
 
     tokens: int
     wei: int
+
+
+def given_account(what: str, keystore: Path | None, password_file: Path | None, is_local: bool) -> LocalAccount:
+    """The account of a key file; without one on a local chain, the faucet. `what`: for the error.
+
+    Raises KeystoreError.
+    """
+    if keystore is not None and password_file is not None:
+        return open_keystore(keystore, password_file)
+    if not is_local or keystore is not None or password_file is not None:
+        raise KeystoreError(f"no {what}: pass both --keystore and --password-file")
+    account: LocalAccount = Account.from_key(FAUCET_KEY)
+    return account
 
 
 def faucet_ledger(url: str, deployment: Deployment) -> Ledger:

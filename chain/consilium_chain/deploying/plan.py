@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from consilium_core.units import ether
 from eth_utils.address import to_checksum_address
@@ -74,9 +74,14 @@ class PlannedContract:
 
 @dataclass(frozen=True)
 class Survey:
-    """The state before anything is sent. Money in wei."""
+    """The state before anything is sent. Money in wei, sizes in bytes. `node`: its URL, without secrets."""
 
+    runtime_limit: ClassVar[int] = RUNTIME_LIMIT
+    init_limit: ClassVar[int] = INIT_LIMIT
+    wiring: ClassVar[str] = WIRING
+    wiring_gas: ClassVar[int] = WIRING_GAS
     chain_id: int
+    node: str
     deployer: str
     balance: int
     fees: GasPrice
@@ -132,4 +137,4 @@ def survey(node: DeployNode, network: Network, there: Mapping[str, str], wired: 
             PlannedContract(name, runtime_bytes, len(init), creation_gas(init, runtime_bytes), there.get(name))
         )
     fees = GasPrice(node.fees.present(), node.fees.highest())
-    return Survey(node.chain_id, node.address, node.ether(), fees, tuple(planned), wired)
+    return Survey(node.chain_id, node.shown_url, node.address, node.ether(), fees, tuple(planned), wired)

@@ -122,9 +122,9 @@ class Concern:
 class Estimate:
     """`seated`, `standing`: the gas of a voter that is drawn in every round, and in none. `hospital_alone`: of a
     hospital that sends its own commits. `published_blobs`: of the whole task; `artifact_bytes`: their size in the
-    store. Seconds, None without a chain: `longest`, if every phase takes its longest time, with a dispute in every
-    round; `expected`, if joining takes its whole window, training, uploading and judging half of theirs, and each other
-    step two blocks.
+    store. `upload_bytes`: of a hospital in a round. Without a `chain`, the seconds are None: `longest`, if every phase
+    takes its longest time, with a dispute in every round; `expected`, if joining takes its whole window, training,
+    uploading and judging half of theirs, and each other step two blocks.
     """
 
     operator: Gas
@@ -136,12 +136,14 @@ class Estimate:
     all_gas: int
     published_blobs: int
     artifact_bytes: int
+    upload_bytes: int
     hospitals_pay: Pay
     voters_pay: Pay
     aggregator_pay: Pay
     longest: float | None
     expected: float | None
     concerns: tuple[Concern, ...]
+    chain: ChainTerms | None
 
     @property
     def blob_gas(self) -> int:
@@ -175,12 +177,14 @@ def estimate(spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
         all_gas=operator.total + aggregator.total + hospitals * hospital.total + voting,
         published_blobs=blobs,
         artifact_bytes=kept * BYTES_PER_BLOB,
+        upload_bytes=spec.update_blobs * BYTES_PER_BLOB,
         hospitals_pay=_pay(spec, spec.money.hospital_share_bps, hospitals),
         voters_pay=_pay(spec, spec.money.voter_share_bps, seats),
         aggregator_pay=_pay(spec, spec.money.aggregator_share_bps, 1),
         longest=None if chain is None else _longest(spec, chain),
         expected=None if chain is None else _expected(spec, chain),
         concerns=tuple(_concerns(spec, chain)),
+        chain=chain,
     )
 
 

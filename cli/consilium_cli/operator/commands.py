@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import consilium
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.logs import emit
+from consilium_core.units import tokens
 
 from consilium_cli.addresses import checked_address
-from consilium_cli.artifacts import open_artifacts, open_quietly
+from consilium_cli.artifacts import checked_places, places_to_read
+from consilium_cli.asking import agrees
+from consilium_cli.operator.proposal_screen import (
+    agrees_to,
+    in_question,
+    show_funding,
+    show_plan,
+    show_proposed,
+)
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
 from consilium_cli.prediction import ClampOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
-    from consilium_chain.ledger.ledger import Ledger
-    from consilium_operators.proposals import Dialogue
-    from consilium_operators.watching import Follower
+    from consilium_operators.proposals import Funding
+    from consilium_operators.watching import TaskStatus
     from consilium_verify.report import Report
 
 app = typer.Typer(help="Tasks: propose, fund, stop and watch them, and use their models.", no_args_is_help=True)
@@ -30,24 +40,13 @@ PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key
 PORT = 8_600
 
 
-def _dialogue() -> Dialogue:
-    """Asks on this terminal. Without a terminal the answer is no."""
-    from consilium_operators.proposals import Dialogue
-
-    def warn(text: str) -> None:
-        typer.secho(text, fg=typer.colors.YELLOW)
-
-    return Dialogue(typer.echo, warn, lambda question: sys.stdin.isatty() and typer.confirm(question))
-
-
 @app.command("check")
 def check(task: TaskFileArgument) -> None:
     """Checks a task file, and shows its costs and risks. Needs no chain."""
-    from consilium_operators.proposals import read_task
-
     from consilium_cli.operator.estimate_screen import show
 
-    show(*read_task(task))
+    read = consilium.Task.read(task)
+    show(read, read.estimate())
 
 
 @app.command("propose")
@@ -73,23 +72,21 @@ def propose(
     ] = False,
 ) -> None:
     """Shows a task's cost, asks, stores its file, and proposes it. The pool is paid at once."""
-    from consilium_operators import proposals
-    from consilium_verify.verification import reader
-
     from consilium_cli.operator.estimate_screen import show
 
-    raw, spec = proposals.read_task(task)
-    found = show(raw, spec, reader(rpc, address_book).chain_terms())
+    read = consilium.Task.read(task)
+    show(read, read.estimate(rpc, address_book))
     if dry_run:
         typer.echo("\ndry run: nothing was sent")
         return
-    ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
-    agreed = proposals.Agreed(yes, again, not_private)
-    store, named = (
-        open_artifacts(artifacts),
-        None if aggregator is None else checked_address(aggregator, "--aggregator"),
-    )
-    proposals.propose(ledger, store, raw, found, named, agreed, _dialogue())
+    operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
+    places = places_to_read(artifacts)
+    named = None if aggregator is None else checked_address(aggregator, "--aggregator")
+    proposed = operator.propose(
+        read, aggregator=named, artifacts=places, not_private=not_private, again=again, on_plan=show_plan,
+        confirm=lambda plan: agrees_to(plan, yes, again),
+    )  # fmt: skip
+    show_proposed(proposed, read.spec, named)
 
 
 @app.command("fund")
@@ -103,10 +100,13 @@ def fund(
     yes: YesOption = False,
 ) -> None:
     """Adds tokens to a task's pool while nodes join: shows the new pay of a round, asks, and pays."""
-    from consilium_operators import proposals
 
-    ledger = proposals.operator_ledger(rpc, address_book, keystore, password_file)
-    proposals.fund(ledger, task, amount, yes, _dialogue())
+    def confirm(plan: Funding) -> bool:
+        return yes or agrees(f"\nAdd {tokens(plan.amount)} tokens to the pool of task {task}?")
+
+    operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
+    funded = operator.fund(task, amount, on_plan=show_funding, confirm=confirm)
+    typer.echo(f"the pool of task {task} has {tokens(funded.pool + funded.amount)} tokens")
 
 
 @app.command("stop")
@@ -119,9 +119,12 @@ def stop(
     yes: YesOption = False,
 ) -> None:
     """Stops a task after its current round, which is still paid. Then the rest of the pool comes back."""
-    from consilium_operators import proposals
-
-    proposals.stop(proposals.operator_ledger(rpc, address_book, keystore, password_file), task, yes, _dialogue())
+    operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
+    stopped = operator.stop(task, confirm=lambda plan: yes or agrees(in_question(plan)))
+    if stopped.last is None:
+        typer.echo(f"task {task} has ended, and the rest of its pool is in the operator's account")
+    else:
+        typer.echo(f"task {task} ends with round {stopped.last}; then `consilium operator refund` takes back the rest")
 
 
 @app.command("refund")
@@ -132,9 +135,8 @@ def refund(
     password_file: PasswordFileOption = None,
 ) -> None:
     """Transfers the rest of ended tasks' pools to the operator's account."""
-    from consilium_operators import proposals
-
-    proposals.refund(proposals.operator_ledger(rpc, address_book, keystore, password_file), _dialogue())
+    operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
+    typer.echo(f"{tokens(operator.refund())} tokens came back to {operator.address}")
 
 
 @app.command("watch")
@@ -161,8 +163,7 @@ def watch(
     In words on a terminal, otherwise one JSON object per line. Tracked points are not doubled by a second start.
     """
     from consilium_core.live import on_terminal
-    from consilium_operators.watching import WATCHED, Watcher
-    from consilium_verify.verification import reader
+    from consilium_operators.event_words import WATCHED
 
     tracks = mlflow is not None or tensorboard is not None
     if artifacts and not tracks:
@@ -171,13 +172,24 @@ def watch(
         raise typer.BadParameter("goes without --mlflow and --tensorboard", param_hint="--once")
     if mlflow is not None:
         _check_server(mlflow)
+    places = checked_places(artifacts) if artifacts else []
     with on_terminal(WATCHED):
-        ledger = reader(rpc, address_book)
         if once:
-            Watcher(ledger, task).log_status()
-        else:
-            follower = _tracking(ledger, task, mlflow, tensorboard, artifacts) if tracks else None
-            Watcher(ledger, task, follower).run()
+            _log_status(task, consilium.status(task, rpc=rpc, address_book=address_book))
+            return
+        for event in consilium.watch(
+            task, rpc=rpc, address_book=address_book, mlflow=mlflow, tensorboard=tensorboard, artifacts=places
+        ):
+            emit(event.name, block=event.block, block_time=event.time, **event.values)
+
+
+def _log_status(task: int, found: TaskStatus) -> None:
+    """Logs the task's state, then each finished round."""
+    fields = asdict(found)
+    rounds = fields.pop("finished")
+    emit("status", task_number=task, **fields | {"pool_left": str(found.pool_left), "pool": str(found.pool)})
+    for one in rounds:
+        emit("round", **one)
 
 
 def _check_server(uri: str) -> None:
@@ -196,29 +208,6 @@ def _check_server(uri: str) -> None:
             "leave user and password out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
             param_hint="--mlflow",
         )
-
-
-def _tracking(
-    ledger: Ledger, task: int, mlflow: str | None, tensorboard: Path | None, artifacts: list[str] | None
-) -> Follower:
-    """Raises Refused (TaskUnknown), OperatorError (TrackingFailed)."""
-    from consilium_operators.tracking.follower import Tracker, Tracking, tracked_task
-
-    tracked, trackers = tracked_task(ledger, task), list[Tracker]()
-    if tensorboard is not None:
-        from consilium_operators.tracking.tensorboard_files import TensorBoardFiles
-
-        trackers.append(TensorBoardFiles(tensorboard, tracked))
-    if mlflow is not None:
-        from consilium_operators.tracking.mlflow_server import MlflowServer
-
-        trackers.append(MlflowServer(mlflow, tracked))
-    if not artifacts:
-        return Tracking(trackers)
-    from consilium_operators.download import download
-
-    store = open_quietly(artifacts)
-    return Tracking(trackers, lambda output: download(ledger, store, task, output))
 
 
 @app.command("download-model")
@@ -242,11 +231,11 @@ def download_model(
     replace: Annotated[bool, typer.Option("--replace", help="write over an earlier model of this task")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    from consilium_operators.download import Options, download
-    from consilium_verify.verification import reader
-
-    options = Options(unverified, measure_on or (), replace, mapping)
-    index = download(reader(rpc, address_book), open_artifacts(artifacts), task, output, options, _show_round)
+    places = places_to_read(artifacts)
+    index = consilium.download_model(
+        task, output, artifacts=places, rpc=rpc, address_book=address_book, unverified=unverified,
+        measure_on=measure_on or (), replace=replace, mapping=mapping, on_report=_show_round,
+    )  # fmt: skip
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
     if index.measured is not None:
         start, *_, last = index.measured.rounds
@@ -262,9 +251,7 @@ def download_model(
 
 
 def _show_round(report: Report) -> None:
-    from consilium_verify.report import Result
-
-    fails, unchecked, subject = report.named(Result.FAILS), report.named(Result.UNCHECKED), report.subject
+    fails, unchecked, subject = report.failed, report.unchecked, report.subject
     words = f"FAILS: {', '.join(fails)}" if fails else "holds"
     aside = f" (not checked: {', '.join(unchecked)})" if unchecked else ""
     line = f"round {subject.round} of {subject.rounds}, {subject.outcome}: {words}{aside}"
@@ -278,9 +265,13 @@ def serve_model(
     clamp: ClampOption = False,
 ) -> None:
     """Serves a model's predictions over HTTP, on this machine only, until Ctrl-C. Rows go to POST /predict."""
-    from consilium_operators.model_server import serve
+    model = consilium.Model.read(folder)
 
-    serve(folder, port, clamp)
+    def on_start(url: str) -> None:
+        warn_unverified(model.verified)
+        typer.echo(f"{model.name}, SHA-256 {model.sha256}, at {url}; press Ctrl-C to end it")
+
+    model.serve(port, clamp=clamp, on_start=on_start)
 
 
 @app.command("evaluate")
@@ -298,26 +289,17 @@ def evaluate(
     clamp: ClampOption = False,
 ) -> None:
     """Measures a model on labelled rows: metrics with 95 % intervals, calibration, and each site apart."""
-    from consilium_operators.evaluation import evaluate
-    from consilium_operators.model_folder import read_model
-    from consilium_operators.prediction import Predictor
-    from consilium_operators.prediction_file import require_free
     from rich.console import Console
 
-    from consilium_cli.operator.evaluation_screen import show, write
+    from consilium_cli.operator.evaluation_screen import show
 
-    if output is not None:
-        if output.suffix == ".png":
-            raise typer.BadParameter(
-                "pass a name such as result.json; the picture goes beside it", param_hint="--output"
-            )
-        require_free(output)
-        require_free(output.with_suffix(".png"))
-    predictor = Predictor(read_model(model), clamp)
-    warn_unverified(predictor.saved.index.verified)
-    used = predictor.read(data, mapping, site_column, labelled=True)
-    probabilities = predictor.probabilities(used.examples)
-    report = evaluate(predictor.saved, used.examples.labels, probabilities, used.own, seed)
-    show(Console(), report)
-    if output is not None:
-        write(report, output)
+    if output is not None and output.suffix == ".png":
+        raise typer.BadParameter("pass a name such as result.json; the picture goes beside it", param_hint="--output")
+    used = consilium.Model.read(model)
+    warn_unverified(used.verified)
+    found = used.evaluate(data, mapping=mapping, site_column=site_column, seed=seed, clamp=clamp, output=output)
+    show(Console(), found.report)
+    for path in found.written:
+        typer.echo(f"written: {path}")
+    if len(found.written) == 1:
+        typer.echo("no picture of the calibration: `pip install 'consilium[demo]'` brings matplotlib")

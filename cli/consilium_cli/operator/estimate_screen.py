@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import datetime
+from typing import TYPE_CHECKING
 
 import typer
-from consilium_chain.tasks.estimate import ChainTerms, Estimate, estimate
-from consilium_chain.tasks.task_spec import TaskSpec, spec_hash
-from consilium_client.privacy.membership import in_words
 from consilium_core.units import ether, tokens
-from consilium_zk.constants import BYTES_PER_BLOB
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from consilium import Task
+    from consilium_chain.tasks.estimate import ChainTerms, Estimate
+    from consilium_chain.tasks.task_spec import TaskSpec
 
 TYPICAL_ROWS = (100, 1_000)
 SHOWN_ROWS = 30
 
 
-def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimate:
-    """`chain`: None shows no prices and no times. Raises EpsilonUnreachable."""
-    found = estimate(spec, chain)
-    _show_model(raw, spec, found)
-    _show_privacy(spec)
-    typer.echo(f"  hospitals are shown: {in_words(spec, SHOWN_ROWS)}")
+def show(task: Task, found: Estimate) -> None:
+    """Prices and times are shown for an estimate with a chain. Raises PrivacyError (EpsilonUnreachable)."""
+    spec, chain = task.spec, found.chain
+    _show_model(task, found)
+    _show_privacy(task)
+    typer.echo(f"  hospitals are shown: {task.membership_risk(SHOWN_ROWS)}")
     _show_money(spec, found)
     _show_gas(spec, found, chain)
     if chain is not None and found.expected is not None and found.longest is not None:
@@ -35,12 +37,12 @@ def show(raw: bytes, spec: TaskSpec, chain: ChainTerms | None = None) -> Estimat
         )
     for concern in found.concerns:
         typer.secho(f"warning ({concern.rule}): {concern.reason}", fg=typer.colors.YELLOW)
-    return found
 
 
-def _show_model(raw: bytes, spec: TaskSpec, found: Estimate) -> None:
+def _show_model(task: Task, found: Estimate) -> None:
+    spec = task.spec
     layout, rounds = spec.update_layout, spec.rounds
-    typer.echo(f"{spec.name}: valid. keccak256 {spec_hash(raw).hex()}")
+    typer.echo(f"{spec.name}: valid. keccak256 {task.digest}")
     kind, classes = spec.data.kind, len(spec.data.classes)
     typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
     typer.echo(
@@ -56,20 +58,21 @@ def _show_model(raw: bytes, spec: TaskSpec, found: Estimate) -> None:
     typer.echo(
         f"  published: {spec.update_blobs * rounds.cohorts} blob(s) a round, {where} in all;"
         f" {found.artifact_bytes / 1e6:,.1f} MB in the artifact store. A hospital uploads"
-        f" {spec.update_blobs * BYTES_PER_BLOB / 1e6:,.1f} MB a round"
+        f" {found.upload_bytes / 1e6:,.1f} MB a round"
     )
 
 
-def _show_privacy(spec: TaskSpec) -> None:
+def _show_privacy(task: Task) -> None:
+    spec = task.spec
     if spec.privacy is None:
         typer.echo("  not private: nothing bounds what updates reveal about a hospital's rows")
         return
-    from consilium_client.privacy.dp_sgd import plan
-
     bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"
     typer.echo(f"  private: a row costs at most {bound} over all {spec.rounds.rounds} rounds")
     for rows in TYPICAL_ROWS:
-        mechanism = plan(spec, spec.privacy, rows)
+        mechanism = task.noise(rows)
+        if mechanism is None:
+            continue
         typer.echo(
             f"    with {rows:,} rows: {mechanism.steps} steps a round, each of {mechanism.sample_rate:.1%} of them,"
             f" noise {mechanism.noise_multiplier:.2f} times the norm {spec.privacy.max_grad_norm:g}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
-from consilium_chain.tasks.task_spec import Metric
-from consilium_core.private_files import write_whole
 from consilium_core.visible_text import shown
-from consilium_operators.evaluation import METRICS, Bin, Calibration, EvaluationReport, Group, Measure
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from consilium_chain.tasks.task_spec import Metric
+    from consilium_operators.evaluation import Bin, Calibration, EvaluationReport, Group, Measure
 
 TITLES: dict[Metric, str] = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "macro_f1": "macro F1"}
 
@@ -21,22 +21,6 @@ TITLES: dict[Metric, str] = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "
 def show(console: Console, report: EvaluationReport) -> None:
     for part in screen(report):
         console.print(part, highlight=False)
-
-
-def write(report: EvaluationReport, output: Path) -> None:
-    """Writes the JSON, and beside it the curve as PNG where matplotlib is installed."""
-    write_whole(output, report.model_dump_json(indent=1) + "\n")
-    typer.echo(f"written: {output}")
-    try:
-        from consilium_operators.calibration_chart import draw
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "matplotlib":
-            raise
-        typer.echo("no picture of the calibration: `pip install 'consilium[demo]'` brings matplotlib")
-        return
-    picture = output.with_suffix(".png")
-    write_whole(picture, draw(report.calibration))
-    typer.echo(f"written: {picture}")
 
 
 def screen(report: EvaluationReport) -> Iterator[RenderableType]:
@@ -52,7 +36,7 @@ def screen(report: EvaluationReport) -> Iterator[RenderableType]:
 def _metrics(report: EvaluationReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("site", overflow="fold")
-    for title in ("rows", *(TITLES[name] for name in METRICS)):
+    for title in ("rows", *TITLES.values()):
         table.add_column(title, justify="right")
     for group in (*report.sites, report.all_rows):
         table.add_row(*_cells(group))
@@ -61,7 +45,7 @@ def _metrics(report: EvaluationReport) -> Table:
 
 def _cells(group: Group) -> list[str | Text]:
     name = "all" if group.name is None else shown(group.name)
-    return [Text(name), f"{group.rows:,}", *(Text(_said(group.measures[metric])) for metric in METRICS)]
+    return [Text(name), f"{group.rows:,}", *(Text(_said(group.measures[metric])) for metric in TITLES)]
 
 
 def _said(measure: Measure) -> str:

@@ -11,6 +11,8 @@ MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too
 
 
 class DataSet(StrEnum):
+    """Data sets of demos. `table`: one's own."""
+
     WDBC = "wdbc"
     HEART = "heart"
     MEDQUAD = "medquad"
@@ -33,6 +35,8 @@ def needs_folder(data: DataSet) -> str:
 
 
 class Attack(StrEnum):
+    """Behaviour of a dishonest hospital or voter, or of strangers that join."""
+
     SIGN_FLIP = "sign-flip"
     LABEL_FLIP = "label-flip"
     NOISE = "noise"
@@ -58,6 +62,8 @@ class Stranger(StrEnum):
 
 
 class Cheat(StrEnum):
+    """Ways in which the aggregator cheats in one round."""
+
     CHANGE_BLOB = "change-blob"
     DROP_HOSPITAL = "drop-hospital"
     ROGUE_COMMITMENT = "rogue-commitment"
@@ -76,6 +82,8 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class DemoOptions:
+    """As `consilium demo --help` has them. `attacks`: one for each dishonest party. None: the data set's own number."""
+
     data: DataSet = DataSet.WDBC
     data_dir: Path | None = None
     hospitals: int | None = None

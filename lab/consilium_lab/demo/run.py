@@ -6,7 +6,8 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from consilium_chain.ledger.structs import Phase
@@ -23,7 +24,7 @@ from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc, of_table
 from consilium_lab.demo.network import Network, Role, build, prepare_output, start, start_party
-from consilium_lab.demo.options import DataSet, DemoOptions
+from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.screen import Screen, show_tables
@@ -41,18 +42,28 @@ WINDOW_HOLDS_FOR = 32  # parties: all processes share the machine
 PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 
 
-def run_demo(options: DemoOptions) -> int:
-    """Runs the demo; returns the exit code. Raises LabError and the rooms' own errors."""
+@dataclass(frozen=True)
+class DemoResult:
+    """`report`: ready for JSON; as a page with pictures in `page`. `sound`: there is a model, all money is accounted
+    for, and no party broke a rule of the demo.
+    """
+
+    report: dict[str, Any]
+    page: Path
+    sound: bool
+
+
+def run_demo(options: DemoOptions, console: Console | None = None) -> DemoResult:
+    """Runs the demo. `console`: shows it. Raises LabError and the rooms' own errors."""
     with alone(options.output / LOCK_FILE, LabError("FolderInUse", folder=options.output, option="--output")):
         require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
         if options.chain_port is not None:
             require_free_port(options.chain_port, "the local chain (--chain-port)")
-        return _run(options)
+        return _run(options, console or Console(quiet=True))
 
 
-def _run(options: DemoOptions) -> int:
+def _run(options: DemoOptions, console: Console) -> DemoResult:
     started = time.monotonic()
-    console = Console()
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
@@ -95,14 +106,14 @@ def _run(options: DemoOptions) -> int:
     shown = options.output / "report.html"
     console.print(f"{result['wall_s']:.1f} s. Report with pictures, and the same as JSON beside it:\n  {shown}",
                   highlight=False, soft_wrap=True)  # fmt: skip
-    if reasons := faults(result):
-        for words in reasons:
-            screen.say(f"[red]Broken[/red]: {words}")
-        return 1
-    title = "Next, with your own table:" if options.table is None else "Next, a task file for this table:"
-    commands = "\n  ".join(result["next"].splitlines())
-    console.print(f"{title}\n  {commands}", highlight=False, soft_wrap=True)
-    return 0
+    reasons = faults(result)
+    for words in reasons:
+        screen.say(f"[red]Broken[/red]: {words}")
+    if not reasons:
+        title = "Next, with your own table:" if options.table is None else "Next, a task file for this table:"
+        commands = "\n  ".join(result["next"].splitlines())
+        console.print(f"{title}\n  {commands}", highlight=False, soft_wrap=True)
+    return DemoResult(result, shown, not reasons)
 
 
 def windows(parties: int) -> dict[str, int]:
@@ -110,12 +121,15 @@ def windows(parties: int) -> dict[str, int]:
     return dict.fromkeys(PHASES, -(-WINDOW * max(parties, WINDOW_HOLDS_FOR) // WINDOW_HOLDS_FOR))
 
 
-def sized(options: DemoOptions) -> DemoOptions:
-    """With as many hospitals as the table names. Raises DataError, OperatorError, LabError."""
+def fitted(options: DemoOptions) -> DemoOptions:
+    """With as many hospitals as the table names. Raises ValueError for options that do not go together, DataError,
+    OperatorError, LabError.
+    """
     table = options.table
-    if table is None or table.sites is None:
-        return options
-    return replace(options, hospitals=len(sites_of(read_sample(table.file), table.sites)))
+    if table is not None and table.sites is not None:
+        options = replace(options, hospitals=len(sites_of(read_sample(table.file), table.sites)))
+    check(options)
+    return options
 
 
 def deal(options: DemoOptions) -> DemoData:

@@ -152,7 +152,8 @@ def faults(report: Mapping[str, Any]) -> list[str]:
     """Reasons for which a run counts as failed, in words: tokens that are not accounted for, no model, and harm."""
     difference, no_model = report["conservation"]["difference"], report["why_no_model"]
     lost = [f"{difference} of the token's smallest unit are in no account"] if difference != "0" else []
-    return lost + ([f"no model: {no_model}"] if no_model is not None else []) + report["broken"]
+    harm: list[str] = report["broken"]
+    return lost + ([f"no model: {no_model}"] if no_model is not None else []) + harm
 
 
 def late_parties(missed: Sequence[Missed], refused: Sequence[Line], name: Callable[[str], str]) -> list[str]:

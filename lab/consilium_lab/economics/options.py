@@ -11,6 +11,8 @@ PLOTS = Path("docs")
 
 
 class Scenario(StrEnum):
+    """Behaviour of the dishonest players (docs/economics.md)."""
+
     HONEST = "honest"
     LAZY = "lazy"
     FORECAST = "forecast"
@@ -34,8 +36,10 @@ class Scenario(StrEnum):
 
 @dataclass(frozen=True)
 class EconomicsOptions:
-    rounds: int
-    seed: int
-    scenarios: tuple[Scenario, ...]
-    output: Path
-    plots: Path | None
+    """`rounds`: of each scenario. `output`: the result's file, JSON. `plots`: folder of pictures; None draws none."""
+
+    rounds: int = 1_000
+    seed: int = 0
+    scenarios: tuple[Scenario, ...] = tuple(Scenario)
+    output: Path = RESULT
+    plots: Path | None = None

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from consilium_lab.economics.bank import Bank
 from consilium_lab.economics.findings import break_evens, captures, crossings, honest_below
@@ -21,6 +17,7 @@ from consilium_lab.economics.rules import RECOMMENDED, Unpaid
 from consilium_lab.economics.scenarios import HOSPITALS, VOTERS_TERMS, VOTES, OperatorRow, Row, Setting, rows_of
 from consilium_lab.result_files import columns_of, laid_out
 
+MEASURING = "measuring scores of real candidates"
 SHOWN_SHARE = 0.2
 GROUPED_BY = (
     "scenario", "unit", "terms", "late", "cohort_size", "seats", "min_reveals", "money", "party", "by",
@@ -31,21 +28,30 @@ HOSPITAL_SHARES_SHOWN = (0.1, 0.2, 0.45)
 UNSHOWN_PARTY = "voters, hospitals, aggregator"
 
 
-def run_economics(options: EconomicsOptions) -> None:
-    """Raises LabError."""
-    started = time.monotonic()
-    console = Console()
-    columns = (TextColumn("  {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    rows: list[Row] = []
-    with Progress(*columns, console=console, transient=True) as progress:
-        measuring = progress.add_task("measuring scores of real candidates", total=TASKS)
-        bank = measure(options.seed, progress=lambda done: progress.update(measuring, completed=done))
-        setting = Setting(bank, options.rounds, options.seed)
-        playing = progress.add_task("playing", total=len(options.scenarios))
-        for scenario in options.scenarios:
-            progress.update(playing, description=f"playing {scenario}")
-            rows.extend(rows_of(scenario, setting))
-            progress.advance(playing)
+@dataclass(frozen=True)
+class EconomicsResult:
+    """`report`: the whole result, ready for JSON. `written`: files."""
+
+    rows: list[Row]
+    report: dict[str, Any]
+    written: list[Path]
+
+    @property
+    def usual(self) -> list[Row]:
+        """A row for each scenario and terms: usual cohorts, whole tasks, and about a fifth of all deviate."""
+        return usual(self.rows)
+
+
+def run_economics(
+    options: EconomicsOptions, on_progress: Callable[[str, int, int], None] = lambda step, done, of: None
+) -> EconomicsResult:
+    """`on_progress` gets the present step, the number of finished ones, and of all. Raises LabError."""
+    on_progress(MEASURING, 0, TASKS)
+    bank = measure(options.seed, progress=lambda done: on_progress(MEASURING, done, TASKS))
+    setting, rows = Setting(bank, options.rounds, options.seed), list[Row]()
+    for done, scenario in enumerate(options.scenarios):
+        on_progress(f"playing {scenario}", done, len(options.scenarios))
+        rows.extend(rows_of(scenario, setting))
     report = as_report(options, setting, rows)
     raw = options.output.parent / "raw" / options.output.name
     raw.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +62,7 @@ def run_economics(options: EconomicsOptions) -> None:
         from consilium_lab.economics.plots import draw_plots  # loads matplotlib
 
         written += draw_plots(rows, report["crossings"], options.plots)
-    console.print(table(rows))
-    console.print(f"{time.monotonic() - started:.1f} s. {len(rows)} rows; wrote {', '.join(map(str, written))}")
+    return EconomicsResult(rows, report, written)
 
 
 def as_report(options: EconomicsOptions, setting: Setting, rows: Sequence[Row]) -> dict[str, Any]:
@@ -92,21 +97,16 @@ def measured(bank: Bank) -> dict[str, Any]:
     }
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """One line per scenario and terms: usual cohorts, whole tasks, and about a fifth of all deviate."""
-    shown = Table("scenario", "terms", "honest", "deviant", "if honest", "gain", "per", box=None, pad_edge=False)
-    usual: dict[tuple[str, str], Row] = {}
+def usual(rows: Sequence[Row]) -> list[Row]:
+    found: dict[tuple[str, str], Row] = {}
     for row in rows:
         if isinstance(row, OperatorRow) and row.money != Unpaid.BURNT:
             continue
         key = (row.scenario, row.terms)
-        closer = key not in usual or abs(row.share - SHOWN_SHARE) < abs(usual[key].share - SHOWN_SHARE)
+        closer = key not in found or abs(row.share - SHOWN_SHARE) < abs(found[key].share - SHOWN_SHARE)
         if closer and row.terms in VOTERS_TERMS and row.cohort_size == RECOMMENDED.cohort_size and not row.late:
-            usual[key] = row
-    for row in usual.values():
-        amounts = (row.honest_mean, row.deviant_mean, row.if_honest, row.gain)
-        shown.add_row(row.scenario, row.terms, *(f"{amount:.2f}" for amount in amounts), row.unit)
-    return shown
+            found[key] = row
+    return list(found.values())
 
 
 def brief(report: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from consilium_client.models import model_of
 from consilium_core.live import Waiting, Words, on_terminal
 from consilium_core.locks import alone
 from consilium_core.logs import emit
-from consilium_operators.watching import DEADLINE_MISSED, EVENTS, EventFeed, log_name, plain
+from consilium_operators.event_words import EVENTS
+from consilium_operators.watching import DEADLINE_MISSED, EventFeed, log_name, plain
 from consilium_server.api.dashboard import built
 from rich.console import Console
 
@@ -70,9 +71,9 @@ WORDS: Words = {
 TERMINAL = Waiting("running; press Ctrl-C to end it", words=WORDS)
 
 
-def run_up(options: UpOptions) -> None:
-    """Runs until it is stopped. Raises LabError, LocalNodeError and the rooms' own errors."""
-    console = Console(highlight=False)
+def run_up(options: UpOptions, console: Console | None = None) -> None:
+    """Runs until it is stopped. `console`: shows it. Raises LabError, LocalNodeError and the rooms' own errors."""
+    console = console or Console(quiet=True)
     with ExitStack() as stack:
         in_use = LabError("FolderInUse", folder=options.home, option="--home")
         stack.enter_context(alone(options.home / LOCK_FILE, in_use))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from consilium_chain.errors import SpecInvalid
@@ -24,7 +25,7 @@ from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index.store import has_source
-from consilium_server.jobs.store import all_jobs, as_line
+from consilium_server.jobs.store import LastRun, all_jobs
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -155,13 +156,13 @@ def list_jobs(
         raise Problem("not-allowed", f"{who.account} is not an admin of this server: ask its operator")
     now = time.time()
     try:
-        lines = [as_line(row, now) for row in all_jobs(service.engine)]
+        runs = [LastRun.of(row, now) for row in all_jobs(service.engine)]
     except Unavailable as error:
         raise Problem("not-ready", "the database does not answer: check that it runs") from error
-    lines = [line for line in lines if state is None or line["state"] == state]
-    lines.sort(key=lambda line: line["state"] not in ("failed", "lost"))
-    items = [schemas.JobView.model_validate(line) for line in lines[:limit]]
-    return schemas.Jobs(items=items, total=len(lines))
+    runs = [run for run in runs if state is None or run.state == state]
+    runs.sort(key=lambda run: run.state not in ("failed", "lost"))
+    items = [schemas.JobView.model_validate(asdict(run)) for run in runs[:limit]]
+    return schemas.Jobs(items=items, total=len(runs))
 
 
 @watching.get("/health", operation_id="health", summary="Says that the process runs")

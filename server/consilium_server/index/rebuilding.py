@@ -151,8 +151,8 @@ def _shown(row: dict[str, Any] | None) -> dict[str, str] | None:
     return None if row is None else {name: str(value) for name, value in row.items()}
 
 
-def compare(settings: IndexerSettings, replace: bool) -> None:
-    """The command `consilium server reindex`. Raises as `reindex`."""
+def compare(settings: IndexerSettings, replace: bool) -> int:
+    """The command `consilium server reindex`. Returns the number of rows. Raises as `reindex`."""
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = open_database(settings.url)
-    reindex(settings.connect(), database, settings.store, settings.home, replace)
+    return reindex(settings.connect(), database, settings.store, settings.home, replace)

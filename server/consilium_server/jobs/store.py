@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Engine, insert, select, update
 
-from consilium_server.database.engine import reading, writing
+from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import JobRow
 from consilium_server.index.store import table_of
 
@@ -90,20 +89,38 @@ def all_jobs(database: Engine) -> list[JobRow]:
         return [JobRow(**row._mapping) for row in found]
 
 
-def as_line(row: JobRow, now: float) -> Mapping[str, object]:
-    """The row as JSON: times in whole seconds since the epoch."""
-    return {
-        "job": row.job,
-        "subject": row.subject,
-        "state": state_of(row, now),
-        "failures": row.failures,
-        "begun_at": int(row.begun_at),
-        "succeeded_at": None if row.succeeded_at is None else int(row.succeeded_at),
-        "next_try_at": int(row.not_before) if row.not_before > now else None,
-        "error": row.error,
-        "why": row.why,
-        "worker": row.owner,
-    }
+@dataclass(frozen=True)
+class LastRun:
+    """A job's last run. `state`: as `state_of` has it. Times in whole seconds since the epoch."""
+
+    job: str
+    subject: str
+    state: str
+    failures: int
+    begun_at: int
+    succeeded_at: int | None
+    next_try_at: int | None
+    error: str | None
+    why: str | None
+    worker: str
+
+    @classmethod
+    def of(cls, row: JobRow, now: float) -> LastRun:
+        succeeded_at = None if row.succeeded_at is None else int(row.succeeded_at)
+        next_try_at = int(row.not_before) if row.not_before > now else None
+        return cls(
+            row.job, row.subject, state_of(row, now), row.failures, int(row.begun_at), succeeded_at, next_try_at,
+            row.error, row.why, row.owner,
+        )  # fmt: skip
+
+
+def last_runs(url: str, now: float) -> list[LastRun]:
+    """`url`: the database's. Raises Unavailable (DatabaseUnreachable), DatabaseUnfit."""
+    database = open_database(url)
+    try:
+        return [LastRun.of(row, now) for row in all_jobs(database)]
+    finally:
+        database.dispose()
 
 
 def state_of(row: JobRow, now: float) -> str:

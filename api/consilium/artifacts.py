@@ -1,0 +1,45 @@
+"""Copies of tasks' published artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+
+from consilium.sources import open_chain, open_store
+
+if TYPE_CHECKING:
+    from consilium_chain.artifacts.copying import ArtifactsFound
+
+
+def fetch_artifacts(
+    task: int,
+    to: str | Path,
+    *,
+    sources: Sequence[str | Path],
+    rpc: str = LOCAL_RPC,
+    address_book: str | Path = LOCAL_ADDRESS_BOOK,
+    on_progress: Callable[[int, int], None] = lambda sound, wanted: None,
+) -> ArtifactsFound:
+    """Copies and checks all artifacts of a task that the chain names. A second call continues. `sources`: folders and
+    URLs. `faults` has an error for each artifact that no source gives.
+
+    Raises Refused (TaskUnknown), ChainUnreachable, DeploymentInvalid, ConfigInvalid, StoreUnwritable, StoreMissing.
+    """
+    from consilium_chain.artifacts.copying import copy_task
+
+    folder = Path(to)
+    store = open_store([folder, *sources])
+    return copy_task(open_chain(rpc, address_book), task, store, folder, on_progress)
+
+
+def check_artifacts(folder: str | Path) -> ArtifactsFound:
+    """Checks every artifact of a folder: its name is the hash of its bytes. `faults` has an error for each other one.
+
+    Raises StoreMissing if the folder cannot be read.
+    """
+    from consilium_chain.artifacts.copying import check_folder
+
+    return check_folder(Path(folder))

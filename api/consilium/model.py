@@ -1,0 +1,147 @@
+"""A finished model in use: predictions, measurements, and an endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from consilium_operators.evaluation import EvaluationReport
+    from consilium_operators.model_folder import SavedModel
+
+PORT = 8_600
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A model on labelled rows, as data frames, and the whole of it as `report`.
+
+    `written`: the result's files, if a file was asked for.
+    """
+
+    report: EvaluationReport
+    written: tuple[Path, ...] = ()
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """By site (`all`: all rows) and metric: `value`, and its interval from `low` to `high`; NaN for none."""
+        import pandas as pd
+
+        rows = {
+            (group.name or "all", metric): (measure.value, measure.low, measure.high)
+            for group in (*self.report.sites, self.report.all_rows)
+            for metric, measure in group.measures.items()
+        }
+        index = pd.MultiIndex.from_tuples(rows, names=["site", "metric"])
+        return pd.DataFrame(list(rows.values()), index, ["value", "low", "high"], dtype=float)
+
+    @property
+    def calibration(self) -> pd.DataFrame:
+        """By class and bin of its probability: `rows`, mean `predicted` and `observed` share with its interval."""
+        import pandas as pd
+
+        bins = [{"class": one.class_name, **bin_.model_dump()} for one in self.report.calibration for bin_ in one.bins]
+        return pd.DataFrame(bins)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A finished model. `details`: its parameters, float32 (p,), its task, and its card."""
+
+    details: SavedModel
+
+    @classmethod
+    def read(cls, folder: str | Path) -> Model:
+        """The model of a folder that `download_model` wrote. Raises OperatorError (ModelFolderInvalid)."""
+        from consilium_operators.model_folder import read_model
+
+        return cls(read_model(Path(folder)))
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.details.index.name
+
+    @property
+    def verified(self) -> bool:
+        """False if a check of a round failed. The card lists the checks."""
+        return self.details.index.verified
+
+    @property
+    def sha256(self) -> str:
+        """Of the parameters' bytes, little-endian."""
+        return self.details.index.sha256
+
+    def predict(
+        self,
+        rows: str | Path,
+        *,
+        mapping: str | Path | None = None,
+        id_column: str | None = None,
+        clamp: bool = False,
+        output: str | Path | None = None,
+    ) -> pd.DataFrame:
+        """A class and the probability of each class for each row of a table, or each file of a folder.
+
+        `mapping`: in place of the model's. `id_column`: of the rows, to copy. `clamp`: counts a value outside the
+        model's range as the nearest bound, and an unknown code as missing. `output`: a new CSV file for the same table.
+
+        Raises DataError (RangeError), OperatorError (OutputTaken), ModelError (ModelNotInstalled).
+        """
+        import pandas as pd
+        from consilium_operators.prediction import Predictor
+        from consilium_operators.prediction_file import predictions, require_free
+
+        if output is not None:
+            require_free(Path(output))
+        found = predictions(Predictor(self.details, clamp), Path(rows), _path(mapping), id_column)
+        if output is not None:
+            found.write(Path(output))
+        return pd.DataFrame(found.rows, columns=found.columns)
+
+    def evaluate(
+        self,
+        data: str | Path,
+        *,
+        mapping: str | Path | None = None,
+        site_column: str | None = None,
+        seed: int = 0,
+        clamp: bool = False,
+        output: str | Path | None = None,
+    ) -> Evaluation:
+        """Metrics on labelled rows with 95 % intervals, the calibration, and each site apart.
+
+        `site_column`: names each row's site. `seed`: of the intervals' draws. `output`: a new JSON file; the
+        calibration's picture goes beside it, if matplotlib is installed. The others as `predict` has them.
+
+        Raises as `predict` does, and OperatorError (TooManySites); ValueError if `output` is a picture.
+        """
+        from consilium_operators.evaluation import evaluate
+        from consilium_operators.evaluation_file import require_both_free, write_evaluation
+        from consilium_operators.prediction import Predictor
+
+        if output is not None:
+            require_both_free(Path(output))
+        predictor = Predictor(self.details, clamp)
+        used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
+        probabilities = predictor.probabilities(used.examples)
+        report = evaluate(self.details, used.examples.labels, probabilities, used.own, seed)
+        return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
+
+    def serve(
+        self, port: int = PORT, *, clamp: bool = False, on_start: Callable[[str], None] = lambda url: None
+    ) -> None:
+        """Answers POST /predict on this machine, until the process is interrupted. `on_start` gets the URL.
+
+        Raises LocalNodeError for a port in use, ModelError (ModelNotInstalled).
+        """
+        from consilium_operators.model_server import serve
+
+        serve(self.details, port, clamp, on_start)
+
+
+def _path(given: str | Path | None) -> Path | None:
+    return None if given is None else Path(given)

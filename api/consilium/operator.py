@@ -1,0 +1,106 @@
+"""An operator: its account, and the tasks that it proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+
+from consilium.chain import checked_address
+from consilium.sources import open_store
+from consilium.task import Task
+
+if TYPE_CHECKING:
+    from consilium_operators.proposals import Funding, Proposal, Proposed, Stop
+
+
+class Operator:
+    """An operator's account on a chain. Without `confirm`, a method pays without a question.
+
+    Refused transactions raise Refused: `name` is the contract's error. All methods raise ChainUnreachable.
+    """
+
+    def __init__(
+        self,
+        rpc: str = LOCAL_RPC,
+        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        *,
+        keystore: str | Path | None = None,
+        password_file: str | Path | None = None,
+    ) -> None:
+        """`keystore`, `password_file`: of the account; on the local chain by default the one with all tokens.
+
+        Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
+        """
+        from consilium_operators.proposals import operator_ledger
+
+        key, password = (None if path is None else Path(path) for path in (keystore, password_file))
+        self._ledger = operator_ledger(rpc, Path(address_book), key, password)
+
+    @property
+    def address(self) -> str:
+        """The account's address."""
+        return self._ledger.address
+
+    def propose(
+        self,
+        task: Task,
+        *,
+        aggregator: str | None,
+        artifacts: Sequence[str | Path],
+        not_private: bool = False,
+        again: bool = False,
+        on_plan: Callable[[Proposal], None] = lambda plan: None,
+        confirm: Callable[[Proposal], bool] | None = None,
+    ) -> Proposed:
+        """Stores the task's file, proposes the task, and pays its pool. Returns its number and the gas, in wei.
+
+        `aggregator`: an account's address. `artifacts`: folders and URLs, of which the first gets the file.
+        `not_private`: needed for a task without privacy. `again`: needed if this account has an open task with the same
+        file, unless `confirm` agrees. `on_plan` gets costs and balances, in the smallest units, before funds are
+        checked.
+
+        Raises ConfigInvalid, MirrorUnsupported, StoreUnwritable, NotPossible (BlobsUnavailable,
+        AddressMalformed, AddressMistyped), ConsentError (Unfunded), OperatorError (PrivacyMissing, AggregatorMissing,
+        AlreadyProposed, ProposalNotConfirmed).
+        """
+        from consilium_operators.proposals import propose
+
+        named = None if aggregator is None else checked_address(aggregator)
+        return propose(
+            self._ledger, open_store(artifacts), task.raw, named,
+            not_private=not_private, again=again, on_plan=on_plan, confirm=confirm,
+        )  # fmt: skip
+
+    def fund(
+        self,
+        task: int,
+        tokens: int,
+        *,
+        on_plan: Callable[[Funding], None] = lambda plan: None,
+        confirm: Callable[[Funding], bool] = lambda plan: True,
+    ) -> Funding:
+        """Adds whole tokens to a task's pool while nodes join. Returns the pool and a round's pay, before and after.
+
+        Raises ConsentError (Unfunded), OperatorError (BondOutweighed, ProposalNotConfirmed).
+        """
+        from consilium_operators.proposals import fund
+
+        return fund(self._ledger, task, tokens, on_plan=on_plan, confirm=confirm)
+
+    def stop(self, task: int, *, confirm: Callable[[Stop], bool] = lambda plan: True) -> Stop:
+        """Ends a task after its current round, which is still paid; while nodes join, at once. Returns its last round.
+
+        Raises OperatorError (ProposalNotConfirmed).
+        """
+        from consilium_operators.proposals import stop
+
+        return stop(self._ledger, task, confirm=confirm)
+
+    def refund(self) -> int:
+        """Takes back the rest of ended tasks' pools. Returns it, in the token's smallest unit."""
+        from consilium_operators.proposals import refund
+
+        return refund(self._ledger)
