@@ -32,8 +32,8 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
-from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof, read_model
 from consilium_operators.event_words import EVENTS
+from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, ModelFile, Proof, read_model
 from consilium_verify.verification import verify_round
 from examples_read import read_table
 from rich.text import Text
