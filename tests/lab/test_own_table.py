@@ -255,7 +255,7 @@ def test_results_are_frames_and_a_figure(table: Path, tmp_path: Path) -> None:
     assert result.rounds.index.tolist() == [1, 2, 3, 4, 5]
     assert set(result.parties.index) == {*SITES, "voter-1", "voter-2", "voter-3", "aggregator"}
     assert result.parties["rows"].sum() == 200
-    assert result.figure().axes[0].get_ylabel() == "accuracy on the voters' rows"
+    assert result.figure().axes[0].get_ylabel() == "accuracy, % of held-out rows"
     assert result.write_page(tmp_path / "p.html").read_text().count("<svg") == 1
     assert result.as_json()["epsilon"] == 8.0
     assert len(result.bases) == 6
