@@ -143,9 +143,11 @@ def verify_evaluation(
     Raises ClientError (DisclosureMalformed), DataError, RecordIncomplete, ArtifactMissing, ChainUnreachable,
     DeploymentInvalid.
     """
+    from consilium_client.voter.disclosure import Disclosure
     from consilium_verify.evaluation import verify_evaluation
 
+    shown = Disclosure.read(Path(file))
     return verify_evaluation(
-        open_chain(rpc, address_book), open_store(artifacts), Path(file), Path(data),
+        open_chain(rpc, address_book), open_store(artifacts), shown, Path(data),
         None if mapping is None else Path(mapping), drawn_only, on_start, on_finding,
     )  # fmt: skip

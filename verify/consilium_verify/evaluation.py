@@ -34,23 +34,22 @@ class EvaluationCheck:
 def verify_evaluation(
     ledger: Ledger,
     store: ArtifactStore,
-    file: Path,
+    disclosure: Disclosure,
     data: Path,
     mapping: Path | None = None,
     drawn_only: bool = False,
-    on_start: Callable[[Disclosure], None] = lambda disclosure: None,
+    on_start: Callable[[Disclosure], None] = lambda shown: None,
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> EvaluationCheck:
     """`data`: the voter's rows. `drawn_only`: evaluates only the drawn batches, and computes no scores.
 
-    Raises ClientError (DisclosureMalformed), DataError, DeploymentInvalid for other contracts than the disclosure's,
-    and as `load_task` and `audit` do.
+    Raises DataError, DeploymentInvalid for other contracts than the disclosure's, and as `load_task` and `audit` do.
     """
-    disclosure, book = Disclosure.read(file), ledger.deployment
+    book = ledger.deployment
     if (disclosure.chain_id, disclosure.contract) != (book.chain_id, book.tasks):
         raise DeploymentInvalid(
-            f"{file} is for contract {disclosure.contract} on chain {disclosure.chain_id}, but the address book is for"
-            f" {book.tasks} on chain {book.chain_id}: pass the matching address book"
+            f"the disclosure is for contract {disclosure.contract} on chain {disclosure.chain_id}, but the address book"
+            f" is for {book.tasks} on chain {book.chain_id}: pass the matching address book"
         )
     task = load_task(ledger, store, disclosure.task)
     judge = Judge(task, PublicRecord(ledger, store, task), read_examples(data, task.spec.data, mapping))

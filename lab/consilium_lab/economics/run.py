@@ -52,6 +52,7 @@ def run_economics(
     for done, scenario in enumerate(options.scenarios):
         on_progress(f"playing {scenario}", done, len(options.scenarios))
         rows.extend(rows_of(scenario, setting))
+    on_progress("playing", len(options.scenarios), len(options.scenarios))
     report = as_report(options, setting, rows)
     raw = options.output.parent / "raw" / options.output.name
     raw.parent.mkdir(parents=True, exist_ok=True)
