@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import sqlite3
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +19,14 @@ from consilium_chain.transport_keys import pem_of
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_server.errors import SuperLinkFailed
 from consilium_server.flower import internals
-from consilium_server.flower.bounded_superlink import LONGEST_LINE, BoundedLog
+from consilium_server.flower.bounded_superlink import (
+    DOES_NOTHING_FOR,
+    LONGEST_LINE,
+    OF_HOSPITALS,
+    BoundedLog,
+    Past,
+    lean,
+)
 from consilium_server.flower.internals import NODE_AWAY, SMALL_PARTS, GradualGrid, SuperLink
 from consilium_zk.constants import BYTES_PER_BLOB
 from cryptography.hazmat.primitives import serialization
@@ -32,8 +41,13 @@ from flwr.proto.message_pb2 import ObjectTree, PushObjectRequest
 from flwr.proto.node_pb2 import Node
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects, get_object_tree
 from flwr.supercore.interceptors import RuntimeVersionHttpInterceptor
+from flwr.supercore.protobuf.translation import ProtobufTranslationMiddleware
+from flwr.superlink import main as superlink_app
 from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 BLOBS, HOSPITALS = 1, 2
 SHARE = 2 * BLOBS * BYTES_PER_BLOB + SMALL_PARTS
@@ -316,6 +330,54 @@ def test_what_a_node_had_sent_whole_outlives_it(stand: Stand) -> None:
     refusal(lambda: activated(stand.superlink, folder, lost.run))
     activated(stand.superlink, folder, lost.run).client.close()
     assert stand.whole(asked) == blob
+
+
+def test_a_node_without_its_key_is_told_nothing(stand: Stand) -> None:
+    """The middleware that proves keys is none of those that requests go past."""
+    client = FleetHttpClient.from_server_address(
+        stand.superlink.address, False, stand.superlink.certificates.authority.read_bytes(),
+        interceptors=[RuntimeVersionHttpInterceptor(component_name="SuperNode")],
+    )  # fmt: skip
+    assert refusal(lambda: client.PullMessages(PullMessagesRequest(node=stand.hospitals[0].node))) == 401
+    client.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "goes_past"),
+    [
+        ("http", "/v1/fleet/pull-messages", True),
+        ("http", "/v1/fleet/../control/list-runs", True),  # no route has such a path
+        ("http", "/v1/control/list-runs", False),
+        ("http", "/v1/control/v1/fleet/", False),
+        ("http", "//v1/fleet/pull-messages", False),
+        ("http", "/v1/fleet", False),
+        ("lifespan", "/v1/fleet/", False),
+    ],
+)
+def test_only_requests_of_another_api_go_past_a_middleware(kind: str, path: str, goes_past: bool) -> None:
+    seen = []
+
+    class Noting:
+        def __init__(self, app: ASGIApp) -> None:
+            self._app = app
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            seen.append("middleware")
+            await self._app(scope, receive, send)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        seen.append("app")
+
+    nothing: Any = None
+    asyncio.run(Past(app, Middleware(Noting), (OF_HOSPITALS,))({"type": kind, "path": path}, nothing, nothing))
+    assert seen == (["app"] if goes_past else ["middleware", "app"])
+
+
+def test_flower_still_has_the_middlewares_that_requests_go_past() -> None:
+    whole = superlink_app._get_middleware()
+    assert {entry.cls for entry in whole} > DOES_NOTHING_FOR.keys()
+    kept = {entry.cls for entry in lean(whole)} - {Past}
+    assert kept == {BaseHTTPMiddleware, ProtobufTranslationMiddleware}
 
 
 def test_a_full_log_begins_anew(tmp_path: Path) -> None:

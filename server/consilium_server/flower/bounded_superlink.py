@@ -35,9 +35,21 @@ from flwr.supercore import sql_mixin
 from flwr.supercore.error import ApiErrorCode, FlowerError
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.logger import FLOWER_LOGGER
+from flwr.supercore.routers.runtime.tracing import RuntimeTracingMiddleware
+from flwr.superlink import main as superlink_app
 from flwr.superlink.cli.flower_superlink import flower_superlink
+from flwr.superlink.routers.control.middlewares import (
+    ControlAuthenticationMiddleware,
+    ControlEventLogMiddleware,
+    ControlLicenseMiddleware,
+    ControlSensitiveResponseMiddleware,
+)
+from flwr.superlink.routers.fleet.middlewares import FleetEventLogMiddleware
+from flwr.superlink.routers.fleet.node_auth import NodeAuthMiddleware
 from flwr.superlink.servicer.fleet import fleet_handlers
 from flwr.superlink.servicer.runtime import runtime_handlers
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 ROW = 2_048  # bytes of an object, or of a request to store some, in the database beside its content
 OBJECT = 1 << 16  # bytes of a share for each object of a reply: Flower registers them one by one
@@ -47,6 +59,18 @@ LONGEST_LINE = 2_000  # characters: errors quote what a hospital sent
 # All hospitals upload in the second in which commitments close. On a busy machine Flower's five seconds for its
 # database's lock are not enough: it answers 500, and a SuperNode then drops the message.
 LOCK_TIMEOUT = 60_000  # ms
+OF_HOSPITALS, OF_AGGREGATOR = "/v1/fleet/", "/v1/runtime/"
+# No event log and no tracing is switched on: the environment has neither variable.
+DOES_NOTHING_FOR: dict[object, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            ControlAuthenticationMiddleware, ControlEventLogMiddleware, ControlLicenseMiddleware,
+            ControlSensitiveResponseMiddleware, FleetEventLogMiddleware, RuntimeTracingMiddleware,
+        ),
+        (OF_HOSPITALS, OF_AGGREGATOR),
+    ),
+    NodeAuthMiddleware: (OF_AGGREGATOR,),
+}  # fmt: skip
 
 
 @dataclass
@@ -203,6 +227,26 @@ class BoundedLog(io.TextIOBase):
         super().close()
 
 
+class Past:
+    """A middleware of Flower's, which requests of other APIs go past."""
+
+    def __init__(self, app: ASGIApp, entry: Middleware, apis: tuple[str, ...]) -> None:
+        self._app, self._apis = app, apis
+        self._middleware: ASGIApp = entry.cls(app, *entry.args, **entry.kwargs)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        goes_past = scope["type"] == "http" and scope["path"].startswith(self._apis)
+        await (self._app if goes_past else self._middleware)(scope, receive, send)
+
+
+def lean(middleware: list[Middleware]) -> list[Middleware]:
+    """The same, but requests go past those that do nothing for them: nine take twice the time of all else."""
+    return [
+        Middleware(Past, entry=entry, apis=DOES_NOTHING_FOR[entry.cls]) if entry.cls in DOES_NOTHING_FOR else entry
+        for entry in middleware
+    ]
+
+
 def _end_with_parent() -> None:
     """Ends this process when its input ends, which happens at any end of the process that started it."""
     os.read(0, 1)
@@ -224,4 +268,6 @@ def main() -> None:
     runtime_handlers.push_messages = shares.send
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store
     fleet_handlers.activate_node = shares.activate
+    of_flower = superlink_app._get_middleware
+    superlink_app._get_middleware = lambda: lean(of_flower())
     flower_superlink()
