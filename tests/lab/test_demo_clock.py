@@ -80,6 +80,14 @@ def test_leap_leaves_the_aggregator_its_margin_where_an_upload_or_an_answer_will
     assert upload.until == answer.until == DEADLINE - margin(WINDOW) == DEADLINE - 450
 
 
+def test_leap_is_for_no_stranger_whose_upload_the_aggregator_does_not_await(params: TaskParams) -> None:
+    """The phase ends without it at any moment, and a leap would take the time of the next one: a void round."""
+    stranger = scene(params, Phase.UPLOADING, uploaded=0b110, idle_hospitals=0b001, strangers=0b001)
+    assert leap(stranger) is None
+    assert leap(replace(stranger, params=replace(params, masked=False))) is not None
+    assert leap(replace(stranger, uploaded=0b010, idle_hospitals=0b101)) is not None
+
+
 def test_leap_does_not_wait_for_a_hospital_whose_cohort_has_fallen(params: TaskParams) -> None:
     fallen = replace(scene(params, Phase.UPLOADING, uploaded=0b010, idle_hospitals=0b001), viable_members=0b011)
     assert leap(fallen) is not None

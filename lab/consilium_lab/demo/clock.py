@@ -35,10 +35,12 @@ class Leap:
 
 @dataclass(frozen=True)
 class Scene:
-    """State of the task. `idle_hospitals`, `idle_voters`, `uploaded`, `answered` and `submitted_evidence` are bit maps.
+    """State of the task. `idle_hospitals`, `idle_voters`, `strangers`, `uploaded`, `answered` and `submitted_evidence`
+    are bit maps, of hospitals but for `idle_voters`.
 
-    An idle party was killed, or cheats and does nothing more in this round. `submitted_evidence`: in the present step
-    of Disputing, with the hospitals that have nothing to show.
+    An idle party was killed, or cheats and does nothing more in this round. A stranger has sent garbage for shares, if
+    it has committed. `submitted_evidence`: in the present step of Disputing, with the hospitals that have nothing to
+    show.
     """
 
     state: TaskState
@@ -50,6 +52,7 @@ class Scene:
     viable_members: int = 0
     idle_hospitals: int = 0
     idle_voters: int = 0
+    strangers: int = 0
     uploaded: int = 0
     answered: int = 0
     submitted_evidence: int = 0
@@ -70,6 +73,8 @@ def leap(scene: Scene) -> Leap | None:
             return _without(scene.hospitals, missing, scene.idle_hospitals, over)
         case Phase.UPLOADING:
             missing = round_.committed & scene.viable_members & ~scene.uploaded
+            if scene.params.masked:  # the aggregator awaits none without valid shares: a leap would hit the next phase
+                missing &= ~scene.strangers
             until = state.deadline - margin(scene.params.upload_window)
             return _without(scene.hospitals, missing, scene.idle_hospitals, until)
         case Phase.PUBLISHING if scene.params.masked and not scene.aggregator_refused:
@@ -147,6 +152,7 @@ class Clock:
             state, round_state, params, now, hospitals, voters, viable,
             idle_hospitals=_bits(hospitals, idle),
             idle_voters=_bits(voters, idle),
+            strangers=_bits(hospitals, {party.name for party in self._network.of(Role.STRANGER)}),
             uploaded=self._named_in("uploaded", number),
             answered=self._named_in("answered", number),
             submitted_evidence=_bits(hospitals, self._submitted_evidence(number, step)),
