@@ -347,9 +347,10 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     far_apart = ("plain", "committing", "publishing", "drawing", "scoring", "uploading", "revealing")
     shades = [*(COLOURS[name] for name in far_apart), "#30343b", COLOURS["forming"], COLOURS["joining"]]
     drawn, axes = figure(10.5, 7.5, columns=2, rows=2)
+    of_a_task = [role for role in looks["pss"] if role not in LASTING]  # the roles of when it was measured
     for axis, roles, title in (
         (axes[0], LASTING, "Memory of processes that last, MiB"),
-        (axes[1], OF_A_TASK, "Memory of processes of a task, MiB"),
+        (axes[1], of_a_task, "Memory of processes of a task, MiB"),
     ):
         for shade, role in zip(shades, roles, strict=False):
             axis.plot(minutes, looks["pss"][role], color=shade, label=role, linewidth=1)
