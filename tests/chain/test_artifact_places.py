@@ -280,14 +280,14 @@ def test_a_mirror_that_misbehaves_costs_little_and_another_is_asked(
     mirrors: tuple[FileServer, FileServer], told: Told, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how in ("hang", "drip"):
-        monkeypatch.setattr(backends, "TIMEOUT", 2.0)
+        monkeypatch.setattr(backends, "TIMEOUT", 6.0)  # the good one must keep it, too, on a busy machine
     bad, good = mirrors
     bad.behaviour = getattr(bad, how)
     files, blobs = fill(ArtifactStore(good.folder))
     store = ArtifactStore([url(bad), url(good)])
     began = time.monotonic()
     read_all(store, files, blobs)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30  # one of its timeouts, not one for each artifact
     assert {fields["place"] for _, fields in told} == {without_secrets(bad.url)}
     if how in ("hang", "drip"):  # asked once, with all that it was asked for side by side, and last from then on
         assert sum(bad.asked.values()) == 1
