@@ -72,7 +72,7 @@ class Model:
 
     @property
     def sha256(self) -> str:
-        """Of the parameters' bytes, little-endian."""
+        """The SHA-256 of the parameters' bytes, little-endian."""
         return self.details.index.sha256
 
     def predict(

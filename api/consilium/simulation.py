@@ -86,7 +86,7 @@ class SimulationResult:
 
     @property
     def pay(self) -> list[str]:
-        """Reasons for pay that does not follow rows, in words; empty if it does."""
+        """The rule of pay, and reasons for pay that does not follow rows, in words."""
         from consilium_lab.pay import pay_in_words
         from consilium_lab.simulation.results import earners
 

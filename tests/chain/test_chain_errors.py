@@ -110,6 +110,17 @@ def test_connection_names_url_when_the_node_turns_strange(
             attempt()
 
 
+def test_a_chain_is_asked_by_way_of_the_environments_proxy(impostor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Impostor, "body", b'{"jsonrpc":"2.0","id":0,"result":"0x7a69"}')
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("http_proxy", impostor)
+    assert Connection("http://chain.invalid:8545").chain_id == 0x7A69
+    monkeypatch.setenv("no_proxy", "chain.invalid")
+    with pytest.raises(ChainUnreachable):
+        Connection("http://chain.invalid:8545")
+
+
 def test_a_provider_that_refuses_to_answer_is_one_that_does_not(impostor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes wait for a chain that cannot be reached; of a rate limit they would end."""
     monkeypatch.setattr(Impostor, "body", b'{"jsonrpc":"2.0","id":0,"result":"0x7a69"}')

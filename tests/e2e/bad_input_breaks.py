@@ -135,7 +135,7 @@ def stopping(task: str | int = "table", *more: object) -> Callable[[World], list
 
 
 def funding(amount: int, *more: object, own: bool = False) -> Callable[[World], list[str]]:
-    """Of the treasury's task, or of a new one of the account's `own`."""
+    """The command funds the treasury's task, or a new one of the account's `own`."""
 
     def break_(world: World) -> list[str]:
         number = world.stage.tasks["table"]

@@ -120,7 +120,7 @@ class World:
         return ["hospital", command, *map(str, arguments), "--home", str(self.home)]
 
     def voter(self, command: str, *arguments: object) -> list[str]:
-        """Of a voter's home with the same table, and the key of an account that is registered with nothing at stake."""
+        """The home has the same table, and the key of an account that is registered with nothing at stake."""
         return ["voter", command, *map(str, arguments), "--home", str(self.voter_home())]
 
     def voter_home(self, name: str = "voter", **policy: Any) -> Path:

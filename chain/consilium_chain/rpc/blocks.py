@@ -52,7 +52,7 @@ class Blocks:
     def number(self) -> int:
         """The latest block's number."""
         with self._endpoint.reading():
-            return int(self._endpoint.ask("eth_blockNumber"), 16)
+            return int(self._endpoint.web3.eth.block_number)
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
@@ -60,11 +60,9 @@ class Blocks:
 
     def time_of(self, which: Any) -> int:
         """A block's timestamp, in seconds."""
-        block = self._endpoint.ask("eth_getBlockByNumber", which if isinstance(which, str) else hex(which), False)
-        if block is None:
-            raise ChainUnreachable(self._endpoint.shown_url, f"the node has no block {which}")
+        block = self.get(which)
         with self._endpoint.reading():
-            return int(block["timestamp"], 16)
+            return int(block["timestamp"])
 
     def seconds(self) -> float:
         """The median time between two of the latest blocks, in seconds."""

@@ -90,10 +90,7 @@ class Endpoint:
         return without_secrets(self.url)
 
     def ask(self, method: str, *parameters: Any) -> Any:
-        """The result of one request, as JSON has it. Raises ChainUnreachable with the words of a node that refuses.
-
-        web3's own methods look up and format each value several times, which takes longer than the node's answer.
-        """
+        """The result of one request, as JSON has it. Raises ChainUnreachable with the words of a node that refuses."""
         answer = self.answer(method, *parameters)
         if "error" in answer:
             raise ChainUnreachable(self.shown_url, message_of(answer))

@@ -231,7 +231,7 @@ class Past:
 
 
 def lean(middleware: list[Middleware]) -> list[Middleware]:
-    """The same, but requests go past those that do nothing for them: nine take twice the time of all else."""
+    """The same, but requests go past those that do nothing for them: a hospital's meet three of nine."""
     apis = [DOES_NOTHING_FOR.get(getattr(entry.cls, "__name__", ""), ()) for entry in middleware]
     return [
         Middleware(Past, entry=entry, apis=past) if past else entry
