@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import child_environment
 
 GRACE = 10.0
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx
 import psutil
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.children import child_environment
 
 Fields = dict[str, Any]
 

@@ -22,13 +22,13 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
-from consilium_chain.rpc.local_node import child_environment
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, parse_task_spec
 from consilium_client.data.standardise import sums_of
 from consilium_client.home import VoterHome
 from consilium_client.voter.registration import register
+from consilium_core.children import child_environment
 from consilium_core.kinds import of_kind
 from consilium_core.private_files import write_private_file
 from consilium_zk.kzg import commit

@@ -16,7 +16,7 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import child_environment
 from consilium_core.private_files import write_private_file
 
 Found = TypeVar("Found")

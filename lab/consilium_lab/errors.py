@@ -41,7 +41,7 @@ class LabError(FaultError):
             " file"
         ),
         "SumMismatched": "the sum of cohort {cohort} in round {round} is not the committed one: a bug in this program",
-        "StarterLost": "the process that starts the others has ended (exit code {code}); see starter.err in the logs",
+        "StarterLost": "the process that starts the others has ended; see starter.err in the output folder",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",
         "MoneyLost": "round {round}: {amount} millionths of a token are neither paid nor left: a bug in settlement",

@@ -12,8 +12,9 @@ import boto3
 import httpx
 import pytest
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_core.artifacts.backends import parse_places
+from consilium_core.children import child_environment
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BYTES_PER_BLOB

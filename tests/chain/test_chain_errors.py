@@ -20,9 +20,10 @@ from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, LocalNod
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
+from consilium_chain.rpc.local_node import LocalNode, free_port
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
 from consilium_core import private_files
+from consilium_core.children import child_environment
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import from_scalars

@@ -7,7 +7,7 @@ from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING, SUPPLY
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
-from consilium_chain.settlement.accounting import Books, take_stock, worth
+from consilium_chain.settlement.accounting import Books, take_stock, worths
 from consilium_chain.tasks.task_spec import TOKEN
 
 BACKING = 3 * BOND
@@ -75,7 +75,7 @@ def test_delegator_leaves_with_its_stake_after_unbonding(local_chain: LocalChain
     backer = local_chain.funded()
     before = backer.token.balance(backer.address)
     delegate(backer, node, Role.VOTER, BACKING)
-    assert worth(backer, backer.address) == before - BACKING  # delegations to others do not count
+    assert worths(backer, [backer.address]) == {backer.address: before - BACKING}  # delegations to others do not count
     shares, amount = shares_of(backer, node, Role.VOTER)
     assert amount == BACKING
     staking = backer.contracts.staking.contract.functions

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from chain_driver import LocalChain
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import child_environment
 
 PROCESSES, TRANSFERS = 3, 8
 SENDING = """

@@ -21,10 +21,11 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
-from consilium_chain.rpc.local_node import LocalNode, child_environment, free_port
+from consilium_chain.rpc.local_node import LocalNode, free_port
 from consilium_cli.main import app
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key, read_transport_key
+from consilium_core.children import child_environment
 from consilium_core.private_files import write_private_file
 from consilium_operators.doctor import checks, probes
 from consilium_server.certificates import ensure_certificates

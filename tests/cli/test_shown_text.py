@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from chain_driver import task_params
 from consilium_chain.ledger.structs import Phase, TaskState
-from consilium_chain.rpc.local_node import child_environment
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.hospital.status import print_task, print_verdict
 from consilium_client.consent import Policy
 from consilium_client.task import JoinedTask
+from consilium_core.children import child_environment
 from consilium_core.live import sentence
 from consilium_core.visible_text import INVISIBLE
 from rich.console import Console

@@ -1,9 +1,14 @@
-"""A SuperNode is whole or gone: with one thread less it would look alive and answer nobody."""
+"""A SuperNode is whole or gone: with one thread less it would look alive and answer nobody.
+
+A relay ends with its node.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+
+import psutil
 
 PROGRAM = """
 import importlib, threading
@@ -38,3 +43,24 @@ def test_it_ends_with_a_thread_and_says_of_what() -> None:
 def test_a_thread_may_end_on_purpose() -> None:
     for body in ("pass", "raise SystemExit(1)"):
         assert supernode(body, "print('goes on')").stdout == "goes on\n"
+
+
+ENDS_WITH_NODE = """
+import os, sys, threading, time
+import consilium_client.relay.flower_internals as internals
+
+internals.run_supernode = lambda *_: (print(os.getpid(), flush=True), threading.Event().wait())
+internals.run_executor = lambda _a, _s, woken: (print(os.getpid(), flush=True), internals._follow(woken, None))
+internals.run_relay("127.0.0.1:1", None, [])
+"""
+
+
+def test_a_relay_and_its_executor_end_with_their_node() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", ENDS_WITH_NODE], stdin=pipe, stdout=pipe, text=True) as relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        both = [psutil.Process(int(relay.stdout.readline())) for _ in range(2)]
+        relay.stdin.close()  # as a killed node's
+        _, left = psutil.wait_procs(both, timeout=30)
+        assert left == []

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 from consilium_chain.ledger.structs import Outcome
-from consilium_chain.rpc.local_node import child_environment
 from consilium_client.home import HospitalHome, VoterHome
+from consilium_core.children import child_environment
 from consilium_server.jobs.supervisor import task_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -23,13 +23,14 @@ from command_line import done, refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TOKEN, spec_hash
 from consilium_client.models import model_of
 from consilium_client.models.metrics import log_loss, predicted
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_core.children import child_environment
 from consilium_core.kinds import of_kind
 from consilium_core.live import of_block, sentence
 from consilium_operators.event_words import EVENTS

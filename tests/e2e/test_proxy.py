@@ -19,9 +19,10 @@ import httpx
 import pytest
 import tomli_w
 import uvicorn
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_core.children import child_environment
 from consilium_operators.doctor.findings import Level
 from consilium_operators.doctor.probes import tls_server
 from consilium_operators.doctor.servers import judge_tls

@@ -18,8 +18,9 @@ import pytest
 import tomli_w
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_core.children import child_environment
 from consilium_core.connectivity import why_unreachable
 from consilium_core.private_files import write_private_file
 from consilium_operators.doctor.probes import tls_server

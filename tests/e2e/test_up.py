@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.children import child_environment
 from postgres_driver import running_postgres
 from redis_driver import running_redis
 from terminal_driver import terminal

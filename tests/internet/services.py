@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import child_environment
 
 from internet.hosts import Host
 

@@ -23,9 +23,19 @@ from nacl.utils import random as sodium
 drawn = [secrets.token_hex(8), random.random(), np.random.default_rng().random(), sodium(8).hex()]
 open_files = sorted(int(one) for one in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + one))
 print(json.dumps({"argv": sys.argv, "name": __name__, "session": os.getsid(0) == os.getpid(), "drawn": drawn,
-                  "open": open_files, "threads": os.environ["OMP_NUM_THREADS"], "secret": "SECRET" in os.environ}))
+                  "open": open_files, "threads": os.environ["OMP_NUM_THREADS"], "secret": "SECRET" in os.environ,
+                  "parent": os.getppid(), "told_only_it": os.environ.get("TOLD_ONLY_IT")}))
 print("an error", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
+"""
+ASKS = """
+import json, os
+from consilium_core.children import start_module
+os.environ["TOLD_ONLY_IT"] = "x"
+child = start_module("tells", "4", environment={"TOLD_ONLY_IT": "y"})
+with child.stdin, child.stdout:
+    told = json.loads(child.stdout.read())
+print(json.dumps({"told": told, "code": child.wait(30), "same_parent": told["parent"] == os.getppid()}))
 """
 WAITS = "import os, time\nprint('{\"pid\": %d}' % os.getpid(), flush=True)\nwhile True: time.sleep(1)\n"
 
@@ -35,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("starter")
     (folder / "tells.py").write_text(TOLD)
     (folder / "waits.py").write_text(WAITS)
+    (folder / "asks.py").write_text(ASKS)
     return folder
 
 
@@ -43,7 +54,7 @@ def starter(folder: Path) -> Iterator[Starter]:
     before, os.environ["SECRET"] = Path.cwd(), "x"
     os.chdir(folder)  # where `python -m` looks first
     try:
-        with Starter(folder / "logs") as starter:
+        with Starter(folder) as starter:
             yield starter
     finally:
         os.chdir(before)
@@ -73,11 +84,21 @@ def test_each_child_is_a_process_of_its_own(processes: Processes, tmp_path: Path
     for line in (a, b):
         assert (line.fields["argv"][1:], line.fields["name"]) == (["0", f"--{line.process}"], "__main__")
         assert (line.fields["session"], line.fields["threads"], line.fields["secret"]) == (True, "1", False)
-        assert line.fields["open"] == [0, 1, 2], "it inherits no file, pipe or socket of another"
+        assert len(line.fields["open"]) == 4, "it has its outputs, its input and the starter, and nothing of another"
     assert not set(map(str, a.fields["drawn"])) & set(map(str, b.fields["drawn"])), "both drew the same random number"
     assert processes.wait(30) == []
     assert (processes.errors_of("a"), processes.ended_badly()) == ("an error", {})
     assert json.loads((tmp_path / "b.jsonl").read_text()) == b.fields
+
+
+def test_a_childs_own_children_are_forked_too_and_have_nothing_of_it(processes: Processes) -> None:
+    processes.start("parent", "asks")
+    (line,) = told(processes, 1)
+    child = line.fields["told"]
+    assert (child["argv"][1:], child["open"], child["secret"], child["told_only_it"]) == (["4"], [0, 1, 2], False, "y")
+    assert line.fields["code"] == 4
+    assert line.fields["same_parent"], "the starter has forked both"
+    assert processes.wait(30) == []
 
 
 def test_exit_codes_and_signals_are_reported_and_nothing_is_left(processes: Processes) -> None:
@@ -96,8 +117,9 @@ def test_exit_codes_and_signals_are_reported_and_nothing_is_left(processes: Proc
 
 
 def test_a_lost_starter_is_named(folder: Path, tmp_path: Path) -> None:
-    with Starter(folder / "lost") as lost, Processes(tmp_path, lost) as processes:
-        (own,) = [one for one in psutil.Process().children() if str(folder / "lost") in one.cmdline()]
+    others = psutil.Process().children()
+    with Starter(folder) as lost, Processes(tmp_path, lost) as processes:
+        (own,) = set(psutil.Process().children()) - set(others)
         own.kill()
         with raises_fault(LabError, "StarterLost"):
             for _ in range(2):  # the first request may still reach its socket

@@ -10,7 +10,8 @@ from threading import Thread
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.children import child_environment
 from consilium_server.database.engine import connect, open_database, reading, shown, upgrade, writing
 from consilium_server.database.tables import Base, Block, Checkpoint, PhaseStart, Position
 from consilium_server.errors import DatabaseUnfit, ServerError, Unavailable

@@ -19,7 +19,7 @@ import tomli_w
 from chain_driver import LocalChain
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import child_environment
 from consilium_server.config import DATABASE_URL_VARIABLE
 from consilium_server.database.engine import writing
 from consilium_server.database.tables import Block

@@ -20,10 +20,11 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import child_environment, free_port, free_ports
+from consilium_chain.rpc.local_node import free_port, free_ports
 from consilium_chain.settings import read_settings
 from consilium_chain.tasks.proposal import task_params as params_of
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_core.children import child_environment
 from consilium_server.config import AggregatorSettings
 from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import JobRow, Source

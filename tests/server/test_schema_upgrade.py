@@ -22,7 +22,8 @@ from alembic.runtime.migration import MigrationContext
 from chain_driver import LocalChain
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.children import child_environment
 from consilium_server.api.routing import BLOCK_HEADER
 from consilium_server.database import engine as engines
 from consilium_server.database.engine import connect, open_database, reading, schema_of, writing

@@ -117,7 +117,9 @@ def test_superlink_refuses_a_port_in_use(tmp_path: Path) -> None:
 
 
 def test_superlink_that_ends_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_internals, "SUPERLINK", "raise SystemExit(7)")
+    (tmp_path / "ends_at_once.py").write_text("raise SystemExit(7)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(server_internals, "SUPERLINK", "ends_at_once")
     with (
         SuperLink(tmp_path, free_port()) as ended,
         pytest.raises(SuperLinkFailed, match=r"exit code 7: read superlink\.log"),

@@ -7,19 +7,18 @@ it reads blobs from standard input and writes their proofs to standard output, u
 from __future__ import annotations
 
 import queue
-import subprocess
 import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import ckzg
+from consilium_core.children import Child, start_module
 from consilium_zk.blobs import Blob
 from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.kzg import Commitment, commit, setup
 
 from consilium_chain.errors import NotPossible
-from consilium_chain.rpc.local_node import child_environment
 
 CELLS_PER_BLOB = 128
 _PROOFS_BYTES = CELLS_PER_BLOB * BYTES_PER_COMPRESSED_G1
@@ -40,14 +39,14 @@ class Sidecar:
 class CellProver:
     """Proves blobs in the background: in `processes` processes, or with 0 in a thread of this one.
 
-    Processes take two seconds to start, and end with their parent.
+    A process takes two seconds to start, and ends with its parent.
     """
 
     def __init__(self, processes: int) -> None:
         self._threads = ThreadPoolExecutor(max(processes, 1), thread_name_prefix="cell-proofs")
-        self._children = [_start() for _ in range(processes)]
+        self._children = [start_module("consilium_chain.rpc.cell_proofs") for _ in range(processes)]
         self._begun: dict[Blob, Sidecar] = {}
-        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
             self._idle.put(child)
 
@@ -83,8 +82,11 @@ class CellProver:
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
         for child in self._children:
-            with child:  # closes its pipes, and waits
-                child.terminate()
+            child.terminate()
+            child.wait()
+            for pipe in (child.stdin, child.stdout):
+                if pipe is not None:
+                    pipe.close()
 
     def __enter__(self) -> CellProver:
         return self
@@ -97,11 +99,6 @@ def cell_proofs(blob: Blob) -> CellProofs:
     """The proofs, computed in this process."""
     _, proofs = ckzg.compute_cells_and_kzg_proofs(blob, setup())
     return [bytes(proof) for proof in proofs]
-
-
-def _start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "consilium_chain.rpc.cell_proofs"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment())
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:

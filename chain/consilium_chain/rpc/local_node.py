@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 import httpx
+from consilium_core.children import child_environment
 
 from consilium_chain.errors import LocalNodeError
 
@@ -194,11 +195,3 @@ class LocalNode:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
-
-
-def child_environment() -> dict[str, str]:
-    """The environment of a child process, without variables that could hold a secret. The paths of libraries are needed
-    too, for example a GPU's.
-    """
-    passed_on = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
-    return {name: os.environ[name] for name in passed_on if name in os.environ}

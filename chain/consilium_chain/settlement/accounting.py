@@ -65,11 +65,15 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
     )
 
 
-def worth(ledger: Ledger, account: str) -> int:
-    """All tokens of an account: wallet, own stake in every role, vested and unvested rewards, and refunds. Its
-    delegations to others do not count; a node's unvested rewards count whole, with its delegators' share.
+def worths(ledger: Ledger, accounts: Iterable[str]) -> dict[str, int]:
+    """All tokens of each account at one block: wallet, own stake in every role, vested and unvested rewards, and
+    refunds. Its delegations to others do not count; a node's unvested rewards count whole, with its delegators' share.
     """
     block = _block_to_read(ledger)
+    return {account: _worth(ledger, account, block) for account in accounts}
+
+
+def _worth(ledger: Ledger, account: str, block: int) -> int:
     total = ledger.token.balance(account, block) + ledger.tasks.refundable(account, block)
     for role in Role:
         stake = ledger.staking.stake_of(account, role, block)

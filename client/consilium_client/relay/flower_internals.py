@@ -56,6 +56,7 @@ def run_relay(runtime_address: str, secret_file: Path, arguments: list[str]) -> 
             os._exit(1)
 
     signal.signal(signal.SIGCHLD, end_with_it)
+    threading.Thread(target=_end_with_node, daemon=True).start()
     run_supernode(arguments, wakes)
 
 
@@ -91,6 +92,12 @@ def run_supernode(arguments: list[str], wakes: int | None = None) -> None:
     sys.argv = ["flower-supernode", *arguments]
     threading.excepthook = _end_with_thread
     flower_supernode()
+
+
+def _end_with_node() -> None:
+    """Ends this process when its input ends, as it does at any end of the node that started it."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 def _end_with_thread(ended: threading.ExceptHookArgs) -> None:

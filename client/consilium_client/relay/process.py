@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from consilium_chain.rpc.local_node import child_environment, free_port
+from consilium_chain.rpc.local_node import free_port
+from consilium_core.children import Child, start_module
 from consilium_core.private_files import write_private_file
 
 from consilium_client.config import HospitalSettings
@@ -30,14 +30,9 @@ class RelayProcess:
         self._flower = settings.flower
         self._secret_file = home / "executor.secret"
         write_private_file(self._secret_file, secrets.token_hex(32))
-        self._environment = child_environment() | {
-            SOCKET_VARIABLE: str(socket_path),
-            "FLWR_HOME": str(home / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-        }
+        self._environment = {SOCKET_VARIABLE: str(socket_path), "FLWR_HOME": str(home / "flower")}
         self.log = home / "logs" / "relay.log"
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._started = -RESTART_AFTER  # the clock may begin at 0 with the machine
 
     def keep_running(self) -> int | None:
@@ -49,11 +44,12 @@ class RelayProcess:
             return None
         self._started = time.monotonic()
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "consilium_client.relay.flower_internals", "relay"]
+        self._close()
         with self.log.open("ab") as log:
-            self._child = subprocess.Popen(
-                [*command, *self._arguments("127.0.0.1", free_port())], stdout=log, stderr=log, env=self._environment
-            )
+            self._child = start_module(
+                "consilium_client.relay.flower_internals", "relay", *self._arguments("127.0.0.1", free_port()),
+                environment=self._environment, output=log, errors=log,
+            )  # fmt: skip
         return status
 
     def _arguments(self, host: str, port: int) -> list[str]:
@@ -72,11 +68,15 @@ class RelayProcess:
 
     def __exit__(self, *_: object) -> None:
         child = self._child
-        if child is None or child.poll() is not None:
-            return
-        child.terminate()
-        try:
-            child.wait(5)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+        if child is not None and child.poll() is None:
+            child.terminate()
+            try:
+                child.wait(5)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core.children import Child, child_environment
 
-from consilium_lab.demo.starter import ForkedChild, Starter
+from consilium_lab.demo.starter import Starter
 
-Child = subprocess.Popen[str] | ForkedChild
 GRACE = 8.0  # seconds between asking a process to end and ending it
 
 
@@ -60,9 +59,11 @@ class Processes:
     def _start(self, name: str) -> None:
         with (self._logs / f"{name}.err").open("ab") as errors:
             if self._starter is not None:
-                child: Child = self._starter.start(self._commands[name], errors)
+                child: Child = self._starter.start([*self._commands[name]], child_environment(), None, errors)
             else:
                 child = _started_anew(self._commands[name], errors)
+        if child.stdin is not None:
+            child.stdin.close()  # none of them reads it
         self._children[name] = child
         threading.Thread(target=self._listen, args=(name, child), daemon=True).start()
 
@@ -70,7 +71,8 @@ class Processes:
         if child.stdout is None:
             return
         with (self._logs / f"{name}.jsonl").open("a") as journal, child.stdout as lines:
-            for text in lines:
+            for raw in lines:
+                text = raw.decode(errors="replace")
                 journal.write(text)
                 journal.flush()
                 try:
@@ -141,10 +143,10 @@ class Processes:
             child.wait()
 
 
-def _started_anew(command: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[str]:
+def _started_anew(command: Sequence[str], errors: IO[bytes]) -> Child:
     return subprocess.Popen(
         [sys.executable, "-m", *command],
-        stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL,
         env=child_environment() | {"OMP_NUM_THREADS": "1"}, start_new_session=True,
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,10 +60,11 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> DemoResult
         require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
         if options.chain_port is not None:
             require_free_port(options.chain_port, "the local chain (--chain-port)")
-        return _run(options, console or Console(quiet=True))
+        with Starter(options.output) as starter:  # it loads libraries meanwhile
+            return _run(options, starter, console or Console(quiet=True))
 
 
-def _run(options: DemoOptions, console: Console) -> DemoResult:
+def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult:
     started = time.monotonic()
     data = deal(options)
     limits = windows(options.hospital_count + options.voters)
@@ -87,18 +89,18 @@ def _run(options: DemoOptions, console: Console) -> DemoResult:
         stack.callback(screen.end)
         log = stack.enter_context((options.output / "chain.log").open("wb"))
         logs = options.output / "logs"
-        starter = stack.enter_context(Starter(logs))  # it loads libraries meanwhile
         node = stack.enter_context(LocalNode(options.chain_port, log))
         network = build(options, data, task_file, node)
         processes = stack.enter_context(Processes(logs, starter))
         start(network, processes)
         screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
         chronicle = Chronicle(network.treasury, network.task, started)
+        compared = stack.enter_context(ThreadPoolExecutor(1)).submit(references, data, spec, options.seed)
         follow(network, processes, chronicle, screen)
         _farewell(processes, chronicle)
         wall = time.monotonic() - started
         screen.end()
-        result = report(network, chronicle, references(data, spec, options.seed), wall)
+        result = report(network, chronicle, compared.result(), wall)
         result["wall_s"] = round(time.monotonic() - started, 2)
         (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
         write_page(options.output / "report.html", result)

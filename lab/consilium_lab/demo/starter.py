@@ -2,11 +2,13 @@
 
 A node's libraries (torch, web3, Flower) take one to three seconds of a core to load. The starter loads them once, and
 forks a child for every process: a session, an account, a home and logs of its own, as if it were started anew. It
-opens no socket, thread or file of its own besides the one to the demo, so a child inherits nothing of another.
+opens no socket, thread or file of its own besides those to the demo and to its children, so a child inherits nothing of
+another. A child of the demo has its own children (relay, SuperLink, provers) started so, too.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -19,27 +21,32 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from consilium_chain.rpc.local_node import child_environment
+from consilium_core import children
+from consilium_core.children import child_environment
 from consilium_zk import kzg
 
 from consilium_lab.errors import LabError
 
 PRELOADED = (
     "consilium_cli.main", "consilium_client.hospital.node", "consilium_client.voter.node", "consilium_client.models",
-    "consilium_server.aggregator.node",
+    "consilium_server.aggregator.node", "consilium_server.flower.bounded_superlink", "consilium_client.relay.app",
+    "flwr.supernode.cli.flower_supernode", "flwr.supernode.runtime.run_clientapp", "consilium_chain.rpc.cell_proofs",
 )  # fmt: skip
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 LONGEST_REQUEST = 1 << 16  # bytes
+STANDARD_ERROR = 2
 
 
 class ForkedChild:
-    """A child of the starter: the part of `subprocess.Popen` that `Processes` uses."""
+    """A child of the starter: the part of `subprocess.Popen` that `consilium_core.children` names."""
 
-    def __init__(self, pid: int, stdout: IO[str]) -> None:
-        self.pid, self.stdout = pid, stdout
+    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes] | None) -> None:
+        self.pid = pid
+        self.stdin: IO[bytes] | None = stdin
+        self.stdout = stdout
         self.returncode: int | None = None
         self._ended = threading.Event()
 
@@ -67,42 +74,47 @@ class ForkedChild:
                 os.kill(self.pid, number)
 
 
-class Starter:
-    """Starts processes as forks of one. End them before it. `logs`: the folder of its own errors."""
+class Forks:
+    """Starts processes through a connection to the starter."""
 
-    def __init__(self, logs: Path) -> None:
-        logs.mkdir(parents=True, exist_ok=True)
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
         self._children: dict[int, ForkedChild] = {}
         self._started: list[int] = []
         self._changed = threading.Condition()
+        self._starting = threading.Lock()
+        self._listener: threading.Thread | None = None
         self._lost = False
-        self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other, (logs / "starter.err").open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "consilium_lab.demo.starter", str(other.fileno()), str(logs)],
-                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=[other.fileno()],
-                env=child_environment() | {"OMP_NUM_THREADS": "1"}, start_new_session=True,
-            )  # fmt: skip
-        threading.Thread(target=self._listen, daemon=True).start()
 
-    def start(self, command: Sequence[str], errors: IO[bytes]) -> ForkedChild:
-        """Starts a module with its arguments. Raises LabError (StarterLost)."""
-        reading, writing = os.pipe()
-        try:
-            request = json.dumps(command).encode()
-            socket.send_fds(self._socket, [request], [writing, errors.fileno()])
-        except OSError as error:
-            os.close(reading)
-            raise LabError("StarterLost", code=self._process.poll()) from error
-        finally:
-            os.close(writing)
-        with self._changed:
-            self._changed.wait_for(lambda: self._started or self._lost)
-            if not self._started:
-                os.close(reading)
-                raise LabError("StarterLost", code=self._process.poll())
-            pid = self._started.pop()
-            child = self._children[pid] = ForkedChild(pid, os.fdopen(reading, encoding="utf-8", errors="replace"))
+    def start(
+        self, command: list[str], environment: dict[str, str], output: IO[bytes] | None, errors: IO[bytes] | None
+    ) -> ForkedChild:
+        """Starts a module with its arguments. `output`: by default a pipe. Raises LabError (StarterLost)."""
+        request = json.dumps({"command": command, "environment": environment | ONE_THREAD}).encode()
+        with self._starting, contextlib.ExitStack() as theirs:
+            if self._listener is None:  # a fork would not have it
+                self._listener = threading.Thread(target=self._listen, daemon=True)
+                self._listener.start()
+            read_input, write_input = os.pipe()
+            theirs.callback(os.close, read_input)
+            stdin, stdout = os.fdopen(write_input, "wb"), None
+            if output is None:
+                reading, writing = os.pipe()
+                theirs.callback(os.close, writing)
+                stdout = os.fdopen(reading, "rb")
+            else:
+                writing = output.fileno()
+            written = STANDARD_ERROR if errors is None else errors.fileno()
+            try:
+                socket.send_fds(self._socket, [request], [read_input, writing, written])
+            except OSError as error:
+                raise _lost(stdin, stdout) from error
+            with self._changed:
+                self._changed.wait_for(lambda: self._started or self._lost)
+                if not self._started:
+                    raise _lost(stdin, stdout)
+                pid = self._started.pop()
+                child = self._children[pid] = ForkedChild(pid, stdin, stdout)
         return child
 
     def _listen(self) -> None:
@@ -118,12 +130,32 @@ class Starter:
             self._lost = True
             self._changed.notify_all()
 
+
+def _lost(*pipes: IO[bytes] | None) -> LabError:
+    for pipe in pipes:
+        if pipe is not None:
+            pipe.close()
+    return LabError("StarterLost")
+
+
+class Starter(Forks):
+    """The starter's process. End its children before it. `folder`: for its own errors."""
+
+    def __init__(self, folder: Path) -> None:
+        own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other, (folder / "starter.err").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "consilium_lab.demo.starter", str(other.fileno())],
+                stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=[other.fileno()],
+                env=child_environment() | ONE_THREAD, start_new_session=True,
+            )  # fmt: skip
+        super().__init__(own)
+
     def __enter__(self) -> Starter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # it ended before
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self._process.terminate()
         self._process.wait()
         self._socket.close()
 
@@ -135,63 +167,135 @@ def _received(connection: socket.socket) -> bytes:
         return b""
 
 
-def _serve(connection: socket.socket) -> list[str]:
-    """Forks on request and reports ends. Returns the command in each child; in the starter, empty at the end."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(writing)
-    selector = selectors.DefaultSelector()
-    selector.register(connection, selectors.EVENT_READ)
-    selector.register(reading, selectors.EVENT_READ)
-    while True:
-        for key, _ in selector.select():
-            if key.fileobj == reading:
-                os.read(reading, 1 << 12)
-                _report_ended(connection)
-                continue
-            raw, descriptors, *_ = socket.recv_fds(connection, LONGEST_REQUEST, 2)
-            if not raw:
-                return []
-            pid = os.fork()
-            if not pid:
-                signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                selector.close()
-                os.close(reading)
-                os.close(writing)
-                connection.close()
-                _become_leader(*descriptors)
-                return [str(part) for part in json.loads(raw)]
-            for descriptor in descriptors:
-                os.close(descriptor)
-            connection.send(json.dumps([pid, None]).encode())
+class _Server:
+    """The starter's side. `askers`: the connection that asked for each running child, by its process id."""
+
+    def __init__(self, demo: socket.socket) -> None:
+        self._demo = demo
+        self._askers: dict[int, socket.socket] = {}
+        self._ends, self._wakes = os.pipe()
+        os.set_blocking(self._wakes, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakes)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(demo, selectors.EVENT_READ)
+        self._selector.register(self._ends, selectors.EVENT_READ)
+
+    def serve(self) -> list[str]:
+        """Forks on request and reports ends. Returns the command in each child; in the starter, empty at the end."""
+        while True:
+            for key, _ in self._selector.select():
+                asker = key.fileobj
+                if not isinstance(asker, socket.socket):
+                    os.read(self._ends, 1 << 12)
+                    self._report_ended()
+                    continue
+                raw, descriptors = _request(asker)
+                if raw and (command := self._start(asker, raw, descriptors)):
+                    return command
+                if not raw:
+                    self._selector.unregister(asker)
+                    asker.close()
+                    if asker is self._demo:
+                        return []
+
+    def _start(self, asker: socket.socket, raw: bytes, descriptors: list[int]) -> list[str] | None:
+        """None in the starter."""
+        ours = theirs = None
+        if asker is self._demo:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._selector.register(ours, selectors.EVENT_READ)
+        pid = os.fork()
+        if not pid:
+            self._close()
+            return _become(json.loads(raw), descriptors, theirs)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if theirs is not None:
+            theirs.close()
+        self._askers[pid] = asker
+        _tell(asker, pid, None)
+        return None
+
+    def _report_ended(self) -> None:
+        """One signal can stand for many ends."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                _tell(self._askers.pop(ended[0]), ended[0], os.waitstatus_to_exitcode(ended[1]))
+
+    def _close(self) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+        self._selector.close()
+        os.close(self._ends)
+        os.close(self._wakes)
 
 
-def _report_ended(connection: socket.socket) -> None:
-    """One signal can stand for many ends."""
-    with contextlib.suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            connection.send(json.dumps([ended[0], os.waitstatus_to_exitcode(ended[1])]).encode())
+def _request(asker: socket.socket) -> tuple[bytes, list[int]]:
+    """Empty at the end of the asker."""
+    try:
+        raw, descriptors, *_ = socket.recv_fds(asker, LONGEST_REQUEST, 3)
+    except ConnectionError:
+        return b"", []
+    return raw, descriptors
 
 
-def _become_leader(stdout: int, stderr: int) -> None:
-    """Starts a session of its own, with the given outputs."""
+def _tell(asker: socket.socket, pid: int, code: int | None) -> None:
+    with contextlib.suppress(OSError):  # it ended before
+        asker.send(json.dumps([pid, code]).encode())
+
+
+def _become(request: dict[str, Any], descriptors: list[int], starter: socket.socket | None) -> list[str]:
+    """Makes this process one of its own: session, environment, input and outputs. `starter`: for its own children."""
     os.setsid()
-    for given, standard in ((stdout, 1), (stderr, 2)):
+    for standard, given in enumerate(descriptors):
         os.dup2(given, standard)
         os.close(given)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    if starter is not None:
+        children.starts = Forks(starter).start
+    return list(request["command"])
+
+
+class _Ending:
+    """Ends this process without the interpreter's own tidying, which touches, and so copies, all pages of the starter:
+    200 MB in each child, of all children at once. Threads and exit handlers have ended before.
+    """
+
+    def __init__(self) -> None:
+        self.code = 0
+        atexit.register(self.end)  # before any library: the first handler is called last
+
+    def run(self, command: list[str]) -> None:
+        self.code = 1
+        try:
+            runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+            self.code = 0
+        except SystemExit as asked:
+            self.code = asked.code if isinstance(asked.code, int) else int(asked.code is not None)
+            raise
+
+    def end(self) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):  # its reader is gone, or it is closed
+                stream.flush()
+        os._exit(self.code)
 
 
 def main() -> None:
+    ending = _Ending()
     connection = socket.socket(fileno=int(sys.argv[1]))
     for name in PRELOADED:
         importlib.import_module(name)
     kzg.setup()  # 1.7 seconds of a core, for all who commit
     gc.freeze()  # a collection in a child would touch, and so copy, all pages of the starter
-    if command := _serve(connection):
+    if command := _Server(connection).serve():
         sys.argv = list(command)
-        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+        ending.run(command)
 
 
 if __name__ == "__main__":

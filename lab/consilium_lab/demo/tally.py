@@ -11,7 +11,7 @@ from typing import Any
 from consilium_chain.deploying.address_book import SUPPLY
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState, SlashReason, VoidReason, members
 from consilium_chain.rounds.deadlines import Missed, fields_of, in_words
-from consilium_chain.settlement.accounting import take_stock, worth
+from consilium_chain.settlement.accounting import take_stock, worths
 from consilium_chain.settlement.settlement import Reason
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import joined
@@ -192,6 +192,7 @@ def conservation(network: Network) -> dict[str, str]:
 def balances(network: Network) -> dict[str, dict[str, Any]]:
     """Each party's wealth before and after the task: wallet, stake and rewards. `rows`: of a hospital, else None."""
     rows = dict(zip(network.data.hospital_names, map(len, network.data.hospitals), strict=True))
+    after = worths(network.treasury, [party.address for party in network.parties])
     return {
         party.address: {
             "name": party.name,
@@ -200,7 +201,7 @@ def balances(network: Network) -> dict[str, dict[str, Any]]:
             "does": party.attack,
             "rows": rows.get(party.name),
             "before": str(party.before),
-            "after": str(worth(network.treasury, party.address)),
+            "after": str(after[party.address]),
         }
         for party in network.parties
     }

@@ -263,3 +263,7 @@ def main() -> None:
     of_flower = superlink_app._get_middleware
     superlink_app._get_middleware = lambda: lean(of_flower())
     flower_superlink()
+
+
+if __name__ == "__main__":
+    main()

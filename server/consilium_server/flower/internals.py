@@ -11,7 +11,6 @@ import json
 import secrets
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,10 @@ from typing import Any
 
 import httpx
 from consilium_chain.errors import LocalNodeError
-from consilium_chain.rpc.local_node import child_environment, require_free_port
+from consilium_chain.rpc.local_node import require_free_port
 from consilium_chain.tasks.task_spec import MAX_BLOBS, MAX_PARTICIPANTS
 from consilium_chain.transport_keys import pem_of
+from consilium_core.children import start_module
 from consilium_core.private_files import write_private_file
 from consilium_zk.constants import BYTES_PER_BLOB
 from flwr.app import Array, Context, Error, Message, Metadata, RecordDict
@@ -82,7 +82,7 @@ NODE_AWAY = ErrorCode.NODE_UNAVAILABLE  # the answer to a message whose node has
 SMALL_PARTS = 4 << 20  # bytes of a hospital's parts without blobs: signed update, secret shares, answer
 FLOWERS_OWN = 64 << 20  # bytes of Flower's own data in its database
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
-SUPERLINK = "from consilium_server.flower.bounded_superlink import main; main()"
+SUPERLINK = "consilium_server.flower.bounded_superlink"
 DATABASE = "superlink.sqlite"  # in the home; SQLite adds files with this prefix
 BUNDLE = Path(__file__).parent / "bundle"
 
@@ -241,8 +241,8 @@ class SuperLink:
         self._secret = home / "superexec.secret"
         write_private_file(self._secret, secrets.token_hex(32))
         log, share = home / "superlink.log", 2 * blobs * BYTES_PER_BLOB + SMALL_PARTS
-        command = [
-            sys.executable, "-c", SUPERLINK, str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN),
+        arguments = [
+            str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN),
             "--host", "127.0.0.1", "--port", str(port),
             "--ssl-ca-certfile", str(self.certificates.authority),
             "--ssl-certfile", str(self.certificates.certificate),
@@ -253,14 +253,9 @@ class SuperLink:
             "--superexec-auth-secret-file", str(self._secret),
             "--disable-runtime-dependency-installation",
         ]  # fmt: skip
-        environment = child_environment() | {
-            "FLWR_HOME": str(home / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-        }
         with log.open("ab") as output:
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(command, stdin=pipe, stdout=output, stderr=output, env=environment)
+            environment = {"FLWR_HOME": str(home / "flower")}
+            self._process = start_module(SUPERLINK, *arguments, environment=environment, output=output, errors=output)
         self._node_ids: dict[bytes, int] | None = None  # of all registered keys
 
     def __enter__(self) -> SuperLink:

@@ -24,8 +24,8 @@ from typing import Any
 import tomli_w
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rpc.local_node import child_environment
 from consilium_chain.settings import read_settings
+from consilium_core.children import child_environment
 from consilium_core.errors import ConfigInvalid
 from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
