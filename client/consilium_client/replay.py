@@ -1,7 +1,7 @@
 """The model from the public record. Each party derives every base model itself, and asks no other party for it.
 
 A base model is the initial parameters, moved by the task's outer step (`outer`) in each settled round. The outer step
-takes the weighted mean of the accepted cohorts' published sums.
+takes the weighted mean of the accepted cohorts' published sums, spread over the parameters by the task's codec.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
 from consilium_chain.rounds.sums import CohortSum, PublishedSums
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_zk.basis import Dense
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
@@ -37,6 +38,7 @@ class PublicRecord:
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
         first = model_of(spec).initial(seed=int.from_bytes(task.params.spec_hash[:8], "big"))
+        self.basis = spec.update.codec.basis(spec.model.tensors(spec.data), task.params.spec_hash)
         self._outer = outer_of(spec.outer)
         self._states = {FIRST_ROUND: self._outer.begin(first)}
 
@@ -92,4 +94,7 @@ class PublicRecord:
         return self._states[round_]
 
     def _mean_of(self, total: CohortSum) -> MeanUpdate:
-        return lambda part: self._quantiser.dequantise_mean(total.lanes[part], total.weight)
+        if isinstance(self.basis, Dense):  # part by part, without a second copy of the model
+            return lambda part: self._quantiser.dequantise_mean(total.lanes[part], total.weight)
+        mean = self._quantiser.dequantise_mean(total.lanes, total.weight)
+        return lambda part: self.basis.spread(mean, part.start, part.stop)

@@ -1,8 +1,8 @@
 """A task's published sums, from chain and artifact store, and the negated delta of its decoys.
 
 In a decoy round a sum has two readings, one genuine and one a decoy (`consilium_zk.decoys`); the chain discloses
-which after the round is settled. All lanes of a training round's blobs are read, and lanes beyond the model's
-parameters are dropped then.
+which after the round is settled. All lanes of a training round's blobs are read, and lanes beyond the update's
+coordinates are dropped then.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PublishedSums:
     def __init__(self, ledger: Ledger, store: ArtifactStore, task: int, spec: TaskSpec) -> None:
         self._ledger, self._store, self._task, self._spec = ledger, store, task, spec
         self._published: dict[tuple[int, int], CohortSum | None] = {}
-        self._progress = {STATISTICS_ROUND + 1: np.zeros(spec.parameters, np.int64)}
+        self._progress = {STATISTICS_ROUND + 1: np.zeros(spec.coordinates, np.int64)}
         self._negated_deltas: dict[int, NegatedDelta] = {}
 
     def readings(self, round_: int, cohort: int, state: RoundState) -> list[CohortSum | None]:
@@ -128,7 +128,7 @@ class PublishedSums:
             _ = self.negated_delta(round_).points
 
     def _progress_to(self, round_: int) -> NDArray[np.int64]:
-        """Base of a round minus initial parameters, in quantiser steps: int64 (p,)."""
+        """The sum of the accepted means before a round, in quantiser steps: int64 (k,)."""
         for done in range(max(known for known in self._progress if known <= round_), round_):
             progress, total = self._progress[done], self.accepted(done)
             if total is not None:
@@ -149,7 +149,7 @@ class PublishedSums:
             lanes = read_lanes(published.lanes, negated_delta, published.weight, bits, flipped)
         except LaneOutOfRange:
             return None
-        return CohortSum(lanes[: self._spec.parameters], published.weight)
+        return CohortSum(lanes[: self._spec.coordinates], published.weight)
 
     def _published_sum(self, round_: int, cohort: int, state: RoundState) -> CohortSum | None:
         """As published: all lanes in a decoy round, otherwise the used ones."""
@@ -179,4 +179,4 @@ class PublishedSums:
         return weight, spec.update_layout, spec.lanes, spec.update_blobs
 
     def _values(self, round_: int) -> int:
-        return self._spec.statistics_values if round_ == STATISTICS_ROUND else self._spec.parameters
+        return self._spec.statistics_values if round_ == STATISTICS_ROUND else self._spec.coordinates

@@ -40,4 +40,22 @@ class AdamSpec(Section):
     )
 
 
-OuterSpec = Annotated[MeanSpec | MomentumSpec | AdamSpec, Field(discriminator="name")]
+class NesterovSpec(Section):
+    """DiLoCo's outer step: momentum that looks one step ahead, and that may fade over the rounds."""
+
+    name: Literal["nesterov"]
+    learning_rate: Rate = Field(default=0.7, description="η: how far the step moves the base")
+    momentum: Decay = Field(default=0.9, description="μ: the part of earlier rounds that remains")
+    fading: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0, description="factor of μ after each settled round: below 1 the last rounds do not overshoot"
+    )
+
+
+class SignSpec(Section):
+    """Only the direction of each value's mean counts."""
+
+    name: Literal["sign"]
+    learning_rate: Rate = Field(default=0.001, description="η: how far each value moves in a round")
+
+
+OuterSpec = Annotated[MeanSpec | MomentumSpec | AdamSpec | NesterovSpec | SignSpec, Field(discriminator="name")]

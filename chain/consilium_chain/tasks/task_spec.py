@@ -14,9 +14,10 @@ from consilium_core.visible_text import Name
 from consilium_zk.constants import BYTES_PER_BLOB, MAX_BITS, MIN_BITS
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.tasks.codec_specs import REFUSED, CodecSpec, DenseCodec
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
@@ -114,6 +115,14 @@ class UpdateSpec(Section):
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
     masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, but no single update")
+    codec: CodecSpec = DenseCodec()
+
+    @field_validator("codec", mode="before")
+    @classmethod
+    def _is_linear(cls, value: object) -> object:
+        if isinstance(value, dict) and isinstance(name := value.get("name"), str) and name in REFUSED:
+            raise ValueError(REFUSED[name])
+        return value
 
 
 class RoundsSpec(Section):
@@ -265,6 +274,11 @@ class TaskSpec(Section):
         return self.model.parameters(self.data)
 
     @property
+    def coordinates(self) -> int:
+        """The numbers that a hospital trains and commits to; fewer than parameters with most codecs."""
+        return self.update.codec.size(self.model.tensors(self.data))
+
+    @property
     def update_layout(self) -> LaneLayout:
         """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
         bits = self.update.bits + self.judging.decoys
@@ -276,7 +290,7 @@ class TaskSpec(Section):
 
     @property
     def update_blobs(self) -> int:
-        return self.update_layout.blobs_for(self.parameters)
+        return self.update_layout.blobs_for(self.coordinates)
 
     @property
     def update_bytes(self) -> int:
@@ -284,7 +298,7 @@ class TaskSpec(Section):
 
     @property
     def lanes(self) -> int:
-        """Length of a training round's vector: the parameters, and zeros up to the last lane of the last blob."""
+        """Length of a training round's vector: the coordinates, and zeros up to the last lane of the last blob."""
         return self.update_blobs * self.update_layout.lanes_per_blob
 
     @property
@@ -366,7 +380,8 @@ class TaskSpec(Section):
         blobs = max(self.update_blobs, self.statistics_blobs)
         if blobs > MAX_BLOBS:
             raise ValueError(
-                f"an update takes {blobs} blobs, more than the {MAX_BLOBS} of a task: lower bits or shrink the model"
+                f"an update takes {blobs} blobs, more than the {MAX_BLOBS} of a task: lower bits, choose a codec, or"
+                f" shrink the model"
             )
         return self
 

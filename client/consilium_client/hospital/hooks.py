@@ -5,16 +5,15 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from consilium_chain.errors import TransactionRejected, name_of
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import RoundState
 from consilium_chain.rounds.machine import View, dispute_step
 from consilium_core.logs import emit
+from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_combined
-from numpy.typing import NDArray
 
 from consilium_client.consent import Policy, read_policy
 from consilium_client.data.examples import Examples
@@ -116,8 +115,8 @@ class Hooks:
             return "paused"
         return None if self.policy.allows_now(datetime.datetime.now()) else "hours"
 
-    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """The difference that training makes to `base`: float64 (p,)."""
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
+        """The difference that training makes to `base`, as coordinates in the task's basis: float64 (k,)."""
         return self.training.local_update(round_, base)
 
     def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 from consilium_chain.errors import Refused, SignedUpdateMalformed, TransactionRejected
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
@@ -19,11 +18,11 @@ from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
+from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.errors import Malformed
 from consilium_zk.masks import BYTES_PER_SEED
-from numpy.typing import NDArray
 
 from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
@@ -91,7 +90,7 @@ class Decisions(Protocol):
 
     def sits_out(self) -> str | None: ...
 
-    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]: ...
+    def local_update(self, round_: int, base: Vector) -> Coordinates: ...
 
     def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate: ...
 

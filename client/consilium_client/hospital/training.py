@@ -20,6 +20,7 @@ from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, T
 from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
 from consilium_core.private_files import read_private_file, write_private_file
+from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob
 from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import pack, packed
@@ -36,7 +37,7 @@ from consilium_client.hospital.context import Context
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.models.metrics import accuracy, log_loss
-from consilium_client.models.training import require_device, train
+from consilium_client.models.training import learn, require_device
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.replay import PublicRecord
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 SEED_BITS = 128  # of the operating system's randomness
 LEAST_SALT, MOST_SALT = 16, hashlib.blake2b.MAX_KEY_SIZE  # bytes
-LocalUpdate = Callable[[int, Vector], NDArray[np.float64]]
+LocalUpdate = Callable[[int, Vector], Coordinates]
 
 
 def split(examples: Examples, share: float, salt: bytes) -> tuple[Examples, Examples]:
@@ -112,14 +113,14 @@ class RoundSeeds:
         return cls(training, rounding)
 
 
-def update_blobs(update: NDArray[np.float64], spec: TaskSpec, rounding_seed: int) -> list[Blob]:
-    """An update float64 (p,), clipped, quantised by randomness of the seed, and packed."""
+def update_blobs(update: Coordinates, spec: TaskSpec, rounding_seed: int) -> list[Blob]:
+    """An update float64 (k,), clipped, quantised by randomness of the seed, and packed."""
     clipped = clip_norm(update, spec.update.clip_norm)
     return list(packed(_lanes(clipped, spec, rounding_seed), spec.update_layout))
 
 
-def _lanes(update: NDArray[np.float64], spec: TaskSpec, seed: int) -> Iterator[NDArray[np.uint64]]:
-    """The quantised update, a blob's lanes at a time. Zeros after the parameters fill the last blob."""
+def _lanes(update: Coordinates, spec: TaskSpec, seed: int) -> Iterator[NDArray[np.uint64]]:
+    """The quantised update, a blob's lanes at a time. Zeros after the coordinates fill the last blob."""
     size = spec.update_layout.lanes_per_blob
     quantiser = Quantiser(spec.update.bits, spec.update.value_range)
     noise = np.random.default_rng(seed)
@@ -216,21 +217,19 @@ class Training:
         seeds = RoundSeeds.of(self._settings.trial_seed, round_)
         return update_blobs(local_update(round_, self.record.base(round_)), spec, seeds.rounding)
 
-    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        """The difference that training makes to `base`, float64 (p,). Never the same twice but in a trial: two tasks'
-        updates of the same rows must not differ by the rows alone.
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
+        """The difference that training makes to `base`, as coordinates in the task's basis, float64 (k,). Never the
+        same twice but in a trial: two tasks' updates of the same rows must not differ by the rows alone.
         """
-        start = base, self.inputs, self.examples.labels
+        start = self.record.basis, base, self.inputs, self.examples.labels
 
         def progress(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
-        if self.privacy.rounds is None:
-            seed = RoundSeeds.of(self._settings.trial_seed, round_).training
-            trained = train(self._spec, *start, seed, progress, self._settings.device)
-        else:
-            trained = self.privacy.rounds.train(round_, *start, progress, self._settings.device)
-        return np.subtract(trained, base, dtype=np.float64)
+        if self.privacy.rounds is not None:
+            return self.privacy.rounds.learn(round_, *start, progress, self._settings.device)
+        seed = RoundSeeds.of(self._settings.trial_seed, round_).training
+        return learn(self._spec, *start, seed, progress, self._settings.device)
 
     def has_read(self, round_: int) -> bool:
         """True if this round's sums need not be read ahead. The last round leads to no base."""

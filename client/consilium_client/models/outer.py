@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec
+from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec, NesterovSpec, SignSpec
 from numpy.typing import NDArray
 
 from consilium_client.models import Vector
@@ -23,10 +23,13 @@ _CHUNK = 1 << 15  # values at a time: they stay in cache, without a second copy 
 
 @dataclass(frozen=True)
 class State:
-    """`model`: the base, float32 (p,). `moments`: the optimiser's own, each float32 (p,). All are read-only."""
+    """`model`: the base, float32 (p,). `moments`: the optimiser's own, each float32 (p,). All are read-only. `rounds`:
+    those that have moved it.
+    """
 
     model: Vector
     moments: tuple[Vector, ...] = ()
+    rounds: int = 0
 
 
 class Outer(ABC):
@@ -39,8 +42,9 @@ class Outer(ABC):
         model, moments = state.model.copy(), tuple(moment.copy() for moment in state.moments)
         for start in range(0, model.size, _CHUNK):
             part = slice(start, min(start + _CHUNK, model.size))
-            self._move(model[part], tuple(moment[part] for moment in moments), update(part).astype(np.float32))
-        return State(model, moments)
+            own = tuple(moment[part] for moment in moments)
+            self._move(model[part], own, update(part).astype(np.float32), state.rounds)
+        return State(model, moments, state.rounds + 1)
 
     def candidate(self, state: State, update: MeanUpdate) -> Vector:
         """A sum's candidate, which a voter scores: the base moved by its mean alone. float32 (p,).
@@ -51,14 +55,14 @@ class Outer(ABC):
         return Mean().after(State(state.model), update).model
 
     @abstractmethod
-    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
-        """Writes the values after the round into `model` and `moments`; all of one length."""
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
+        """Writes the values after the round into `model` and `moments`; all of one length. `rounds`: before it."""
 
 
 class Mean(Outer):
     """FedAvg (McMahan et al., 2017): x ← x + Δ."""
 
-    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
         model += update
 
 
@@ -71,7 +75,7 @@ class Momentum(Outer):
     def begin(self, initial: Vector) -> State:
         return State(initial, (np.zeros_like(initial),))
 
-    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
         (velocity,) = moments
         velocity *= self._decay
         velocity += update
@@ -92,7 +96,7 @@ class Adam(Outer):
     def begin(self, initial: Vector) -> State:
         return State(initial, (np.zeros_like(initial), np.full_like(initial, self._tau * self._tau)))
 
-    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector) -> None:
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
         mean, square = moments
         mean *= self._first
         mean += self._first_rest * update
@@ -101,7 +105,40 @@ class Adam(Outer):
         model += self._rate * mean / (np.sqrt(square) + self._tau)
 
 
-def outer_of(spec: MeanSpec | MomentumSpec | AdamSpec) -> Outer:
+class Nesterov(Outer):
+    """DiLoCo (Douillard et al., 2023), in torch's form of Nesterov's momentum: v ← μ·v + Δ; x ← x + η·(μ·v + Δ).
+
+    After r rounds μ is the task's times fading, r times over: first learning is fast, and the last rounds settle. With
+    μ = 0 and η = 1 it is `Mean`, bit for bit.
+    """
+
+    def __init__(self, spec: NesterovSpec) -> None:
+        self._rate, self._momentum, self._fading = np.float32(spec.learning_rate), spec.momentum, spec.fading
+
+    def begin(self, initial: Vector) -> State:
+        return State(initial, (np.zeros_like(initial),))
+
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
+        (velocity,), faded = moments, self._momentum
+        for _ in range(rounds):  # not by a power, which libraries round differently
+            faded *= self._fading
+        decay = np.float32(faded)
+        velocity *= decay
+        velocity += update
+        model += self._rate * (decay * velocity + update)
+
+
+class Sign(Outer):
+    """signSGD's server step (Bernstein et al., 2018): x ← x + η·sign(Δ)."""
+
+    def __init__(self, spec: SignSpec) -> None:
+        self._rate = np.float32(spec.learning_rate)
+
+    def _move(self, model: Vector, moments: tuple[Vector, ...], update: Vector, rounds: int) -> None:
+        model += self._rate * np.sign(update)
+
+
+def outer_of(spec: MeanSpec | MomentumSpec | AdamSpec | NesterovSpec | SignSpec) -> Outer:
     match spec:
         case MeanSpec():
             return Mean()
@@ -109,3 +146,7 @@ def outer_of(spec: MeanSpec | MomentumSpec | AdamSpec) -> Outer:
             return Momentum(spec)
         case AdamSpec():
             return Adam(spec)
+        case NesterovSpec():
+            return Nesterov(spec)
+        case SignSpec():
+            return Sign(spec)

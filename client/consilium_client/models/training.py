@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec, TrainingSpec
+from consilium_zk.basis import Basis, Coordinates, Dense
 from numpy.typing import NDArray
 from torch import nn
 from torch.optim.sgd import sgd
@@ -24,6 +25,27 @@ Progress = Callable[[int, int, float], None]
 
 def no_progress(done: int, steps: int, loss: float) -> None:
     pass
+
+
+def learn(
+    spec: TaskSpec,
+    basis: Basis,
+    base: Vector,
+    inputs: Inputs,
+    labels: NDArray[np.int64],
+    seed: int,
+    progress: Progress = no_progress,
+    device: str = "cpu",
+) -> Coordinates:
+    """A hospital's update of `base`: float64 (k,), the coordinates in the task's basis. Trains as `train` does, but
+    only moves the model within the basis. Raises as `train` does.
+    """
+    if isinstance(basis, Dense):
+        return np.subtract(train(spec, base, inputs, labels, seed, progress, device), base, dtype=np.float64)
+    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
+    within = Within(module, basis, spec.training)
+    _descend_on(model, module, rows, targets, spec.training, within.step, seed, progress)
+    return within.coordinates()
 
 
 def train(
@@ -42,24 +64,59 @@ def train(
     ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is not finite (training ran away).
     """
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
-    settings = spec.training
-    parameters = trainable(module)
-    step, pull = _stepper(parameters, settings), proximal_term(parameters, settings)
+    step = _stepper(trainable(module), spec.training)
+    _descend_on(model, module, rows, targets, spec.training, step, seed, progress)
+    trained = flatten(module)
+    require_finite("trained parameters", trained)
+    return trained
+
+
+def _descend_on(
+    model: Model, module: nn.Module, rows: torch.Tensor, targets: torch.Tensor, settings: TrainingSpec,
+    step: Callable[[], None], seed: int, progress: Progress,
+) -> None:  # fmt: skip
+    """All steps of a round, each by `step` from the module's gradients."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    done, steps = 0, settings.epochs * -(-len(inputs) // settings.batch_size)
+    done, steps = 0, settings.epochs * -(-len(rows) // settings.batch_size)
     for _ in range(settings.epochs):
-        order = torch.from_numpy(generator.permutation(len(inputs)))
+        order = torch.from_numpy(generator.permutation(len(rows)))
         for batch in torch.split(order, settings.batch_size):
             module.zero_grad()
             loss = model.loss(module(rows[batch]), targets[batch], "mean")
             loss.backward()  # type: ignore[no-untyped-call]
-            pull()
             step()
             done += 1
             progress(done, steps, float(loss.detach()))
-    trained = flatten(module)
-    require_finite("trained parameters", trained)
-    return trained
+
+
+class Within:
+    """Moves a module from where it is, within a basis, by the task's optimiser on the coordinates, which begin at zero.
+    Weight decay and the proximal term both pull them back to it.
+    """
+
+    def __init__(self, module: nn.Module, basis: Basis, settings: TrainingSpec) -> None:
+        self._basis, self._parameters, self._base = basis, trainable(module), flatten(module)
+        self._moved = nn.Parameter(torch.zeros(basis.size))
+        self._step = _stepper([self._moved], settings)
+
+    def step(self) -> None:
+        """One step from the gradients that the module's parameters have."""
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
+        whole = np.concatenate([one.detach().reshape(-1).cpu().numpy() for one in gradients])
+        self._moved.grad = torch.from_numpy(self._basis.gather(whole))
+        self._step()
+        added = self._basis.spread(self._moved.detach().double().numpy(), 0, self._basis.parameters)
+        moved, place = self._base + added.astype(np.float32), 0
+        with torch.no_grad():
+            for into in self._parameters:
+                into.copy_(torch.from_numpy(moved[place : place + into.numel()]).view_as(into))
+                place += into.numel()
+
+    def coordinates(self) -> Coordinates:
+        """float64 (k,). Raises UpdateNotFinite."""
+        found = self._moved.detach().double().numpy().copy()
+        require_finite("trained coordinates", found)
+        return found
 
 
 def prepare(
@@ -102,10 +159,19 @@ def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Cal
 
 def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
     """A function that makes one step of the optimiser. Its momenta begin again in each round."""
+    pull = proximal_term(parameters, settings)
+    whole = None
     if settings.optimizer == "adamw":
         whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-        return lambda: whole.step()
-    return lambda: _descend(parameters, settings)
+
+    def step() -> None:
+        pull()
+        if whole is None:
+            _descend(parameters, settings)
+        else:
+            whole.step()
+
+    return step
 
 
 def _descend(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:

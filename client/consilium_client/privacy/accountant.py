@@ -20,6 +20,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
+from consilium_zk.basis import Basis, Coordinates
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -27,7 +28,7 @@ from consilium_client.append_only import AppendOnly
 from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Progress
-from consilium_client.privacy.dp_sgd import Mechanism, epsilon, plan, train_privately
+from consilium_client.privacy.dp_sgd import Mechanism, epsilon, learn_privately, plan
 
 
 class Charge(BaseModel):
@@ -203,16 +204,19 @@ class PrivateRounds:
         rounds = range(1, self._spec.rounds.rounds + 1)
         self._accountant.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
 
-    def train(
+    def learn(
         self,
         round_: int,
+        basis: Basis,
         base: Vector,
         inputs: Inputs,
         labels: NDArray[np.int64],
         progress: Progress,
         device: str,
-    ) -> Vector:
-        """Trained parameters float32 (p,). If `PrivacyAccountant.charge` raises, nothing is trained."""
+    ) -> Coordinates:
+        """An update float64 (k,), the coordinates in the basis. If `PrivacyAccountant.charge` raises, nothing is
+        trained.
+        """
         try:
             cost = self._accountant.charge(self._charge(round_), self._privacy.epsilon, self._own)
         except BudgetError as error:
@@ -221,7 +225,9 @@ class PrivateRounds:
             emit("over-budget", round=round_, spent=of["spent"], would_be=of["would_be"], allowed=of["allowed"])
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
-        return train_privately(self._spec, self._privacy, self._mechanism, base, inputs, labels, progress, device)
+        return learn_privately(
+            self._spec, self._privacy, self._mechanism, basis, base, inputs, labels, progress, device
+        )
 
     def _charge(self, round_: int) -> Charge:
         return Charge.of(self._place, round_, self._mechanism, self._privacy.delta)

@@ -13,13 +13,15 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
 from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_zk.basis import Basis, Coordinates, Dense
 from numpy.typing import NDArray
 from opacus import GradSampleModule
 from opacus.accountants import RDPAccountant
@@ -27,11 +29,12 @@ from opacus.accountants.analysis.rdp import compute_rdp, get_privacy_spent
 from opacus.accountants.utils import get_noise_multiplier
 from opacus.optimizers import DPOptimizer
 from scipy.special import ndtri
+from torch import nn
 
 from consilium_client.errors import BudgetError
-from consilium_client.models import Inputs, Vector, require_finite
+from consilium_client.models import Inputs, Model, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, no_progress, prepare, proximal_term
+from consilium_client.models.training import Progress, Within, no_progress, prepare, proximal_term
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
@@ -95,6 +98,30 @@ def _one_step(noise_multiplier: float, sample_rate: float) -> NDArray[np.float64
     return found
 
 
+def learn_privately(
+    spec: TaskSpec,
+    privacy: PrivacySpec,
+    mechanism: Mechanism,
+    basis: Basis,
+    base: Vector,
+    inputs: Inputs,
+    labels: NDArray[np.int64],
+    progress: Progress = no_progress,
+    device: str = "cpu",
+) -> Coordinates:
+    """A hospital's update float64 (k,), as by `training.learn`, but never the same twice. It raises the same errors.
+
+    Noise is added to the gradient of all parameters. Its coordinates in the basis follow from it, and cost nothing.
+    """
+    if isinstance(basis, Dense):
+        trained = train_privately(spec, privacy, mechanism, base, inputs, labels, progress, device)
+        return np.subtract(trained, base, dtype=np.float64)
+    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
+    within = Within(module, basis, spec.training)
+    _descend_privately(model, module, rows, targets, spec, privacy, mechanism, _Calls(module, within.step), progress)
+    return within.coordinates()
+
+
 def train_privately(
     spec: TaskSpec,
     privacy: PrivacySpec,
@@ -112,12 +139,24 @@ def train_privately(
     """
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
-    per_row = GradSampleModule(module, loss_reduction="sum")
-    parameters = trainable(module)
-    inner = _OPTIMIZERS[settings.optimizer](parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    inner = _OPTIMIZERS[settings.optimizer](
+        trainable(module), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
     # After the noise: the parameters' distance adds no information to the earlier steps.
-    pull = proximal_term(parameters, settings)
+    pull = proximal_term(trainable(module), settings)
     inner.register_step_pre_hook(lambda *_: pull())
+    _descend_privately(model, module, rows, targets, spec, privacy, mechanism, inner, progress)
+    trained = flatten(module)
+    require_finite("trained parameters", trained)
+    return trained
+
+
+def _descend_privately(
+    model: Model, module: nn.Module, rows: torch.Tensor, targets: torch.Tensor, spec: TaskSpec, privacy: PrivacySpec,
+    mechanism: Mechanism, inner: torch.optim.Optimizer, progress: Progress,
+) -> None:  # fmt: skip
+    settings = spec.training
+    per_row = GradSampleModule(module, loss_reduction="sum")
     optimizer = _SecretNoise(
         inner,
         noise_multiplier=mechanism.noise_multiplier, max_grad_norm=privacy.max_grad_norm,
@@ -132,9 +171,17 @@ def train_privately(
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)
-    trained = flatten(module)
-    require_finite("trained parameters", trained)
-    return trained
+
+
+class _Calls(torch.optim.Optimizer):
+    """An optimiser of a module's parameters that only calls: the step reads their gradients itself."""
+
+    def __init__(self, module: nn.Module, call: Callable[[], None]) -> None:
+        super().__init__(trainable(module), {})
+        self._call = call
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # Opacus gives no closure
+        self._call()
 
 
 class _SecretNoise(DPOptimizer):  # type: ignore[misc]

@@ -30,12 +30,12 @@ from consilium_server.aggregator.collection import Collection
 from consilium_server.aggregator.node import Aggregator
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
+from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob, add
 from consilium_zk.blobs import negate as negate_blob
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
 from consilium_zk.curve import negate, to_eip2537, weighted_sum
 from consilium_zk.kzg import Commitment, Opening, commit
-from numpy.typing import NDArray
 
 from consilium_lab.demo.options import Attack, Cheat
 
@@ -46,7 +46,7 @@ PATIENCE = 50  # tries, a fifth of a second apart
 class SignFlipper(HospitalNode):
     """Sends its update times −10."""
 
-    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
         return SIGN_FLIP_FACTOR * super().local_update(round_, base)
 
 
@@ -61,8 +61,8 @@ class LabelFlipper(HospitalNode):
 class NoiseMaker(HospitalNode):
     """Sends noise of the largest allowed norm, without training."""
 
-    def local_update(self, round_: int, base: Vector) -> NDArray[np.float64]:
-        noise = np.random.default_rng(secrets.randbits(128)).standard_normal(len(base))
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
+        noise = np.random.default_rng(secrets.randbits(128)).standard_normal(self.training.record.basis.size)
         return noise * (self.task.spec.update.clip_norm / np.linalg.norm(noise))
 
 

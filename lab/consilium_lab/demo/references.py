@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 
 import numpy as np
@@ -19,7 +20,8 @@ from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import measured
 from consilium_client.models.outer import outer_of
-from consilium_client.models.training import train
+from consilium_client.models.training import learn, train
+from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
@@ -81,8 +83,9 @@ def fedavg(
     spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int, rounds: int | None = None, *,
     quantised: bool,
 ) -> FedavgRun:  # fmt: skip
-    """`simulate_fedavg` on examples that are read already."""
-    model = model_of(spec)
+    """`simulate_fedavg` on examples that are read already. Quantised, by the task's codec with another draw of it."""
+    model, tensors = model_of(spec), spec.model.tensors(spec.data)
+    basis = spec.update.codec.basis(tensors, bytes(BYTES_PER_SEED)) if quantised else Dense(spec.parameters)
     sums = _summed(parts, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
@@ -91,17 +94,20 @@ def fedavg(
     state = outer.begin(base)
     run = FedavgRun(base, [evaluated(spec, base, sums, held_out)], weights=weights)
     for round_number in range(spec.rounds.rounds if rounds is None else rounds):
-        total = np.zeros(len(base))
+        total = np.zeros(basis.size)
         for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
-            trained = train(spec, run.parameters, own, part.labels, seed_of(seed, index, round_number))
-            update = trained.astype(np.float64) - run.parameters
+            update = learn(spec, basis, run.parameters, own, part.labels, seed_of(seed, index, round_number))
             run.largest_coordinate = max(run.largest_coordinate, float(np.abs(update).max()))
             run.longest_update = max(run.longest_update, float(np.linalg.norm(update)))
             total += weights[index] * (over_the_wire(update, spec) if quantised else update)
-        state = outer.after(state, (total / sum(weights)).__getitem__)
+        state = outer.after(state, partial(_spread, basis, total / sum(weights)))
         run.parameters = state.model
         run.history.append(evaluated(spec, run.parameters, sums, held_out))
     return run
+
+
+def _spread(basis: Basis, mean: Coordinates, part: slice) -> NDArray[np.float64]:
+    return basis.spread(mean, part.start, part.stop)
 
 
 def row_weight(rows: int, spec: TaskSpec) -> int:

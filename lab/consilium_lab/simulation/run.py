@@ -21,7 +21,7 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
 from consilium_client.models import Vector, model_of
-from consilium_client.models.training import train
+from consilium_client.models.training import learn
 from consilium_client.voter.evaluating import Judge
 from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
@@ -210,14 +210,13 @@ class _Game:
         spec, seeds = self._spec, RoundSeeds.of(seed_of(self._seed, index), number)
         inputs = model_of(spec).inputs(part, self._reader.statistics())
         if spec.privacy is None:
-            trained = train(spec, base, inputs, part.labels, seeds.training)
+            update = learn(spec, self._reader.basis, base, inputs, part.labels, seeds.training)
         else:
-            from consilium_client.privacy.dp_sgd import plan, train_privately  # Opacus: seconds to load
+            from consilium_client.privacy.dp_sgd import learn_privately, plan  # Opacus: seconds to load
 
-            trained = train_privately(
-                spec, spec.privacy, plan(spec, spec.privacy, part.rows), base, inputs, part.labels
-            )
-        return update_blobs(np.subtract(trained, base, dtype=np.float64), spec, seeds.rounding)
+            mechanism = plan(spec, spec.privacy, part.rows)
+            update = learn_privately(spec, spec.privacy, mechanism, self._reader.basis, base, inputs, part.labels)
+        return update_blobs(update, spec, seeds.rounding)
 
     def _references(self) -> tuple[Metrics, Metrics, dict[str, Metrics]]:
         """Pooled, averaged, alone."""
