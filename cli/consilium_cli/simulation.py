@@ -79,7 +79,7 @@ def simulate_task_command(
 
         def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
             rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
-            console.print(f"{spec.name}: {spec.parameters:,} parameters; rows: {rows}; held out:"
+            console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
                           f" {sum(held_out.values())}", highlight=False)  # fmt: skip
             status.update(f"round 1 of {spec.rounds.rounds}")
 

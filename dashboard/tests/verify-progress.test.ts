@@ -157,13 +157,13 @@ const EMPTY: Hex = `0xc0${'00'.repeat(47)}`
 async function negatedDeltaStepOf(
   record: RoundRecord,
   blob: (hash: Hex) => Fetched,
-  parameters: number | null = null,
+  coordinates: number | null = null,
 ): Promise<Step | undefined> {
   let found: Step | undefined
   const source = {
     ceremony: () => Promise.resolve(ceremony),
     blob: (hash: Hex) => Promise.resolve(blob(hash)),
-    parameters,
+    coordinates,
     random: () => 1n,
   }
   for await (const step of verify(record, source)) if (step.key === 'negatedDelta') found = step

@@ -113,7 +113,7 @@ async function carriedOut(record: RoundRecord, blob: (hash: Hex) => Fetched): Pr
   const source: Source = {
     ceremony: () => Promise.resolve(ceremony),
     blob: (hash) => Promise.resolve(blob(hash)),
-    parameters: null,
+    coordinates: null,
     random: () => (drawn = modulo(drawn * 0x1234567890abcdefn + 12345n) % 2n ** 128n),
   }
   for await (const step of verify(record, source)) steps.set(step.key, step)
@@ -252,7 +252,7 @@ describe('a plain round', () => {
     const broken = {
       ceremony: () => Promise.reject(new Error('404')),
       blob: from(made.store),
-      parameters: null,
+      coordinates: null,
       random: () => 1n,
     }
     for await (const step of verify(made.record, {

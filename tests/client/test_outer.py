@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec, OuterSpec
+from consilium_chain.tasks.outer_specs import AdamSpec, MeanSpec, MomentumSpec, NesterovSpec, OuterSpec, SignSpec
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models.outer import Outer, State, outer_of
 from hypothesis import given
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter
 from task_files import DATA
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "outer.json").read_text(encoding="utf-8"))
-SPEC = TypeAdapter[MeanSpec | MomentumSpec | AdamSpec](OuterSpec)
+SPEC = TypeAdapter[MeanSpec | MomentumSpec | AdamSpec | NesterovSpec | SignSpec](OuterSpec)
 Reals = NDArray[np.float64]
 VALUES = st.floats(-8, 8, width=32)
 RATES, DECAYS = st.floats(1e-3, 10), st.floats(0, 0.99)
@@ -77,6 +78,50 @@ def test_adam_is_fedadam(
     np.testing.assert_allclose(found, x, rtol=2e-4, atol=1e-4 * (1 + rate / tau))
 
 
+@given(rounds(), RATES, DECAYS, st.floats(0.1, 1))
+def test_nesterov_is_diloco(
+    played_of: tuple[NDArray[np.float32], list[Reals]], rate: float, momentum: float, fading: float
+) -> None:
+    """Douillard et al., 2023, by torch's SGD(nesterov=True) on -Δ, with a momentum that fades by the round."""
+    initial, means = played_of
+    weight = torch.nn.Parameter(torch.from_numpy(initial.astype(np.float64)))
+    optimizer = torch.optim.SGD([weight], lr=rate, momentum=momentum or 1e-300, nesterov=True)
+    velocity = np.zeros(len(initial))
+    for number, mean in enumerate(means):
+        faded = momentum * fading**number
+        if fading == 1:  # torch's own, as far as it goes
+            weight.grad = torch.from_numpy(-np.asarray(mean))
+            optimizer.step()
+            continue
+        velocity = faded * velocity + mean
+        with torch.no_grad():
+            weight += torch.from_numpy(rate * (faded * velocity + mean))
+    spec = NesterovSpec(name="nesterov", learning_rate=rate, momentum=momentum, fading=fading)
+    scale = 8 + rate * 4 * len(means) ** 2
+    np.testing.assert_allclose(
+        played(outer_of(spec), initial, means).model, weight.detach().numpy(), rtol=0, atol=1e-5 * scale
+    )
+
+
+@given(rounds(), st.floats(0.1, 1))
+def test_nesterov_without_momentum_at_full_rate_is_the_mean_bit_for_bit(
+    played_of: tuple[NDArray[np.float32], list[Reals]], fading: float
+) -> None:
+    spec = NesterovSpec(name="nesterov", learning_rate=1, momentum=0, fading=fading)
+    plain, still = (played(outer_of(one), *played_of).model for one in (MeanSpec(), spec))
+    assert plain.tobytes() == still.tobytes()
+
+
+@given(rounds(), RATES)
+def test_sign_moves_each_value_by_its_means_sign(
+    played_of: tuple[NDArray[np.float32], list[Reals]], rate: float
+) -> None:
+    initial, means = played_of
+    ways = sum(np.sign(mean.astype(np.float32)) for mean in means)
+    found = played(outer_of(SignSpec(name="sign", learning_rate=rate)), initial, means).model
+    np.testing.assert_allclose(found, initial + rate * np.asarray(ways), rtol=0, atol=1e-5 * (8 + 5 * rate))
+
+
 @pytest.mark.parametrize("case", VECTORS, ids=lambda case: case["outer"]["name"])
 def test_every_machine_gets_these_bits(case: dict[str, object]) -> None:
     """More values than one chunk has, so that chunks meet somewhere."""
@@ -95,7 +140,7 @@ def test_a_candidate_is_the_base_and_its_own_mean_whatever_the_outer_step(
 ) -> None:
     """Else voters would score earlier rounds, and decoys could not be told from their sums."""
     initial, means = played_of
-    for spec in (MeanSpec(), MomentumSpec(name="momentum"), AdamSpec(name="adam")):
+    for spec in (MeanSpec(), MomentumSpec(name="momentum"), AdamSpec(name="adam"), NesterovSpec(name="nesterov")):
         outer = outer_of(spec)
         state = played(outer, initial, means[:-1])
         before = [moment.tobytes() for moment in state.moments]
@@ -107,7 +152,11 @@ def test_a_candidate_is_the_base_and_its_own_mean_whatever_the_outer_step(
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('name = "nesterov"', "mean"),
+        ('name = "lookahead"', "mean"),
+        ('name = "nesterov"\nmomentum = 1.0', "momentum"),
+        ('name = "nesterov"\nfading = 1.5', "fading"),
+        ('name = "nesterov"\nfading = 0.0', "fading"),
+        ('name = "sign"\nlearning_rate = 0.0', "learning_rate"),
         ('name = "momentum"\nmomentum = 1.0', "momentum"),
         ('name = "momentum"\nbeta1 = 0.9', "beta1"),
         ('name = "adam"\ntau = 0.0', "tau"),

@@ -115,8 +115,8 @@ class LowRank(Basis):
 
     def __init__(self, seed: bytes, shapes: Shapes, rank: int, dense: Sequence[str] = ()) -> None:
         """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (rank below 1; a name in `dense` that is no tensor's)."""
-        self._rank, self._factor = rank, 1 / math.sqrt(rank)
         key, widths = _key(seed), low_rank_widths(shapes, rank, dense)
+        self._rank, self._factor = rank, 1 / math.sqrt(rank)
         self._parts: list[_Part] = []
         first = place = 0
         for number, (name, shape) in enumerate(shapes.items()):

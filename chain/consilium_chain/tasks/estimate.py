@@ -17,7 +17,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_chain.settlement.payouts import portion, round_part
-from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, OuterSpec
+from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, NesterovSpec, OuterSpec
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, grace
 
 # Once, of every node: approving, `register` with a stake; in the end `releaseBond` and `claim`.
@@ -303,7 +303,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
 
 def _fast(outer: OuterSpec) -> str:
     """The setting of the outer step that decoys cannot follow (docs/models.md), or ""."""
-    if isinstance(outer, MomentumSpec) and outer.momentum > FAST_MOMENTUM:
+    if isinstance(outer, MomentumSpec | NesterovSpec) and outer.momentum > FAST_MOMENTUM:
         return f"momentum of {outer.momentum:g} (above {FAST_MOMENTUM:g})"
     if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:
         return f"learning_rate of {outer.learning_rate:g} (above {FAST_ADAM:g})"

@@ -279,6 +279,14 @@ class TaskSpec(Section):
         return self.update.codec.size(self.model.tensors(self.data))
 
     @property
+    def size_in_words(self) -> str:
+        """The model's size, and an update's if a codec makes it another one."""
+        codec = self.update.codec
+        if isinstance(codec, DenseCodec):
+            return f"{self.parameters:,} parameters"
+        return f"{self.parameters:,} parameters as {self.coordinates:,} numbers (codec {codec.name})"
+
+    @property
     def update_layout(self) -> LaneLayout:
         """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
         bits = self.update.bits + self.judging.decoys

@@ -191,7 +191,7 @@ def _leaves(profile: Profile) -> Table:
     grid.add_row(
         "",
         f"rounds 1 to {spec.rounds.rounds}" if spec.rounds.rounds > 1 else "round 1",
-        f"the change of {spec.parameters:,} parameters by training on these {things},{noise} clipped to a norm of"
+        f"the change of {spec.size_in_words} by training on these {things},{noise} clipped to a norm of"
         f" {spec.update.clip_norm:g}, rounded to {spec.update.bits} bits in ±{spec.update.value_range:g};"
         f" {_blobs(spec, spec.update_blobs)} each; {seen}",
     )

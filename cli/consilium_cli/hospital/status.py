@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _summary(spec: TaskSpec) -> str:
-    return f"{spec.model.name}, {spec.parameters:,} parameters"
+    return f"{spec.model.name}, {spec.size_in_words}"
 
 
 def _verdict(one: ListedTask) -> str:
@@ -106,7 +106,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
-        ("runs", f"{spec.model.name}, {spec.parameters:,} parameters, from this installation: the task brings no code"),
+        ("runs", f"{spec.model.name}, {spec.size_in_words}, from this installation: the task brings no code"),
         ("on", spec.data.in_words),
         (
             "training",

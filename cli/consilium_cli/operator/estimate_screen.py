@@ -44,7 +44,7 @@ def _show_model(task: Task, found: Estimate) -> None:
     layout, rounds = spec.update_layout, spec.rounds
     typer.echo(f"{spec.name}: valid. keccak256 {task.digest}")
     kind, classes = spec.data.kind, len(spec.data.classes)
-    typer.echo(f"  {spec.parameters} parameters of a {spec.model.name} model, data of kind {kind}, {classes} classes")
+    typer.echo(f"  {spec.size_in_words} of a {spec.model.name} model, data of kind {kind}, {classes} classes")
     typer.echo(
         f"  {rounds.rounds} rounds after the statistics, {rounds.min_hospitals} to {rounds.max_hospitals} hospitals in"
         f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"

@@ -125,7 +125,7 @@ class Nesterov(Outer):
         decay = np.float32(faded)
         velocity *= decay
         velocity += update
-        model += self._rate * (decay * velocity + update)
+        model += self._rate * (decay * velocity + update if decay else update)  # 0 + -0 is another zero
 
 
 class Sign(Outer):

@@ -209,6 +209,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
     facts.push(
       [words.model, spec.model],
       [words.parameters, spec.parameters.toLocaleString('en')],
+      [words.coordinates, spec.coordinates.toLocaleString('en')],
       [words.data, spec.data],
       [words.classes, <Names key="classes" of={spec.classes} />],
       [words.metric, spec.metric],

@@ -82,6 +82,7 @@ export const task = {
   metric: 'Metric',
   classes: 'Classes',
   parameters: 'Parameters',
+  coordinates: 'Numbers in an update',
   blobs: 'Blobs of an update',
   lanes: 'Lanes of an update',
   operator: 'Operator',

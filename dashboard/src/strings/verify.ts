@@ -63,7 +63,7 @@ export const verify = {
     `It was derived again from all sums of ${rounds === 1 ? 'the round' : `the ${rounds} rounds`} before. Each sum has the hash that the contract holds.`,
   negatedDeltaReading: (round: number, last: number) => `Reading the sums of round ${round} of ${last}.`,
   negatedDeltaBeyond:
-    'It matches. But a hospital used lanes beyond the model’s parameters, and only the server says how many parameters there are. The command line derives this number from the task file.',
+    'It matches. But a hospital used lanes beyond the numbers of an update, and only the server says how many numbers there are. The command line derives this number from the task file.',
   negatedDeltaLater:
     'The aggregator committed to it before publication. There are too many earlier rounds to read here. The committee checked it, and the command line can check it again.',
   inRound: (round: number, cohort: number, what: string) => `Round ${round}, cohort ${cohort}: ${what}`,

@@ -66,17 +66,17 @@ export interface PublishedSum {
  * The progress of training by lane, in quantiser steps, from settled sums. It is whole numbers throughout, as in
  * `consilium_zk/decoys.py`.
  *
- * parameters: lanes beyond the model's parameters do not count. `isBeyondModel` says if a hospital used them.
+ * coordinates: lanes beyond an update's coordinates do not count. `isBeyondModel` says if a hospital used them.
  */
 export class Progress {
   isBeyondModel = false
   private readonly steps: bigint[]
   private readonly layout: Layout
-  private readonly parameters: number
+  private readonly coordinates: number
 
-  constructor(layout: Layout, blobs: number, parameters: number) {
+  constructor(layout: Layout, blobs: number, coordinates: number) {
     this.layout = layout
-    this.parameters = parameters
+    this.coordinates = coordinates
     this.steps = new Array<bigint>(blobs * USABLE * lanesPerScalar(layout)).fill(0n)
   }
 
@@ -91,7 +91,7 @@ export class Progress {
     this.steps.forEach((_, at) => {
       const lane = valid.reduce((total, one) => total + (one.lanes[at] ?? 0n), 0n)
       const step = floorDivided(2n * (lane - middle) + weight, 2n * weight)
-      if (at < this.parameters) this.steps[at] = (this.steps[at] ?? 0n) + step
+      if (at < this.coordinates) this.steps[at] = (this.steps[at] ?? 0n) + step
       else if (step !== 0n) this.isBeyondModel = true
     })
   }

@@ -22,20 +22,20 @@ interface Where {
 
 interface RoundToVerify extends Where {
   config: Config
-  /** The number of the model's parameters, as the server says. */
-  parameters: number | null
+  /** The number of an update's coordinates, as the server says. */
+  coordinates: number | null
 }
 
 export default function Panel({ task, round }: Where) {
   const { data: config, error, refetch } = useQuery(configQuery())
   const described = useQuery(taskOf(task))
-  const parameters = described.data?.spec?.parameters ?? null
+  const coordinates = described.data?.spec?.coordinates ?? null
   if (config && !described.isPending)
-    return <NodeChoice config={config} task={task} round={round} parameters={parameters} />
+    return <NodeChoice config={config} task={task} round={round} coordinates={coordinates} />
   return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
 }
 
-function NodeChoice({ config, task, round, parameters }: RoundToVerify) {
+function NodeChoice({ config, task, round, coordinates }: RoundToVerify) {
   const wallets = useWallets()
   const [chosen, choose] = useState<string>()
   const [attempt, setAttempt] = useState(0)
@@ -64,7 +64,7 @@ function NodeChoice({ config, task, round, parameters }: RoundToVerify) {
           config={config}
           task={task}
           round={round}
-          parameters={parameters}
+          coordinates={coordinates}
           again={() => setAttempt(attempt + 1)}
         />
       ) : (
@@ -123,7 +123,7 @@ function Line({ of }: { of: Step }) {
 }
 
 /** The steps so far, and the time that all took, in seconds; null until all are done. */
-function useVerification({ node, config, task, round, parameters }: RoundToVerify & { node: Node }) {
+function useVerification({ node, config, task, round, coordinates }: RoundToVerify & { node: Node }) {
   const [steps, setSteps] = useState<Step[]>([READING])
   const [seconds, setSeconds] = useState<number | null>(null)
   // Each render makes a new object for the node, which its name identifies.
@@ -156,7 +156,7 @@ function useVerification({ node, config, task, round, parameters }: RoundToVerif
       ({ steps: read, record }) => {
         if (isOver) return
         setSteps(read)
-        if (record) worker.postMessage({ record, blobs: BLOBS, parameters } satisfies WorkerRequest)
+        if (record) worker.postMessage({ record, blobs: BLOBS, coordinates } satisfies WorkerRequest)
         else finish()
       },
       (error: unknown) => crash(messageOf(error)),
@@ -165,7 +165,7 @@ function useVerification({ node, config, task, round, parameters }: RoundToVerif
       isOver = true
       worker.terminate()
     }
-  }, [firstNode, config, task, round, parameters])
+  }, [firstNode, config, task, round, coordinates])
   return { steps, seconds }
 }
 

@@ -24,8 +24,8 @@ export interface Source {
   /** The ceremony's points. Throws CeremonyWrong, or an error of the fetch. */
   ceremony: () => Promise<Point[]>
   blob: (hash: Hex) => Promise<Fetched>
-  /** The number of the model's parameters, as the server says; null if unknown. No check relies on it. */
-  parameters: number | null
+  /** The number of an update's coordinates, as the server says; null if unknown. No check relies on it. */
+  coordinates: number | null
   /** An unpredictable number, uniform below 2^128. */
   random: () => bigint
 }
@@ -78,7 +78,7 @@ async function* decoys(record: RoundRecord, ceremony: readonly Point[], source: 
 /** The progress of all training rounds before, from their sums, each checked against the contract's hash. */
 async function* learn(record: RoundRecord, ceremony: readonly Point[], source: Source): AsyncGenerator<Step, Learnt> {
   if (record.before === null) return { state: 'skipped', why: words.negatedDeltaLater }
-  const progress = new Progress(record.layout, record.blobs, source.parameters ?? Infinity)
+  const progress = new Progress(record.layout, record.blobs, source.coordinates ?? Infinity)
   for (const earlier of record.before) {
     const line = words.negatedDeltaReading(earlier.round, record.round - 1)
     yield { ...running('negatedDelta', words.negatedDelta), lines: [line] }

@@ -11,7 +11,7 @@ export interface WorkerRequest {
   record: RoundRecord
   /** The URL of a mirror that has blobs by their hashes. It is not trusted. */
   blobs: string
-  parameters: number | null
+  coordinates: number | null
 }
 
 /** A step; then the end, or an error of the checks themselves. */
@@ -44,7 +44,7 @@ function send(message: WorkerMessage) {
   self.postMessage(message)
 }
 
-async function verifyAll({ record, blobs, parameters }: WorkerRequest) {
+async function verifyAll({ record, blobs, coordinates }: WorkerRequest) {
   const source = {
     ceremony: async () => {
       const response = await fetch(ceremonyUrl)
@@ -52,7 +52,7 @@ async function verifyAll({ record, blobs, parameters }: WorkerRequest) {
       return parseCeremony(new Uint8Array(await response.arrayBuffer()))
     },
     blob: (hash: Hex) => fetchBlob(`${blobs}/${hash}`),
-    parameters,
+    coordinates,
     random,
   }
   for await (const step of verify(record, source)) send({ step })

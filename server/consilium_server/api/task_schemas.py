@@ -69,6 +69,7 @@ class SpecFile(ApiModel):
     name: str
     model: str
     parameters: int
+    coordinates: int = Field(description="numbers of an update; fewer than the parameters with a codec")
     data: str = Field(description="kind of data")
     classes: list[str]
     metric: str
