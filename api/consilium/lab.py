@@ -17,6 +17,7 @@ from consilium_lab.demo.options import (
     TableOptions,
     needs_folder,
     parse_attack,
+    parse_codec,
 )
 from consilium_lab.economics.options import PLOTS, RESULT, EconomicsOptions, Scenario
 from consilium_lab.up.options import HOME, UpOptions
@@ -47,6 +48,7 @@ __all__ = [
     "fitted",
     "needs_folder",
     "parse_attack",
+    "parse_codec",
     "simulate_economics",
     "up",
 ]

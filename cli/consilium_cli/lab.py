@@ -28,6 +28,7 @@ from consilium.lab import (
     fitted,
     needs_folder,
     parse_attack,
+    parse_codec,
 )
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK
 
@@ -105,6 +106,9 @@ def demo_command(
             help="train with differential privacy: all rounds together cost a row at most this epsilon",
         ),
     ] = None,
+    codec: Annotated[
+        str | None, typer.Option(help="hash:BUCKETS or lowrank:RANK: train and send fewer numbers than parameters")
+    ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
     table = None if file is None else TableOptions(file, label, sites, tuple(leave_out or ()))
@@ -116,6 +120,7 @@ def demo_command(
                 data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
                 tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
                 kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
+                None if codec is None else parse_codec(codec),
             )
         )  # fmt: skip
     except ValueError as error:

@@ -264,6 +264,16 @@ def simulated(run: Run, data: DemoData) -> list[str]:
     return simulate((run.folder / "task.toml").read_bytes(), named[0], named[1]).bases
 
 
+def test_fewer_numbers_than_parameters_train_commit_and_judge_as_simulated(demo: Demo) -> None:
+    """Real nodes, masks, decoys and proofs on the numbers of a codec."""
+    run = demo("--hospitals", "3", "--voters", "2", "--rounds", "2", "--codec", "hash:25")
+    assert_sound(run)
+    assert "31 parameters as 25 numbers (codec hash)" in run.said
+    assert all(cohort["accepted"] for round_ in run.report["rounds"][1:] for cohort in round_["cohorts"])
+    assert run.report["bases"] == simulated(run, deal_wdbc(3, 2, 0)), "bit for bit"
+    assert run.report["final_metric"] > 0.8
+
+
 def test_ones_own_table_runs_with_all_parties(demo: Demo, tmp_path: Path) -> None:
     """One hospital records no creatinine. Against scikit-learn on pooled rows, and bit for bit as the simulation."""
     table = tmp_path / "own.csv"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 OUTPUT = Path(".consilium/demo")
 MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too heavy for --help
@@ -61,6 +63,9 @@ class Stranger(StrEnum):
     VOTER = "as-voter"
 
 
+CODECS = {"hash": "buckets", "lowrank": "rank"}  # their argument
+
+
 class Cheat(StrEnum):
     """Ways in which the aggregator cheats in one round."""
 
@@ -102,6 +107,7 @@ class DemoOptions:
     output: Path = OUTPUT
     epsilon: float | None = None
     table: TableOptions | None = None
+    codec: Mapping[str, Any] | None = None
 
     @property
     def hospital_count(self) -> int:
@@ -135,6 +141,16 @@ def parse_attack(text: str) -> tuple[Attack, ...]:
     if times < 1:
         raise ValueError(f"{text!r}: COUNT must be at least 1")
     return (attack,) * times
+
+
+def parse_codec(text: str) -> dict[str, Any]:
+    """hash:BUCKETS or lowrank:RANK, as the task file has it. Raises ValueError."""
+    name, _, number = text.partition(":")
+    key = CODECS.get(name)
+    if key is None or not number.isdecimal():
+        forms = " or ".join(f"{known}:{argument.upper()}" for known, argument in CODECS.items())
+        raise ValueError(f"{text!r} is not {forms}, with a whole number")
+    return {"name": name, key: int(number)}
 
 
 def check(options: DemoOptions) -> None:

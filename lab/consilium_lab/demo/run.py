@@ -70,7 +70,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
         options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
-        epsilon=options.epsilon, strangers=options.strangers,
+        epsilon=options.epsilon, strangers=options.strangers, codec=options.codec,
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
@@ -82,7 +82,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
     rows = ", ".join(f"{name} {len(frame)}" for name, frame in zip(data.hospital_names, data.hospitals, strict=True))
     screen.say(
         f"  rows by hospital: {rows}; held out by {len(data.held_out)} voters: {sum(map(len, data.held_out))};"
-        f" {spec.parameters} parameters"
+        f" {spec.size_in_words}"
     )
     with ExitStack() as stack:
         screen.begin("starting a local chain, deploying the contracts, funding the accounts")

@@ -145,7 +145,7 @@ class Starter(Forks):
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other, (folder / "starter.err").open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "consilium_lab.demo.starter", str(other.fileno())],
+                [sys.executable, "-m", "consilium_lab.demo.starter", str(other.fileno()), str(folder)],  # for ps
                 stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=[other.fileno()],
                 env=child_environment() | ONE_THREAD, start_new_session=True,
             )  # fmt: skip

@@ -76,6 +76,7 @@ class TaskSettings:
     digests: bool = False
     masked: bool = True
     epsilon: float | None = None
+    codec: Mapping[str, Any] | None = None
     strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
@@ -101,6 +102,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     # With strangers all have a seat, so that strangers never get the majority by chance.
     usual = voters + strangers if strangers else default_seats(voters)
     seats = settings.seats if settings.seats is not None else usual
+    codec = {"codec": dict(settings.codec)} if settings.codec else {}
     publication = "digests" if settings.digests else "blobs"
     return TaskSpec.model_validate(
         {
@@ -108,7 +110,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
             **private,
             "name": f"demo-{data.name}",
             "data": data.schema.model_dump(),
-            "update": {**defaults["update"], "publication": publication, "masked": settings.masked},
+            "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
             "rounds": rounds,
             "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
             "windows": dict(settings.windows or {}),
