@@ -15,6 +15,7 @@ network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals i
 thousand  a round of a thousand hospitals in four tasks, likewise
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
+codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
 membership membership inference on published sums by two attackers, with and without noise
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
@@ -46,6 +47,7 @@ PARTS = {
     "first_result": "bench.e2e.first_result",
     "decoys": "bench.decoys.hiding",
     "learning": "bench.client.learning",
+    "codecs": "bench.client.codecs",
     "membership": "bench.client.membership",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",

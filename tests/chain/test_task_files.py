@@ -284,25 +284,38 @@ def test_aggregator_with_the_least_bond_loses_by_cheating_in_every_other_round(r
     assert honest_rounds * money.aggregator_fee(rounds) < missed * slash
 
 
-@given(bits=st.integers(2, 40), hospitals=st.integers(2, 256), weight=st.integers(1, 2**32 - 1), decoys=st.booleans())
-def test_lanes_hold_the_sum_of_all_hospitals_however_it_is_published(
-    bits: int, hospitals: int, weight: int, decoys: bool
+@st.composite
+def dealt(draw: st.DrawFn) -> dict[str, int]:
+    """Hospitals at most, cohorts and their least size, as they fit together."""
+    size = draw(st.integers(1, 40))
+    hospitals = draw(st.integers(size, 256))
+    cohorts = draw(st.integers(1, min(64, hospitals // size)))
+    return {"max_hospitals": hospitals, "cohorts": cohorts, "min_cohort_size": size}
+
+
+@given(bits=st.integers(2, 40), dealt=dealt(), weight=st.integers(1, 2**32 - 1), decoys=st.booleans())
+def test_lanes_hold_the_sum_of_any_cohort_however_it_is_published(
+    bits: int, dealt: dict[str, int], weight: int, decoys: bool
 ) -> None:
     """A sum's lane is at most 2·W·h, a sign-flipped one's 4·W·h, with W the weight of all and h the quantiser's
-    offset.
+    offset. Any number of hospitals may join, and the contract deals them evenly.
     """
+    size, hospitals = dealt["min_cohort_size"], dealt["max_hospitals"]
+    counts = {joined: min(dealt["cohorts"], joined // size) for joined in range(size, hospitals + 1)}
+    largest = max(-(-joined // count) for joined, count in counts.items())
     spec = parse_task_spec(TASK.encode())
     update = spec.update.model_copy(update={"bits": bits})
-    rounds = spec.rounds.model_copy(update={"max_hospitals": hospitals, "max_weight": weight})
+    rounds = spec.rounds.model_copy(update={**dealt, "max_weight": weight})
     judging = spec.judging.model_copy(update={"decoys": decoys})
     spec = spec.model_copy(update={"update": update, "rounds": rounds, "judging": judging})
+    assert rounds.largest_cohort == largest
     try:
         layout = spec.update_layout
     except ZkError:  # LanesTooWide, or 41 bits
         return
-    most = (4 if decoys else 2) * hospitals * weight * (2 ** (bits - 1) - 1)
+    most = (4 if decoys else 2) * largest * weight * (2 ** (bits - 1) - 1)
     assert most < 2**layout.lane_bits
-    assert most <= layout.max_sum(hospitals * weight)
+    assert most <= layout.max_sum(largest * weight)
     assert spec.lanes == spec.update_blobs * layout.lanes_per_blob >= spec.parameters
 
 

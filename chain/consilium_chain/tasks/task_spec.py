@@ -139,7 +139,7 @@ class RoundsSpec(Section):
         default=MIN_MASKED, description="hospitals without which the task ends"
     )
     max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=4, description="hospitals that may join; lanes have room for all of them"
+        default=4, description="hospitals that may join; the fewer, the smaller an update"
     )
     rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
         default=10, description="rows that count as one weight; a hospital's weight is its rows by this, rounded up"
@@ -147,6 +147,16 @@ class RoundsSpec(Section):
     max_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
         default=64, description="a hospital's weight at most; more rows then earn and count no more"
     )
+
+    @property
+    def largest_cohort(self) -> int:
+        """The most hospitals of a cohort that can form: n hospitals make min(cohorts, n // min_cohort_size) cohorts of
+        nearly equal size. The contract's own bound (`TaskRules.sol`).
+        """
+        if self.cohorts == 1:
+            return self.max_hospitals
+        # All cohorts and every hospital, or one cohort of too few hospitals for two.
+        return max(-(-self.max_hospitals // self.cohorts), min(self.max_hospitals, 2 * self.min_cohort_size - 1))
 
 
 Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
@@ -288,9 +298,9 @@ class TaskSpec(Section):
 
     @property
     def update_layout(self) -> LaneLayout:
-        """Lanes for every hospital at full weight in one cohort; a sign-flipped sum may be twice as large."""
+        """Lanes for the largest cohort at full weight; a sign-flipped sum may be twice as large."""
         bits = self.update.bits + self.judging.decoys
-        return LaneLayout(bits=bits, total_weight=self.rounds.max_hospitals * self.rounds.max_weight)
+        return LaneLayout(bits=bits, total_weight=self.rounds.largest_cohort * self.rounds.max_weight)
 
     @property
     def statistics_layout(self) -> LaneLayout:
@@ -299,6 +309,11 @@ class TaskSpec(Section):
     @property
     def update_blobs(self) -> int:
         return self.update_layout.blobs_for(self.coordinates)
+
+    def update_blobs_at(self, max_weight: int) -> int:
+        """An update's blobs if hospitals had this weight at most."""
+        layout = LaneLayout(self.update_layout.bits, self.rounds.largest_cohort * max_weight)
+        return layout.blobs_for(self.coordinates)
 
     @property
     def update_bytes(self) -> int:

@@ -209,6 +209,19 @@ contract LibrariesTest is Test {
         vm.assertGt(weight, 0);
     }
 
+    function test_largestCohort_isTheLargestThatForms(uint256 hospitals, uint256 cohorts, uint256 size) public pure {
+        hospitals = _bound(hospitals, 1, TaskRules.MAX_NODES);
+        size = _bound(size, 1, hospitals);
+        cohorts = _bound(cohorts, 1, hospitals / size);
+        uint256 largest;
+        for (uint256 joined = size; joined <= hospitals; ++joined) {
+            uint256 count = joined / size < cohorts ? joined / size : cohorts;
+            uint256 most = (joined + count - 1) / count;
+            if (most > largest) largest = most;
+        }
+        vm.assertEq(TaskRules.largestCohort(hospitals, cohorts, size), largest);
+    }
+
     // Calls that give memory as calldata, or that may revert.
 
     function verifyProof(uint256 z, bytes32 y, bytes calldata commitment, bytes calldata proof)

@@ -54,6 +54,12 @@ def _show_model(task: Task, found: Estimate) -> None:
         f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
         f" an update, {spec.statistics_blobs} for the statistics"
     )
+    bits = layout.bits - spec.judging.decoys
+    typer.echo(
+        f"    {bits} bits of a value{', 1 for decoys' if spec.judging.decoys else ''}, {layout.lane_bits - layout.bits}"
+        f" for a cohort of {rounds.largest_cohort} hospitals of weight {rounds.max_weight}; at weight 1 an update takes"
+        f" {spec.update_blobs_at(1)} blob(s)"
+    )
     where = f"{found.published_blobs} blobs on chain" if found.published_blobs else "none on chain, by their hashes"
     typer.echo(
         f"  published: {spec.update_blobs * rounds.cohorts} blob(s) a round, {where} in all;"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {ITaskTypes} from "../interfaces/ITaskTypes.sol";
 import {Decoys} from "./Decoys.sol";
 import {Payouts} from "./Payouts.sol";
@@ -102,10 +103,19 @@ library TaskRules {
         return uint32(steps < maxWeight ? steps : maxWeight);
     }
 
+    /// @notice The most hospitals of a cohort that can form: `n` hospitals make min(cohorts, n / size) cohorts of nearly
+    ///         equal size, `size` being the least of one.
+    function largestCohort(uint256 hospitals, uint256 cohorts, uint256 size) internal pure returns (uint256) {
+        if (cohorts == 1) return hospitals;
+        // All cohorts and every hospital, or one cohort of too few hospitals for two.
+        return Math.max(Math.ceilDiv(hospitals, cohorts), Math.min(hospitals, 2 * size - 1));
+    }
+
     /// @dev Published values must not overflow their lanes, or their commitment differs from the contract's.
     function _validateDecoys(ITaskTypes.TaskParams calldata p) private pure {
         _require(p.updateBits >= MIN_BITS && p.updateBits <= MAX_BITS, "updateBits");
-        uint256 most = Decoys.highest(p.updateBits, uint256(p.maxHospitals) * p.maxWeight);
+        uint256 largest = largestCohort(p.maxHospitals, p.cohorts, p.minCohortSize);
+        uint256 most = Decoys.highest(p.updateBits, largest * p.maxWeight);
         _require(p.laneBits <= Decoys.USABLE_BITS && most >> p.laneBits == 0, "laneBits");
         _require(p.decoyMargin > 0 && p.decoyMargin <= uint64(type(int64).max), "decoyMargin");
     }
