@@ -6,8 +6,12 @@ import time
 
 import httpx
 import psutil
+import pytest
 from chain_driver import LocalChain
-from consilium_chain.rpc.local_node import STANDING_BLOCK_TIME, LocalNode
+from consilium_chain.rpc import local_node
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import FAUCET_KEY, STANDING_BLOCK_TIME, LocalNode
+from eth_account import Account
 
 MIB = 2**20
 
@@ -20,6 +24,22 @@ def test_memory_reaches_a_plateau_and_stop_removes_the_states_on_disk() -> None:
         assert process.memory_info().rss < 500 * MIB
         assert any(path.is_file() for path in folder.rglob("*"))
     assert not folder.exists()
+
+
+def test_standing_chain_mines_rarely_while_nobody_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_node, "STANDING_BLOCK_TIME", 0.05)
+    monkeypatch.setattr(local_node, "BUSY_FOR", 10)
+    monkeypatch.setattr(local_node, "IDLE_BLOCK_TIME", 20)
+    with LocalNode(stands=True) as node:
+        blocks = Connection(node.url, Account.from_key(FAUCET_KEY))
+        time.sleep(1.5)
+        quiet = blocks.blocks.number()
+        time.sleep(2)
+        assert blocks.blocks.number() - quiet <= 3, "40 without rest"
+        blocks.transactions.send_ether(Account.create().address, 1)
+        sent = blocks.blocks.number()
+        time.sleep(1)
+        assert blocks.blocks.number() - sent >= 4
 
 
 def test_standing_chain_writes_nothing_and_makes_its_blocks_until_it_stops() -> None:

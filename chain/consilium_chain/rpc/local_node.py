@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx
 from consilium_core.children import child_environment
@@ -34,6 +34,9 @@ KEPT_STATES = 128
 # For a chain that stands for hours: blocks come from here, so that the states in memory can be few.
 STANDING_STATES = 32
 STANDING_BLOCK_TIME = 1.0  # seconds
+# anvil keeps some 15 KB of each block for ever. So a minute after the last transaction empty blocks become rare.
+BUSY_FOR = 60  # of these block times
+IDLE_BLOCK_TIME = 10  # of the same
 ANVIL_VERSION = "1.7.1"  # as in contracts/package.json
 
 
@@ -99,7 +102,8 @@ def _way_to_anvil() -> str:
 class LocalNode:
     """anvil on loopback. Mines each transaction at once, and empty blocks, so that chain time passes.
 
-    Four empty blocks a second, and past states on disk; a standing chain has one a second, and nothing on disk.
+    Four empty blocks a second, and past states on disk. A standing chain has one a second, or without transactions one
+    in ten seconds, and nothing on disk.
     """
 
     def __init__(
@@ -150,15 +154,19 @@ class LocalNode:
             f"anvil did not answer within {START_TIMEOUT:.0f} s; try again when this machine is less busy"
         )
 
-    def _request(self, method: str, *parameters: int, timeout: float) -> None:
+    def _request(self, method: str, *parameters: int, timeout: float) -> Any:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
-        httpx.post(self.url, json=request, timeout=timeout).raise_for_status()
+        return httpx.post(self.url, json=request, timeout=timeout).raise_for_status().json().get("result")
 
     def _mine(self) -> None:
         """Mines empty blocks until the chain stops."""
+        own, quiet = "", 0  # the last block without a transaction, and the looks since one had some
         while not self._stopping.wait(STANDING_BLOCK_TIME):
             with suppress(httpx.HTTPError):  # busy, so the next second brings a block; or ended, see `require_running`
-                self._request("evm_mine", timeout=ANSWER_TIMEOUT)
+                quiet = quiet + 1 if self._request("eth_blockNumber", timeout=ANSWER_TIMEOUT) == own else 0
+                if quiet < BUSY_FOR or quiet % IDLE_BLOCK_TIME == 0:
+                    self._request("evm_mine", timeout=ANSWER_TIMEOUT)
+                    own = self._request("eth_blockNumber", timeout=ANSWER_TIMEOUT)
 
     def put_forward(self, seconds: int) -> None:
         """Moves the chain's clock forward, from the next block on. Raises LocalNodeError."""
