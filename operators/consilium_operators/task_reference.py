@@ -100,8 +100,12 @@ def _parts(section: str, form: Schema, schema: Schema) -> Iterator[Part]:
     brackets = f"[[{section}]]" if section == "data.features" else f"[{section}]"
     title = f'{brackets} {chooser} = "{fields[chooser]["const"]}"' if chooser else brackets
     notes = tuple(note for note in (" ".join(form.get("description", "").split()), NOTES.get(section, "")) if note)
-    keys = tuple(_key(name, field, form) for name, field in fields.items() if name != chooser)
+    within = {name: forms for name, field in fields.items() if (forms := _forms(field, schema))}
+    keys = tuple(_key(name, field, form) for name, field in fields.items() if name != chooser and name not in within)
     yield Part(section, title, notes, keys)
+    for name, forms in within.items():
+        for one in forms:
+            yield from _parts(f"{section}.{name}", one, schema)
     for inner in _forms(fields.get("features", {}).get("items", {}), schema):
         yield from _parts(f"{section}.features", inner, schema)
 

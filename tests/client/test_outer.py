@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -78,29 +79,34 @@ def test_adam_is_fedadam(
     np.testing.assert_allclose(found, x, rtol=2e-4, atol=1e-4 * (1 + rate / tau))
 
 
-@given(rounds(), RATES, DECAYS, st.floats(0.1, 1))
-def test_nesterov_is_diloco(
-    played_of: tuple[NDArray[np.float32], list[Reals]], rate: float, momentum: float, fading: float
-) -> None:
-    """Douillard et al., 2023, by torch's SGD(nesterov=True) on -Δ, with a momentum that fades by the round."""
+@given(rounds(), RATES, st.floats(0.01, 0.99))
+def test_nesterov_is_diloco(played_of: tuple[NDArray[np.float32], list[Reals]], rate: float, momentum: float) -> None:
+    """Douillard et al., 2023: torch's SGD(nesterov=True), in double precision, on the negative means."""
     initial, means = played_of
     weight = torch.nn.Parameter(torch.from_numpy(initial.astype(np.float64)))
-    optimizer = torch.optim.SGD([weight], lr=rate, momentum=momentum or 1e-300, nesterov=True)
-    velocity = np.zeros(len(initial))
-    for number, mean in enumerate(means):
-        faded = momentum * fading**number
-        if fading == 1:  # torch's own, as far as it goes
-            weight.grad = torch.from_numpy(-np.asarray(mean))
-            optimizer.step()
-            continue
-        velocity = faded * velocity + mean
-        with torch.no_grad():
-            weight += torch.from_numpy(rate * (faded * velocity + mean))
+    optimizer = torch.optim.SGD([weight], lr=rate, momentum=momentum, nesterov=True)
+    for mean in means:
+        weight.grad = torch.from_numpy(-mean)
+        optimizer.step()
+    spec = NesterovSpec(name="nesterov", learning_rate=rate, momentum=momentum)
+    found, scale = played(outer_of(spec), initial, means).model, 8 + rate * 4 * len(means) ** 2
+    np.testing.assert_allclose(found, weight.detach().numpy(), rtol=0, atol=1e-5 * scale)
+
+
+@given(rounds(), RATES, DECAYS, st.floats(0.1, 1))
+def test_a_momentum_that_fades_is_the_tasks_times_a_power_of_the_round(
+    played_of: tuple[NDArray[np.float32], list[Reals]], rate: float, momentum: float, fading: float
+) -> None:
+    """Δ_s counts in round t with the product of the momenta of rounds s + 1 to t, and once more by that of round t."""
+    initial, means = played_of
+    faded = [momentum * fading**number for number in range(len(means))]
+    moved = np.zeros(len(initial))
+    for t in range(len(means)):
+        velocity = sum((math.prod(faded[s + 1 : t + 1]) * means[s] for s in range(t + 1)), np.zeros(len(initial)))
+        moved = moved + faded[t] * velocity + means[t]
     spec = NesterovSpec(name="nesterov", learning_rate=rate, momentum=momentum, fading=fading)
-    scale = 8 + rate * 4 * len(means) ** 2
-    np.testing.assert_allclose(
-        played(outer_of(spec), initial, means).model, weight.detach().numpy(), rtol=0, atol=1e-5 * scale
-    )
+    found, scale = played(outer_of(spec), initial, means).model, 8 + rate * 4 * len(means) ** 2
+    np.testing.assert_allclose(found, initial + rate * moved, rtol=0, atol=1e-5 * scale)
 
 
 @given(rounds(), st.floats(0.1, 1))
