@@ -9,7 +9,6 @@ checks it when it joins a task by itself.
 from __future__ import annotations
 
 import datetime
-import math
 import re
 import textwrap
 from collections.abc import Mapping
@@ -221,7 +220,7 @@ class Policy(TaskPolicy):
     def objections_to_rows(self, spec: TaskSpec, rows: int) -> list[str]:
         found = self._below("min_rows", rows, f"it would train on {rows} of this hospital's rows")
         if spec.privacy is None:
-            steps = spec.training.epochs * math.ceil(rows / spec.training.batch_size)
+            steps = spec.training.steps_on(rows)
             found += self._below("min_steps", steps, f"a round is {steps} step(s) of training on {rows} rows")
         return found
 

@@ -11,7 +11,8 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import model_of
 from consilium_client.models.metrics import accuracy, log_loss
-from consilium_client.models.training import require_device, train
+from consilium_client.models.training import in_round, require_device, train
+from pydantic import ValidationError
 from raised_faults import raises_fault
 
 
@@ -87,6 +88,38 @@ def test_train_one_step_is_the_gradient_step() -> None:
     gradient = np.append(features.T @ error, error.sum()) / 10
     expected = base - 0.5 * (gradient + 0.1 * base)
     np.testing.assert_allclose(train(spec, base, features, labels, seed=0), expected, rtol=1e-5)
+
+
+def test_steps_count_instead_of_epochs_and_go_on_through_the_rows() -> None:
+    """Seven steps of eight rows of twenty: two passes of three steps, and the first step of a third."""
+    features, labels = _line(20)
+    seen: list[tuple[int, int, float]] = []
+    base = np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    found = train(_spec(epochs=1, steps=7), base, features, labels, 1, lambda *step: seen.append(step))
+    assert [step[:2] for step in seen] == [(done, 7) for done in range(1, 8)]
+    shorter = train(_spec(epochs=1, steps=6), base, features, labels, 1)
+    np.testing.assert_array_equal(shorter, train(_spec(epochs=2), base, features, labels, 1))
+    assert not np.array_equal(found, shorter)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "rates"),
+    [("constant", [0.4] * 4), ("linear", [0.4, 0.3, 0.2, 0.1]), ("cosine", [0.4, 0.3414, 0.2, 0.0586])],
+)
+def test_a_schedule_lowers_the_rate_of_each_round(schedule: str, rates: list[float]) -> None:
+    features, labels = _line(10)
+    spec = _spec(epochs=1, batch_size=10, learning_rate=0.4, schedule=schedule)
+    spec = spec.model_copy(update={"rounds": spec.rounds.model_copy(update={"rounds": 4})})
+    base = np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    step = train(_spec(epochs=1, batch_size=10, learning_rate=1), base, features, labels, 0) - base
+    for round_, rate in enumerate(rates, start=1):
+        moved = train(in_round(spec, round_), base, features, labels, 0) - base
+        np.testing.assert_allclose(moved, rate * step, atol=1e-4)
+
+
+def test_steps_and_epochs_do_not_go_together() -> None:
+    with pytest.raises(ValidationError, match="steps 7 and epochs 20 are both set"):
+        _spec(steps=7)
 
 
 def test_the_proximal_term_is_fedproxs() -> None:

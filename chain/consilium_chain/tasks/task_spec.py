@@ -7,6 +7,7 @@ runs only its installed ones.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section, parse_toml
@@ -34,6 +35,7 @@ GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phas
 PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
+MAX_STEPS = 1_000_000  # of a hospital in a round
 MAX_EPSILON = 100.0  # beyond, it promises nothing
 MICRO = 1_000_000  # scores are integers in millionths
 TOKEN = 10**18  # smallest units in one token
@@ -73,16 +75,38 @@ class TrainingSpec(Section):
     epochs: Annotated[int, Field(ge=1, le=1000)] = Field(
         default=1, description="passes over a hospital's rows in a round"
     )
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)] | None = Field(
+        default=None, description="steps of a round, the same for few and many rows; without it, epochs count"
+    )
     batch_size: Annotated[int, Field(ge=1, le=UINT32)] = Field(
         default=16, description="rows of a step; with [privacy] their expected number"
     )
     learning_rate: Annotated[float, Field(gt=0)] = Field(default=0.05, description="length of a step")
+    schedule: Literal["constant", "linear", "cosine"] = Field(
+        default="constant", description="how the learning rate falls from round to round, towards zero after the last"
+    )
     weight_decay: Annotated[float, Field(ge=0)] = Field(
         default=0.0, description="pull of each step towards zero, times the weights"
     )
     proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
         default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
     )
+
+    def steps_on(self, rows: int) -> int:
+        """A round's steps on this many rows."""
+        return self.epochs * -(-rows // self.batch_size) if self.steps is None else self.steps
+
+    def rate_in(self, round_: int, rounds: int) -> float:
+        """The learning rate of training round `round_`, from 1 on, of `rounds`."""
+        done = (round_ - 1) / rounds
+        factors = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
+        return self.learning_rate * factors[self.schedule]
+
+    @model_validator(mode="after")
+    def _counts_once(self) -> TrainingSpec:
+        if self.steps is not None and "epochs" in self.model_fields_set and self.epochs != 1:
+            raise ValueError(f"steps {self.steps} and epochs {self.epochs} are both set: remove one of them")
+        return self
 
 
 class PrivacySpec(Section):

@@ -27,7 +27,7 @@ from consilium_cli.nodes.status import (
 if TYPE_CHECKING:
     from consilium.node_results import ListedTask, Membership, OwnTask
     from consilium_chain.ledger.structs import TaskState
-    from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
+    from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec, TrainingSpec
     from consilium_client.consent import Policy
     from consilium_client.task import JoinedTask
 
@@ -102,6 +102,10 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
     ]
 
 
+def _length(training: TrainingSpec) -> str:
+    return f"{training.epochs} epoch(s)" if training.steps is None else f"{training.steps} step(s)"
+
+
 def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
@@ -110,8 +114,8 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
         ("on", spec.data.in_words),
         (
             "training",
-            f"{rounds.rounds} rounds of {training.epochs} epoch(s) in batches of {training.batch_size}, learning rate"
-            f" {training.learning_rate:g}",
+            f"{rounds.rounds} rounds of {_length(training)} in batches of {training.batch_size}, learning rate"
+            f" {training.learning_rate:g} ({training.schedule})",
         ),
         (
             "with",

@@ -37,7 +37,7 @@ from consilium_client.hospital.context import Context
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.models.metrics import accuracy, log_loss
-from consilium_client.models.training import learn, require_device
+from consilium_client.models.training import in_round, learn, require_device
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.replay import PublicRecord
 
@@ -229,7 +229,7 @@ class Training:
         if self.privacy.rounds is not None:
             return self.privacy.rounds.learn(round_, *start, progress, self._settings.device)
         seed = RoundSeeds.of(self._settings.trial_seed, round_).training
-        return learn(self._spec, *start, seed, progress, self._settings.device)
+        return learn(in_round(self._spec, round_), *start, seed, progress, self._settings.device)
 
     def has_read(self, round_: int) -> bool:
         """True if this round's sums need not be read ahead. The last round leads to no base."""

@@ -5,7 +5,7 @@ On a GPU, sums may be in another order, and differ in the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -60,7 +60,8 @@ def train(
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
 
     Minimises cross-entropy, and the proximal term where the task has one, by the task's optimiser, epochs, batch size,
-    learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0). Raises
+    learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0).
+    `in_round` applies a schedule. Raises
     ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is not finite (training ran away).
     """
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
@@ -77,16 +78,25 @@ def _descend_on(
 ) -> None:  # fmt: skip
     """All steps of a round, each by `step` from the module's gradients."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    done, steps = 0, settings.epochs * -(-len(rows) // settings.batch_size)
-    for _ in range(settings.epochs):
-        order = torch.from_numpy(generator.permutation(len(rows)))
-        for batch in torch.split(order, settings.batch_size):
-            module.zero_grad()
-            loss = model.loss(module(rows[batch]), targets[batch], "mean")
-            loss.backward()  # type: ignore[no-untyped-call]
-            step()
-            done += 1
-            progress(done, steps, float(loss.detach()))
+    steps = settings.steps_on(len(rows))
+    for done, batch in zip(range(1, steps + 1), _batches(len(rows), settings.batch_size, generator), strict=False):
+        module.zero_grad()
+        loss = model.loss(module(rows[batch]), targets[batch], "mean")
+        loss.backward()  # type: ignore[no-untyped-call]
+        step()
+        progress(done, steps, float(loss.detach()))
+
+
+def _batches(rows: int, size: int, generator: np.random.Generator) -> Iterator[torch.Tensor]:
+    """Rows' numbers without end: each pass has every row once, in an order of its own."""
+    while True:
+        yield from torch.split(torch.from_numpy(generator.permutation(rows)), size)
+
+
+def in_round(spec: TaskSpec, round_: int) -> TaskSpec:
+    """The task with the learning rate of a training round, from 1 on."""
+    rate = spec.training.rate_in(round_, spec.rounds.rounds)
+    return spec.model_copy(update={"training": spec.training.model_copy(update={"learning_rate": rate})})
 
 
 class Within:

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from consilium_client.append_only import AppendOnly
 from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
-from consilium_client.models.training import Progress
+from consilium_client.models.training import Progress, in_round
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon, learn_privately, plan
 
 
@@ -226,7 +226,7 @@ class PrivateRounds:
             raise
         emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
         return learn_privately(
-            self._spec, self._privacy, self._mechanism, basis, base, inputs, labels, progress, device
+            in_round(self._spec, round_), self._privacy, self._mechanism, basis, base, inputs, labels, progress, device
         )
 
     def _charge(self, round_: int) -> Charge:

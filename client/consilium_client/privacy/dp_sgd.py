@@ -58,7 +58,7 @@ def plan(spec: TaskSpec, privacy: PrivacySpec, rows: int) -> Mechanism:
     It has as many steps as plain training. Raises EpsilonUnreachable.
     """
     sample_rate = min(1.0, spec.training.batch_size / rows)
-    steps = spec.training.epochs * math.ceil(rows / spec.training.batch_size)
+    steps = spec.training.steps_on(rows)
     total = steps * spec.rounds.rounds
     return Mechanism(_noise_multiplier(privacy.epsilon, privacy.delta, sample_rate, total), sample_rate, steps)
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -59,7 +58,7 @@ def training_of(spec: TaskSpec, rows: int) -> str:
         for epsilon in EPSILONS:
             if spec.privacy.epsilon <= epsilon:
                 return noised(epsilon)
-    steps = spec.training.epochs * math.ceil(rows / spec.training.batch_size)
+    steps = spec.training.steps_on(rows)
     return MANY_STEPS if steps >= LEAST_MANY else ONE_STEP
 
 

@@ -20,7 +20,7 @@ from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import measured
 from consilium_client.models.outer import outer_of
-from consilium_client.models.training import learn, train
+from consilium_client.models.training import in_round, learn, train
 from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
@@ -96,7 +96,8 @@ def fedavg(
     for round_number in range(spec.rounds.rounds if rounds is None else rounds):
         total = np.zeros(basis.size)
         for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
-            update = learn(spec, basis, run.parameters, own, part.labels, seed_of(seed, index, round_number))
+            this = in_round(spec, round_number + 1)
+            update = learn(this, basis, run.parameters, own, part.labels, seed_of(seed, index, round_number))
             run.largest_coordinate = max(run.largest_coordinate, float(np.abs(update).max()))
             run.longest_update = max(run.longest_update, float(np.linalg.norm(update)))
             total += weights[index] * (over_the_wire(update, spec) if quantised else update)
@@ -131,8 +132,9 @@ def _summed(parts: Sequence[Examples], schema: DataSchema) -> NDArray[np.float64
 
 
 def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int) -> Vector:
-    epochs, model = spec.rounds.rounds * spec.training.epochs, model_of(spec)
-    longer = spec.model_copy(update={"training": spec.training.model_copy(update={"epochs": epochs})})
+    model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
+    more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
+    longer = spec.model_copy(update={"training": training.model_copy(update=more)})
     return train(longer, model.initial(seed), model.inputs(examples, sums), examples.labels, seed)
 
 

@@ -21,7 +21,7 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
 from consilium_client.models import Vector, model_of
-from consilium_client.models.training import learn
+from consilium_client.models.training import in_round, learn
 from consilium_client.voter.evaluating import Judge
 from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
@@ -207,7 +207,7 @@ class _Game:
 
     def _update(self, number: int, base: Vector, index: int, part: Examples) -> list[Blob]:
         """A hospital's update of this round's base."""
-        spec, seeds = self._spec, RoundSeeds.of(seed_of(self._seed, index), number)
+        spec, seeds = in_round(self._spec, number), RoundSeeds.of(seed_of(self._seed, index), number)
         inputs = model_of(spec).inputs(part, self._reader.statistics())
         if spec.privacy is None:
             update = learn(spec, self._reader.basis, base, inputs, part.labels, seeds.training)
