@@ -50,6 +50,7 @@ class ClientError(FaultError):
 
     exit_code: ClassVar[int] = FAILED
     MESSAGES: ClassVar[Mapping[str, str]] = {
+        "StartUnusable": "the task starts from the model of task {task} of {contract} on chain {chain_id}, {why}",
         "StatisticsOverlap": "task {task} already has exact statistics of {shared:,} of these rows, and {apart}. The"
         " difference between the two sums would show the rows that differ. Join tasks with"
         ' statistics = "schema", or bring exactly the same rows again',

@@ -1,6 +1,6 @@
 """The model from the public record. Each party derives every base model itself, and asks no other party for it.
 
-A base model is the initial parameters, moved by the task's outer step (`outer`) in each settled round. The outer step
+A base model is the starting model, moved by the task's outer step (`outer`) in each settled round. The outer step
 takes the weighted mean of the accepted cohorts' published sums, spread over the parameters by the task's codec.
 """
 
@@ -12,6 +12,7 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
 from consilium_chain.rounds.sums import CohortSum, PublishedSums
+from consilium_chain.tasks.start_specs import SeedStart
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_zk.basis import Dense
 from consilium_zk.quantise import Quantiser
@@ -21,6 +22,7 @@ from consilium_client.data.standardise import public_sums
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, model_of
 from consilium_client.models.outer import MeanUpdate, State, outer_of
+from consilium_client.start import started_from
 from consilium_client.task import JoinedTask
 
 FIRST_ROUND = STATISTICS_ROUND + 1  # of training
@@ -29,18 +31,19 @@ FIRST_ROUND = STATISTICS_ROUND + 1  # of training
 class PublicRecord:
     """Derives a task's models from chain and artifact store, and keeps only the first and the latest two.
 
-    All methods raise RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record is not complete.
+    All methods raise RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record is not complete, and
+    ClientError (StartUnusable).
     """
 
-    def __init__(self, ledger: Ledger, store: ArtifactStore, task: JoinedTask) -> None:
-        self._ledger, self._task = ledger, task
+    def __init__(self, ledger: Ledger, store: ArtifactStore, task: JoinedTask, depth: int = 0) -> None:
+        """`depth`: tasks that start from this one, one from the other."""
+        self._ledger, self._store, self._task, self._depth = ledger, store, task, depth
         spec = task.spec
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-        first = model_of(spec).initial(seed=int.from_bytes(task.params.spec_hash[:8], "big"))
         self.basis = spec.update.codec.basis(spec.model.tensors(spec.data), task.params.spec_hash)
         self._outer = outer_of(spec.outer)
-        self._states = {FIRST_ROUND: self._outer.begin(first)}
+        self._states: dict[int, State] = {}
 
     def statistics(self) -> NDArray[np.float64]:
         """The sums that everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
@@ -85,6 +88,8 @@ class PublicRecord:
             )
 
     def _before(self, round_: int) -> State:
+        if not self._states:
+            self._states[FIRST_ROUND] = self._outer.begin(self._start())
         for done in range(max(known for known in self._states if known <= round_), round_):
             accepted, state = self.sums.accepted(done), self._states[done]
             moved = state if accepted is None else self._outer.after(state, self._mean_of(accepted))
@@ -92,6 +97,13 @@ class PublicRecord:
             kept = {k: known for k, known in self._states.items() if k >= done or k == FIRST_ROUND}
             self._states = {**kept, done + 1: moved}
         return self._states[round_]
+
+    def _start(self) -> Vector:
+        spec = self._task.spec
+        if isinstance(spec.start, SeedStart):
+            return model_of(spec).initial(seed=int.from_bytes(self._task.params.spec_hash[:8], "big"))
+        other, last = started_from(self._ledger, self._store, spec, spec.start, self._depth)
+        return PublicRecord(self._ledger, self._store, other, self._depth + 1).base(last + 1)
 
     def _mean_of(self, total: CohortSum) -> MeanUpdate:
         if isinstance(self.basis, Dense):  # part by part, without a second copy of the model

@@ -41,6 +41,8 @@ class LabError(FaultError):
             " file"
         ),
         "SumMismatched": "the sum of cohort {cohort} in round {round} is not the committed one: a bug in this program",
+        "StartNotSimulated": "the task starts from the model of task {task}, and a simulation has no chain to read it"
+        " from: remove [start] from the file, and simulate again",
         "StarterLost": "the process that starts the others has ended; see starter.err in the output folder",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",

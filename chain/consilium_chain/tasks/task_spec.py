@@ -22,6 +22,7 @@ from consilium_chain.tasks.codec_specs import REFUSED, CodecSpec, DenseCodec
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
+from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
@@ -294,6 +295,7 @@ class TaskSpec(Section):
     )
     data: DataSchema
     model: ModelSpec
+    start: StartSpec = SeedStart()
     training: TrainingSpec = TrainingSpec()
     privacy: PrivacySpec | None = None
     update: UpdateSpec = UpdateSpec()

@@ -29,6 +29,7 @@ from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
 from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
+from consilium_client.replay import FIRST_ROUND
 
 
 class HospitalNode(Hooks):
@@ -61,6 +62,7 @@ class HospitalNode(Hooks):
         membership, masking = self.context.membership, self.updates.masking
         if membership.find() is None:
             self.training.privacy.require_affordable()
+            self.training.record.base(FIRST_ROUND)  # may start from another task
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             encryption_key = masking.encryption_key if masking else NO_KEY

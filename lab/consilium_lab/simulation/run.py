@@ -17,6 +17,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
+from consilium_chain.tasks.start_specs import TaskStart
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
@@ -104,9 +105,11 @@ def simulate(
 ) -> Simulation:
     """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one.
 
-    Raises SpecInvalid, LabError (SimulationInvalid) and the errors of training and models.
+    Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated) and the errors of training and models.
     """
     spec = parse_task_spec(raw)
+    if isinstance(spec.start, TaskStart):
+        raise LabError("StartNotSimulated", task=spec.start.task)
     _require_enough(spec, len(hospitals), len(voters))
     model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
