@@ -52,7 +52,7 @@ from consilium.operator import Operator
 from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_jobs
-from consilium.simulation import SimulationResult, simulate
+from consilium.simulation import GridResult, SimulationResult, simulate, simulate_grid
 from consilium.task import DraftedTask, Table, Task, draft
 from consilium.watching import status, watch
 
@@ -82,6 +82,7 @@ __all__ = [
     "EconomicsOptions",
     "Evaluation",
     "Fault",
+    "GridResult",
     "LocalChain",
     "Model",
     "Operator",
@@ -113,6 +114,7 @@ __all__ = [
     "server_jobs",
     "simulate",
     "simulate_economics",
+    "simulate_grid",
     "status",
     "task_reference",
     "up",

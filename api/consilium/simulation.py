@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from consilium_client.data.examples import Examples
     from consilium_client.data.mapping import Mapping as ColumnMapping
     from consilium_client.models import Vector
+    from consilium_lab.simulation.grid import GridRow
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
 METRICS = ["accuracy", "auc", "log_loss"]
@@ -138,6 +139,91 @@ def simulate(
     """
     from consilium_lab.simulation.run import simulate as play
 
+    parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
+    return SimulationResult(play(task.raw, *parts, seed, on_round))
+
+
+@dataclass(frozen=True)
+class GridResult:
+    """A task in several forms on the same rows. `rows`: each has its task file. `metric`: the one that ranks them."""
+
+    rows: list[GridRow]
+    metric: str
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """By form: a column for each axis, metrics, bytes and blobs of a hospital a round, blobs and gas of the task on
+        a chain, epsilon, the share of accepted cohorts, and if no other form is as good with fewer bytes.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {
+                    **row.form, **{name: row.metrics[name] for name in METRICS}, "bytes": row.bytes_a_round,
+                    "blobs": row.blobs_a_round, "chain_blobs": row.chain_blobs, "gas": row.gas, "epsilon": row.epsilon,
+                    "accepted": row.accepted, "frontier": row.is_frontier,
+                }
+                for row in self.rows
+            ]
+        )  # fmt: skip
+
+    @property
+    def proposed(self) -> GridRow:
+        """The form of the fewest bytes within a hundredth of the best metric."""
+        from consilium_lab.simulation.grid import proposed
+
+        return proposed(self.rows, self.metric)
+
+    def figure(self) -> Any:
+        """A matplotlib figure: the metric by bytes, with the frontier."""
+        from consilium_lab.simulation.grid import picture
+
+        return picture(self.rows, self.metric)
+
+    def write_page(self, path: str | Path) -> Path:
+        """Writes an HTML page with table and picture, which loads nothing."""
+        from consilium_lab.simulation.grid import write_page
+
+        write_page(Path(path), self.rows, self.metric)
+        return Path(path)
+
+
+def simulate_grid(
+    task: Task,
+    axes: Sequence[str],
+    *,
+    sites: Mapping[str, str | Path] | str | int,
+    voters: Mapping[str, str | Path] | int = 5,
+    table: str | Path | None = None,
+    mapping: ColumnMapping | str | Path | None = None,
+    mappings: Mapping[str, str | Path] | None = None,
+    seed: int = 0,
+    on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
+    on_row: Callable[[GridRow, int], None] = lambda row, of: None,
+) -> GridResult:
+    """Simulates a task in every combination of `axes`: codec, outer, epochs, bits, epsilon. A form that the task file's
+    rules refuse is left out. Other arguments and errors are those of `simulate`; `on_row` gets each form, and their
+    number. Raises LabError (GridUnknown).
+    """
+    from consilium_lab.simulation.grid import ranked_by
+    from consilium_lab.simulation.grid import simulate_grid as play
+
+    parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
+    return GridResult(play(task.spec, axes, *parts, seed, on_row), ranked_by(task.spec))
+
+
+def _parts(
+    task: Task,
+    sites: Mapping[str, str | Path] | str | int,
+    voters: Mapping[str, str | Path] | int,
+    table: str | Path | None,
+    mapping: ColumnMapping | str | Path | None,
+    mappings: Mapping[str, str | Path] | None,
+    seed: int,
+    on_start: Callable[[dict[str, int], dict[str, int]], None],
+) -> tuple[dict[str, Examples], dict[str, Examples]]:
+    """The hospitals' and the voters' examples, by name."""
     if table is not None:
         if isinstance(sites, Mapping) or not isinstance(voters, int):
             raise TypeError("with a table, sites is a column or a number, and voters is a number")
@@ -148,7 +234,7 @@ def simulate(
         given = {name: Path(path) for name, path in (mappings or {}).items()}
         parts = _read(task, sites, given, held_out=False), _read(task, voters, given, held_out=True)
     on_start(*({name: part.rows for name, part in some.items()} for some in parts))
-    return SimulationResult(play(task.raw, *parts, seed, on_round))
+    return parts
 
 
 def _of_table(

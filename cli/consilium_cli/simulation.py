@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from consilium_lab.simulation.run import PlayedRound
+    from rich.console import Console
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
 VOTERS = 5
@@ -58,6 +59,15 @@ def simulate_task_command(
     ] = 0,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="file for the result, JSON")] = None,
     page: Annotated[Path | None, typer.Option(dir_okay=False, help="file for a report with pictures, HTML")] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            help="simulate the task in several forms: a list, with commas, of codec, outer, epochs, bits, epsilon"
+        ),
+    ] = None,
+    proposed: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="with --grid: file for the task file that costs least")
+    ] = None,
 ) -> None:
     """Plays a task's rounds on your own data in this process: training, sums, judging and pay. Nothing leaves it."""
     from rich.console import Console
@@ -75,13 +85,20 @@ def simulate_task_command(
         else _in_table(task, table, sites, voters, mapping or [], bool(site or voter))
     )
     console, spec = Console(), read.spec
-    with console.status("reading the rows") as status:
+    if proposed is not None and grid is None:
+        raise click.BadParameter("belongs to --grid: add it", param_hint="--proposed")
 
-        def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
-            rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
-            console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
-                          f" {sum(held_out.values())}", highlight=False)  # fmt: skip
-            status.update(f"round 1 of {spec.rounds.rounds}")
+    def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
+        rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
+        console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
+                      f" {sum(held_out.values())}", highlight=False)  # fmt: skip
+
+    if grid is not None:
+        _play_grid(
+            console, read, grid.split(","), {**where, "seed": seed, "on_start": on_start}, output, page, proposed
+        )
+        return
+    with console.status("reading the rows") as status:
 
         def on_round(played: PlayedRound) -> None:
             done = played.number == spec.rounds.rounds
@@ -106,6 +123,57 @@ def simulate_task_command(
     console.print(f"\nNext: {shlex.join(check)}   # its costs and risks\n"
                   f"      {shlex.join(demo)}   # with a chain, and a process for each party",
                   highlight=False, soft_wrap=True)  # fmt: skip
+
+
+def _play_grid(
+    console: Console, task: consilium.Task, axes: list[str], where: dict[str, Any], output: Path | None,
+    page: Path | None, proposed: Path | None,
+) -> None:  # fmt: skip
+    """Simulates the forms, and shows and writes what came of them."""
+    done = 0
+    with console.status("the first form") as status:
+
+        def on_row(_: object, of: int) -> None:
+            nonlocal done
+            done += 1
+            status.update(f"{done} of {of} forms")
+
+        found = consilium.simulate_grid(task, [axis.strip() for axis in axes], **where, on_row=on_row)
+    _show_grid(console, found)
+    chosen = found.proposed
+    written = {
+        output: json.dumps({"metric": found.metric, "rows": found.frame.to_dict("records")}, indent=1) + "\n",
+        proposed: chosen.task_file,
+    }
+    for path, text in written.items():
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    if page is not None:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        found.write_page(page)
+    for path in (output, page, proposed):
+        if path is not None:
+            console.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+def _show_grid(console: Console, found: consilium.GridResult) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(", ".join(found.rows[0].form))
+    for title in ("accuracy", "AUC", "bytes", "blobs", "gas", ""):
+        table.add_column(title, justify="right" if title else "left", no_wrap=True)
+    for row in found.rows:
+        values = (f"{row.metrics['accuracy']:.3f}", f"{row.metrics['auc']:.3f}", f"{row.bytes_a_round:,}")
+        marks = ["proposed"] if row is found.proposed else ["frontier"] if row.is_frontier else []
+        marks += [] if row.accepted == 1 else [f"{1 - row.accepted:.0%} rejected"]
+        costs = (str(row.blobs_a_round), f"{row.gas / 1e6:,.1f} M", ", ".join(marks))
+        table.add_row(", ".join(row.form.values()), *values, *costs)
+    console.print(table)
+    console.print(f"bytes and blobs: of a hospital in a round; gas: of all parties in the whole task, at most about."
+                  f" Proposed: the fewest bytes near the best {found.metric}.", highlight=False)  # fmt: skip
 
 
 def _by_name(site: list[str], voter: list[str], mapping: list[str]) -> dict[str, Any]:

@@ -102,8 +102,11 @@ def simulate(
     voters: Mapping[str, Examples],
     seed: int = 0,
     on_round: Callable[[PlayedRound], None] = lambda _: None,
+    *,
+    compared: bool = True,
 ) -> Simulation:
-    """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one.
+    """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one. `compared`: with the
+    reference trainings.
 
     Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated) and the errors of training and models.
     """
@@ -113,7 +116,7 @@ def simulate(
     _require_enough(spec, len(hospitals), len(voters))
     model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
-        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore(Path(folder))).play(on_round)
+        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore(Path(folder))).play(on_round, compared)
 
 
 def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
@@ -146,7 +149,7 @@ class _Game:
         bonds |= {(Role.VOTER, index): terms.voter_bond for index in range(len(voters))}
         self._money = _Money(terms, terms.pool, 0, bonds | {(Role.AGGREGATOR, 0): terms.aggregator_bond})
 
-    def play(self, on_round: Callable[[PlayedRound], None]) -> Simulation:
+    def play(self, on_round: Callable[[PlayedRound], None], compared: bool) -> Simulation:
         if self._spec.statistics == "exact":
             self._play_statistics()
         sums = self._reader.statistics()
@@ -167,7 +170,7 @@ class _Game:
             self._spec, tuple(self._hospitals), tuple(self._voters),
             {name: part.rows for name, part in (*self._hospitals.items(), *self._voters.items())}, played,
             self._reader.base(1), model, start,
-            *self._references(), *self._results(),
+            *(self._references() if compared else ({}, {}, {})), *self._results(),
         )  # fmt: skip
 
     def _play_statistics(self) -> None:
