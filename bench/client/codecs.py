@@ -37,6 +37,7 @@ from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.masks import BYTES_PER_SEED, expand
 from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -50,6 +51,7 @@ SEEDS = 4
 FLOAT = 4  # bytes of a parameter as Flower sends it
 DILOCO = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9, "fading": 0.7}
 MLP = {"name": "mlp", "hidden": [32, 16]}
+FEW = 1_000  # bytes in fp32
 ROWS_BY = ("data", "codec", "outer", "numbers")
 LINES = (
     ("hash", "mean", "#2f6f9f", "o"), ("lowrank", "mean", "#1f9e89", "s"), ("dense", "nesterov", "#8a8f98", "x"),
@@ -218,6 +220,9 @@ def plot(result: dict[str, Any], folder: Path) -> None:
                     label=codec if outer == "mean" else f"{codec}, {outer}",
                 )  # fmt: skip
         one.set_xscale("log")
+        one.xaxis.set_major_locator(LogLocator(subs=(1,) if whole > FEW else (1, 2, 5)))
+        one.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        one.xaxis.set_minor_locator(NullLocator())
         one.set_title(f"{name}, {rows[0]['rounds']} rounds", loc="left", fontsize=10)
         one.set_xlabel("times fewer bytes than fp32")
         one.set_ylabel(rows[0]["metric"].upper() if rows[0]["metric"] == "auc" else rows[0]["metric"])

@@ -181,18 +181,26 @@ def _value(row: GridRow, metric: str) -> float:
 
 def picture(rows: Sequence[GridRow], metric: str) -> Any:
     """A matplotlib figure: the metric by bytes a round, and the frontier as a line."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     figure, axes = figure_of(9, 4.2)
     line = sorted((row for row in rows if row.is_frontier), key=lambda row: row.bytes_a_round)
     axes.plot([row.bytes_a_round for row in line], [row.metrics[metric] for row in line], color=BLUE, linewidth=1.5)
+    points: dict[tuple[int, float], list[GridRow]] = {}
     for row in rows:
-        colour = BLUE if row.is_frontier else MUTED
-        axes.plot(row.bytes_a_round, row.metrics[metric], "o", color=colour, markersize=6)
-        if row.is_frontier:
-            axes.annotate(
-                ", ".join(row.form.values()), (row.bytes_a_round, row.metrics[metric]), xytext=(6, -10),
-                textcoords="offset points", fontsize=8, color=colour,
-            )  # fmt: skip
+        points.setdefault((row.bytes_a_round, round(row.metrics[metric], 3)), []).append(row)
+    for point, there in points.items():
+        colour = BLUE if there[0].is_frontier else MUTED
+        axes.plot(*point, "o", color=colour, markersize=6)
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        axes.annotate(
+            ", ".join(there[0].form.values()) + more, point, xytext=(6, -10), textcoords="offset points", fontsize=8,
+            color=colour,
+        )  # fmt: skip
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel("bytes of a hospital's update in a round, in lanes", color=MUTED)
     axes.set_ylabel(f"{metric} on held-out rows", color=MUTED)
     return figure
