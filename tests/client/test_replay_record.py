@@ -45,7 +45,7 @@ cohorts = 2
 min_cohort_size = 1
 min_hospitals = 2
 max_hospitals = 2
-max_weight = 128
+max_weight = 256
 [judging]
 max_voters = 1
 seats = 1
