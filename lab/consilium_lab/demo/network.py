@@ -214,11 +214,16 @@ def _write_node(network: Network, party: Party) -> None:
 
 
 def start(network: Network, processes: Processes) -> None:
-    """Starts every party in its own process."""
+    """Starts every party in its own process, and one for the reference trainings."""
     config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
     processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
     for party in network.parties:
         start_party(network, party, processes)
+    hospitals, voters = ([str(one.home) for one in network.of(role)] for role in (Role.HOSPITAL, Role.VOTER))
+    processes.start(
+        "references", "consilium_lab.demo.compared", "--task", str(network.options.output / "task.toml"), "--seed",
+        str(network.options.seed), "--hospitals", *hospitals, "--voters", *voters,
+    )  # fmt: skip
 
 
 def start_party(network: Network, party: Party, processes: Processes) -> None:

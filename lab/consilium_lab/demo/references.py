@@ -58,7 +58,11 @@ def trained_pooled(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples
 
 def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
     """Mean over hospitals of a model on their own rows and statistics, tested on all held-out rows."""
-    parts, held_out = _examples(data)
+    return mean_alone(spec, *_examples(data), seed)
+
+
+def mean_alone(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int) -> Metrics:
+    """`local_only` on examples that are read already."""
     results = [trained_alone(spec, own, held_out, seed_of(seed, index)) for index, own in enumerate(parts)]
     return {name: fmean(result[name] for result in results) for name in results[0]}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import LocalNode, require_free_port
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
 from consilium_core.locks import alone
 from consilium_operators.drafting import likely_draft, read_sample
@@ -95,12 +94,11 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
         start(network, processes)
         screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
         chronicle = Chronicle(network.treasury, network.task, started)
-        compared = stack.enter_context(ThreadPoolExecutor(1)).submit(references, data, spec, options.seed)
         follow(network, processes, chronicle, screen)
         _farewell(processes, chronicle)
         wall = time.monotonic() - started
         screen.end()
-        result = report(network, chronicle, compared.result(), wall)
+        result = report(network, chronicle, _compared(chronicle), wall)
         result["wall_s"] = round(time.monotonic() - started, 2)
         (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
         write_page(options.output / "report.html", result)
@@ -152,11 +150,10 @@ def deal(options: DemoOptions) -> DemoData:
     return deal_pneumonia(options.data_dir, hospitals, voters, seed)
 
 
-def references(data: DemoData, spec: TaskSpec, seed: int) -> dict[str, dict[str, float]]:
+def _compared(chronicle: Chronicle) -> dict[str, dict[str, float]]:
     """Reference trainings on the same rows, without the platform."""
-    from consilium_lab.demo.references import local_only, pooled  # loads torch
-
-    return {"pooled": pooled(data, spec, seed), "local_only": local_only(data, spec, seed)}
+    (line,) = chronicle.lines_of("compared")
+    return {name: line.fields[name] for name in ("pooled", "local_only")}
 
 
 def follow(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:

@@ -1,0 +1,39 @@
+"""The demo's reference trainings, in a process of their own: it reads the nodes' files, and logs what came of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_client.config import HospitalHomeSettings, VoterHomeSettings
+from consilium_client.data.examples import Examples, joined
+from consilium_client.data.kinds import read_examples
+from consilium_client.home import HospitalHome, VoterHome
+from consilium_core.logs import emit
+
+from consilium_lab.demo.references import mean_alone, trained_pooled
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--task", type=Path)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--hospitals", type=Path, nargs="+")
+    parser.add_argument("--voters", type=Path, nargs="+")
+    given = parser.parse_args()
+    spec = parse_task_spec(given.task.read_bytes())
+
+    def examples(settings: HospitalHomeSettings | VoterHomeSettings) -> Examples:
+        return read_examples(settings.data, spec.data, settings.mapping)
+
+    parts = [examples(HospitalHome.open(home).settings) for home in given.hospitals]
+    held_out = joined([examples(VoterHome.open(home).settings) for home in given.voters])
+    emit(
+        "compared", pooled=trained_pooled(spec, parts, held_out, given.seed),
+        local_only=mean_alone(spec, parts, held_out, given.seed),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
