@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from consilium_core.faults import Fault
 from consilium_core.logs import log_to
 
-from consilium.artifacts import check_artifacts, fetch_artifacts
+from consilium.artifacts import check_artifacts, fetch_artifacts, store_weights
 from consilium.chain import LocalChain, checked_address, deploy, fund_account
 from consilium.keys import change_password, new_key
 from consilium.lab import (
@@ -116,6 +116,7 @@ __all__ = [
     "simulate_economics",
     "simulate_grid",
     "status",
+    "store_weights",
     "task_reference",
     "up",
     "verify",

@@ -43,3 +43,14 @@ def check_artifacts(folder: str | Path) -> ArtifactsFound:
     from consilium_chain.artifacts.copying import check_folder
 
     return check_folder(Path(folder))
+
+
+def store_weights(file: str | Path, *, artifacts: Sequence[str | Path]) -> str:
+    """Puts a safetensors file into the first place of a store, in parts. Returns the section `[start]` of a task file
+    that starts from it.
+
+    Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, OperatorError (WeightsTooLong).
+    """
+    from consilium_operators.weights import store_weights
+
+    return store_weights(open_store(artifacts), Path(file))

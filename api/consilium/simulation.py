@@ -122,6 +122,7 @@ def simulate(
     table: str | Path | None = None,
     mapping: ColumnMapping | str | Path | None = None,
     mappings: Mapping[str, str | Path] | None = None,
+    artifacts: Sequence[str | Path] = (),
     seed: int = 0,
     on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
     on_round: Callable[[PlayedRound], None] = lambda played: None,
@@ -132,15 +133,18 @@ def simulate(
     they get a third of each hospital's rows. `mapping` reads the table; a drafted task has its own. Otherwise `sites`
     and `voters` are files or folders by name, and `mappings` has a file for those that need one.
 
+    `artifacts`: folders and URLs of the store with the weights that the task starts from, if it names a file.
+
     `seed` decides on the split of a table, on cohorts, on training and on sign-flipped sums; the noise of private tasks
     is random. `on_start` gets the rows by name, `on_round` each round.
 
     Raises TypeError for arguments that do not fit together, DataError, OperatorError, LabError, ModelError.
     """
+    from consilium_core.artifacts.backends import parse_places
     from consilium_lab.simulation.run import simulate as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return SimulationResult(play(task.raw, *parts, seed, on_round))
+    return SimulationResult(play(task.raw, *parts, seed, on_round, places=parse_places(artifacts)))
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,7 @@ def simulate_grid(
     table: str | Path | None = None,
     mapping: ColumnMapping | str | Path | None = None,
     mappings: Mapping[str, str | Path] | None = None,
+    artifacts: Sequence[str | Path] = (),
     seed: int = 0,
     on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
     on_row: Callable[[GridRow, int], None] = lambda row, of: None,
@@ -206,11 +211,12 @@ def simulate_grid(
     rules refuse is left out. Other arguments and errors are those of `simulate`; `on_row` gets each form, and their
     number. Raises LabError (GridUnknown).
     """
+    from consilium_core.artifacts.backends import parse_places
     from consilium_lab.simulation.grid import ranked_by
     from consilium_lab.simulation.grid import simulate_grid as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return GridResult(play(task.spec, axes, *parts, seed, on_row), ranked_by(task.spec))
+    return GridResult(play(task.spec, axes, *parts, seed, on_row, parse_places(artifacts)), ranked_by(task.spec))
 
 
 def _parts(

@@ -66,6 +66,17 @@ def check_command(
     _conclude(f"{sound} of {wanted} artifacts match their names", [fault for one in found for fault in one.faults])
 
 
+@app.command("put")
+def put_command(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="weights of a model, safetensors")],
+    artifacts: Annotated[
+        list[str], typer.Option(help="folder or URL of the store; may be repeated: the first is written to")
+    ],
+) -> None:
+    """Puts a file of weights into the artifact store, and prints the lines of a task file that starts from it."""
+    typer.echo(consilium.store_weights(file, artifacts=places_to_read(artifacts)), nl=False)
+
+
 def _places(given: Sequence[str], flag: str) -> Sequence[object]:
     """Folders' paths, and URLs. Raises typer.BadParameter."""
     from consilium_core.artifacts.backends import parse_places

@@ -54,6 +54,10 @@ def simulate_task_command(
             " data of a site or voter (docs/data.md)"
         ),
     ] = None,
+    artifacts: Annotated[
+        list[str] | None,
+        typer.Option(help="folder or URL of the artifact store, if the task starts from a file of weights"),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="seed of the split, of cohorts, of training and of decoys, as in the demo")
     ] = 0,
@@ -104,7 +108,9 @@ def simulate_task_command(
             done = played.number == spec.rounds.rounds
             status.update("reference trainings" if done else f"round {played.number + 1} of {spec.rounds.rounds}")
 
-        result = consilium.simulate(read, **where, seed=seed, on_start=on_start, on_round=on_round)
+        result = consilium.simulate(
+            read, **where, artifacts=artifacts or (), seed=seed, on_start=on_start, on_round=on_round
+        )
     _show(console, result)
     for path in (output, page):
         if path is not None:

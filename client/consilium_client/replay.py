@@ -12,7 +12,7 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
 from consilium_chain.rounds.sums import CohortSum, PublishedSums
-from consilium_chain.tasks.start_specs import SeedStart
+from consilium_chain.tasks.start_specs import FileStart, SeedStart
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_zk.basis import Dense
 from consilium_zk.quantise import Quantiser
@@ -22,7 +22,7 @@ from consilium_client.data.standardise import public_sums
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, model_of
 from consilium_client.models.outer import MeanUpdate, State, outer_of
-from consilium_client.start import started_from
+from consilium_client.start import started_from, started_from_file
 from consilium_client.task import JoinedTask
 
 FIRST_ROUND = STATISTICS_ROUND + 1  # of training
@@ -32,7 +32,7 @@ class PublicRecord:
     """Derives a task's models from chain and artifact store, and keeps only the first and the latest two.
 
     All methods raise RecordIncomplete, ArtifactMissing or ArtifactCorrupt where the record is not complete, and
-    ClientError (StartUnusable).
+    ClientError (StartUnusable), ModelError (WeightsUnusable).
     """
 
     def __init__(self, ledger: Ledger, store: ArtifactStore, task: JoinedTask, depth: int = 0) -> None:
@@ -102,6 +102,8 @@ class PublicRecord:
         spec = self._task.spec
         if isinstance(spec.start, SeedStart):
             return model_of(spec).initial(seed=int.from_bytes(self._task.params.spec_hash[:8], "big"))
+        if isinstance(spec.start, FileStart):
+            return started_from_file(self._store, spec, spec.start)
         other, last = started_from(self._ledger, self._store, spec, spec.start, self._depth)
         return PublicRecord(self._ledger, self._store, other, self._depth + 1).base(last + 1)
 

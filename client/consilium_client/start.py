@@ -1,14 +1,16 @@
-"""The task whose model another task starts from."""
+"""The model that a task starts from: another task's, or a file's."""
 
 from __future__ import annotations
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, Phase
-from consilium_chain.tasks.start_specs import TaskStart
+from consilium_chain.tasks.start_specs import FileStart, TaskStart
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.errors import ClientError
+from consilium_client.models import Vector
+from consilium_client.models.weights import parse_weights
 from consilium_client.task import JoinedTask, load_task
 
 MOST_STARTS = 8  # tasks that start one from the other
@@ -39,6 +41,11 @@ def started_from(
     if not other.spec.statistics == spec.statistics == "schema":
         raise _unusable(start, 'but one of both has exact statistics: both need statistics = "schema"')
     return other, max(number for number, outcome in enumerate(outcomes) if outcome is not Outcome.PENDING)
+
+
+def started_from_file(store: ArtifactStore, spec: TaskSpec, start: FileStart) -> Vector:
+    """The file's parameters, float32 (p,). Raises ModelError (WeightsUnusable), ArtifactMissing, ArtifactCorrupt."""
+    return parse_weights(b"".join(map(store.get_file, start.digests)), spec)
 
 
 def _unusable(start: TaskStart, why: str) -> ClientError:

@@ -23,14 +23,14 @@ import numpy as np
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
-from consilium_client.errors import DataError
+from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Vector
+from consilium_client.models.weights import parse_weights
 from consilium_core.visible_text import Name
 from consilium_verify.report import Report, derived
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_serializer
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from consilium_operators.errors import OperatorError
 from consilium_operators.measuring import Measured
@@ -218,15 +218,6 @@ def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
 
 def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:
     try:
-        tensors = load(raw)
-    except SafetensorError as error:
-        raise _invalid(path, "it is not a safetensors file") from error
-    wanted = spec.model.tensors(spec.data)
-    if {name: (one.shape, one.dtype.name) for name, one in tensors.items()} != {
-        name: (shape, "float32") for name, shape in wanted.items()
-    }:
-        raise _invalid(path, "its tensors do not have the names, shapes and types of the task's model")
-    parameters: Vector = np.concatenate([tensors[name].reshape(-1) for name in wanted])
-    if not np.isfinite(parameters).all():
-        raise _invalid(path, "it has values that are not finite")
-    return parameters
+        return parse_weights(raw, spec)
+    except ModelError as error:
+        raise _invalid(path, error.values["why"]) from error

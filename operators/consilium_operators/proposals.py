@@ -17,10 +17,10 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.estimate import Estimate, estimate
 from consilium_chain.tasks.proposal import RoundPay, room_in_pool, round_pay, task_params
-from consilium_chain.tasks.start_specs import TaskStart
+from consilium_chain.tasks.start_specs import FileStart, TaskStart
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
-from consilium_client.start import started_from
+from consilium_client.start import started_from, started_from_file
 
 from consilium_operators.errors import OperatorError
 
@@ -119,8 +119,9 @@ def propose(
     `on_plan` gets the plan before the account's funds are checked, `confirm` afterwards. Without `confirm`, an open
     task with the same file needs `again`.
 
-    Raises SpecInvalid, NotPossible (BlobsUnavailable), ClientError (StartUnusable), ConsentError (Unfunded) and
-    OperatorError (PrivacyMissing, AggregatorMissing, AlreadyProposed, ProposalNotConfirmed): nothing is sent then.
+    Raises SpecInvalid, NotPossible (BlobsUnavailable), ClientError (StartUnusable), ModelError (WeightsUnusable),
+    ArtifactMissing, ConsentError (Unfunded) and OperatorError (PrivacyMissing, AggregatorMissing, AlreadyProposed,
+    ProposalNotConfirmed): nothing is sent then.
     """
     spec = parse_task_spec(raw)
     if spec.privacy is None and not not_private:
@@ -132,6 +133,8 @@ def propose(
         raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)
     if isinstance(spec.start, TaskStart):
         started_from(ledger, store, spec, spec.start)
+    elif isinstance(spec.start, FileStart):
+        started_from_file(store, spec, spec.start)
     plan = _plan(ledger, params, estimate(spec))
     on_plan(plan)
     is_second = bool(plan.still_open) and not again

@@ -8,23 +8,30 @@ from typing import Any
 import numpy as np
 import pytest
 from chain_driver import LocalChain, TaskDriver
+from consilium_chain.artifacts.copying import copy_task
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.start_specs import TaskStart
+from consilium_chain.tasks.start_specs import FileStart, TaskStart
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_client.errors import ClientError
+from consilium_client.errors import ClientError, ModelError
+from consilium_client.models import model_of
 from consilium_client.replay import PublicRecord
-from consilium_client.start import MOST_STARTS
+from consilium_client.start import MOST_STARTS, started_from_file
 from consilium_client.task import load_task
+from consilium_core.errors import ArtifactMissing
 from consilium_lab.errors import LabError
 from consilium_lab.simulation.run import simulate
+from consilium_operators.errors import OperatorError
+from consilium_operators.model_folder import named_tensors
 from consilium_operators.proposals import propose
+from consilium_operators.weights import store_weights
 from consilium_zk.kzg import commit
 from raised_faults import raises_fault
+from safetensors.numpy import save
 from task_files import DATA
 
 WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
@@ -133,6 +140,62 @@ def test_what_cannot_be_a_start_is_refused_to_operators_and_nodes(chained: Chain
             chained.record(chained.propose(text).task).base(1)
 
 
+def test_a_file_of_weights_is_the_first_base_of_everybody(chained: Chained, tmp_path: Path) -> None:
+    """As another task's downloaded model, in parts, which travel with the task's other artifacts."""
+    spec = parse_task_spec(TASK.encode())
+    values = np.random.default_rng(3).standard_normal(spec.parameters).astype(np.float32)
+    (tmp_path / "model.safetensors").write_bytes(save(named_tensors(spec, values)))
+    section = store_weights(chained.store, tmp_path / "model.safetensors")
+    task = chained.play(chained.propose(TASK + section))
+    assert chained.record(task.task).base(1).tobytes() == values.tobytes()
+    assert not np.array_equal(chained.record(task.task).base(2), values)
+    (part,) = parse_task_spec((TASK + section).encode()).start.digests  # type: ignore[union-attr]
+    copied = copy_task(chained.ledger, task.task, ArtifactStore([tmp_path / "copy", tmp_path]), tmp_path / "copy")
+    assert copied.faults == ()
+    assert ArtifactStore(tmp_path / "copy").get_file(part) == (tmp_path / "model.safetensors").read_bytes()
+
+
+def test_a_file_of_more_than_one_part_is_put_together_again(
+    chained: Chained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consilium_operators.weights.MOST_FILE_BYTES", 100)
+    spec = parse_task_spec(TASK.encode())
+    raw = save(named_tensors(spec, model_of(spec).initial(7)))
+    (tmp_path / "model.safetensors").write_bytes(raw)
+    text = TASK + store_weights(chained.store, tmp_path / "model.safetensors")
+    start = parse_task_spec(text.encode()).start
+    assert isinstance(start, FileStart)
+    assert len(start.parts) == -(-len(raw) // 100)
+    found = started_from_file(chained.store, spec, start)
+    assert found.tobytes() == model_of(spec).initial(7).tobytes()
+
+
+def test_weights_that_are_not_of_the_model_are_refused(chained: Chained, tmp_path: Path) -> None:
+    spec = parse_task_spec(TASK.encode())
+    whole = named_tensors(spec, model_of(spec).initial(7))
+    name = next(iter(whole))
+    wrong = {
+        "it is not a safetensors file": b"PK\x03\x04 pickled",
+        "names, shapes and types": save(whole | {name: whole[name][:, :0]}),
+        "names, shapes and types of": save(whole | {name: whole[name].astype(np.float16)}),
+        "not finite": save(whole | {name: whole[name] * np.float32(np.nan)}),
+        "more than a model of": save(whole) + bytes(1 << 21),
+    }
+    for why, raw in wrong.items():
+        (tmp_path / "weights").write_bytes(raw)
+        text = TASK + store_weights(chained.store, tmp_path / "weights")
+        with raises_fault(ModelError, "WeightsUnusable", match=why):
+            propose(chained.ledger, chained.store, text.encode(), "0x" + "22" * 20, not_private=True)
+        with raises_fault(ModelError, "WeightsUnusable", match=why):
+            chained.record(chained.propose(text).task).base(1)
+    (tmp_path / "weights").write_bytes(b"")
+    with raises_fault(OperatorError, "WeightsTooLong"):
+        store_weights(chained.store, tmp_path / "weights")
+    gone = TASK + '[start]\nname = "file"\nparts = ["' + "11" * 32 + '"]\n'
+    with pytest.raises(ArtifactMissing):
+        propose(chained.ledger, chained.store, gone.encode(), "0x" + "22" * 20, not_private=True)
+
+
 def test_a_long_line_of_starts_is_refused(chained: Chained, monkeypatch: pytest.MonkeyPatch) -> None:
     first = chained.play(chained.propose(TASK))
     depth = MOST_STARTS
@@ -158,7 +221,10 @@ def test_a_simulation_says_that_it_has_no_chain_to_start_from(chained: Chained) 
         ('name = "task"\ntask = 0\nchain_id = 1\ncontract = "0x' + "11" * 20 + '"', r"start\.task"),
         ('name = "task"\ntask = 1\nchain_id = 1\ncontract = "11"', r"contract"),
         ('name = "task"\ntask = 1', r"chain_id"),
-        ('name = "file"', r"start"),
+        ('name = "file"', r"start\.file\.parts|parts"),
+        ('name = "file"\nparts = []', r"parts"),
+        ('name = "file"\nparts = ["0x11"]', r"parts"),
+        ('name = "web"', r"start"),
     ],
 )
 def test_a_start_that_is_nonsense_is_refused(lines: str, said: str) -> None:

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from consilium_zk.errors import EvidenceMalformed
 
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
 from consilium_chain.rounds.disputes import parse_shown
+from consilium_chain.tasks.start_specs import FileStart
+from consilium_chain.tasks.task_spec import parse_task_spec
 
 _UNKNOWN = bytes(32)
 
 
 @dataclass(frozen=True)
 class Named:
-    """Digests without repetition. `files`: by keccak256. `evidence`: those of them with evidence. `blobs`: by versioned
-    hash.
+    """Digests without repetition. `files`: by keccak256, the task file first. `evidence`: those of them with evidence.
+    `blobs`: by versioned hash.
     """
 
     files: tuple[bytes, ...]
@@ -48,6 +51,15 @@ def shown_uploads(evidence: bytes) -> tuple[bytes, ...]:
         return _once(digest for upload in parse_shown(evidence).uploads.values() for digest in upload)
     except EvidenceMalformed:
         return ()
+
+
+def started_from(task_file: bytes) -> tuple[bytes, ...]:
+    """The parts of the file of weights that a task file names, as files; empty if it names none or is no task file."""
+    try:
+        start = parse_task_spec(task_file).start
+    except SpecInvalid:
+        return ()
+    return _once(start.digests) if isinstance(start, FileStart) else ()
 
 
 def _once(digests: Iterable[bytes]) -> tuple[bytes, ...]:

@@ -7,6 +7,9 @@ from typing import Annotated, Literal
 from consilium_core.typed_toml import Section
 from pydantic import Field
 
+MOST_PARTS = 64  # of a file of weights: half a gigabyte
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
 
 class SeedStart(Section):
     """The family's own starting parameters, drawn from the task file's hash."""
@@ -27,4 +30,19 @@ class TaskStart(Section):
     )
 
 
-StartSpec = Annotated[SeedStart | TaskStart, Field(discriminator="name")]
+class FileStart(Section):
+    """The parameters of a safetensors file in the artifact store, with the names and shapes of the model's tensors.
+    `consilium artifacts put` stores one, and prints this section.
+    """
+
+    name: Literal["file"]
+    parts: Annotated[list[Digest], Field(min_length=1, max_length=MOST_PARTS)] = Field(
+        description="keccak256 of each 8 MiB of the file, as hexadecimal digits, in order"
+    )
+
+    @property
+    def digests(self) -> list[bytes]:
+        return [bytes.fromhex(part) for part in self.parts]
+
+
+StartSpec = Annotated[SeedStart | TaskStart | FileStart, Field(discriminator="name")]

@@ -16,6 +16,7 @@ from consilium_chain.tasks.codec_specs import HashCodec, LowRankCodec
 from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples
+from consilium_core.artifacts.backends import Place
 
 from consilium_lab.demo.references import Metrics
 from consilium_lab.errors import LabError
@@ -122,6 +123,7 @@ def simulate_grid(
     voters: Mapping[str, Examples],
     seed: int = 0,
     on_row: Callable[[GridRow, int], None] = lambda row, of: None,
+    places: Sequence[Place] = (),
 ) -> list[GridRow]:
     """Simulates each form of the task that its schema allows. `on_row` gets each, and the number of all forms.
 
@@ -134,7 +136,7 @@ def simulate_grid(
             form = parse_task_spec(text.encode())
         except SpecInvalid:
             continue
-        played, costs = simulate(text.encode(), hospitals, voters, seed, compared=False), estimate(form)
+        played, costs = simulate(text.encode(), hospitals, voters, seed, compared=False, places=places), estimate(form)
         cohorts = sum(len(one.cohorts) for one in played.rounds)
         last = played.rounds[-1].metrics if played.rounds else played.start
         row = GridRow(

@@ -24,6 +24,7 @@ from consilium_client.hospital.training import RoundSeeds, statistics_blobs, upd
 from consilium_client.models import Vector, model_of
 from consilium_client.models.training import in_round, learn
 from consilium_client.voter.evaluating import Judge
+from consilium_core.artifacts.backends import Place
 from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
 
@@ -104,9 +105,10 @@ def simulate(
     on_round: Callable[[PlayedRound], None] = lambda _: None,
     *,
     compared: bool = True,
+    places: Sequence[Place] = (),
 ) -> Simulation:
     """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one. `compared`: with the
-    reference trainings.
+    reference trainings. `places`: of the artifact store, for the weights that a task starts from.
 
     Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated) and the errors of training and models.
     """
@@ -116,7 +118,9 @@ def simulate(
     _require_enough(spec, len(hospitals), len(voters))
     model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
-        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore(Path(folder))).play(on_round, compared)
+        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore([Path(folder), *places])).play(
+            on_round, compared
+        )
 
 
 def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from consilium_chain.artifacts.public_record import shown_uploads
+from consilium_chain.artifacts.public_record import shown_uploads, started_from
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
@@ -27,12 +27,13 @@ MOST_AT_ONCE = 100  # rounds that one call returns
 class RoundArtifacts:
     """Digests that the chain names in one round: files by keccak256, blobs by versioned hash.
 
-    `evidence`: files of accusations. A task's file belongs to round 0.
+    `evidence`: files of accusations. `task_files`: of the task, in round 0.
     """
 
     files: list[bytes] = field(default_factory=list)
     evidence: list[bytes] = field(default_factory=list)
     blobs: list[bytes] = field(default_factory=list)
+    task_files: list[bytes] = field(default_factory=list)
 
 
 def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[tuple[int, int]]:
@@ -78,6 +79,7 @@ def artifacts(connection: Connection, task: int, round_: int, places: Sequence[s
     found = RoundArtifacts(
         files=digests["TaskProposed"] + digests["UpdateCommitted"] + evidence,
         evidence=evidence,
+        task_files=digests["TaskProposed"],
         blobs=digests["CohortPublished"],
     )
     naming = [block for name, _, _, block in rows if name in NAMING]
@@ -112,6 +114,11 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
     for digest in named.evidence:
         try:
             files += shown_uploads(store.get_file(digest))
+        except UNREADABLE:  # reported below
+            continue
+    for digest in named.task_files:
+        try:
+            files += started_from(store.get_file(digest))
         except UNREADABLE:  # reported below
             continue
     count = 0
