@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from consilium_client.data.examples import Examples
     from consilium_client.data.mapping import Mapping as ColumnMapping
     from consilium_client.models import Vector
+    from consilium_core.artifacts.backends import Place
     from consilium_lab.simulation.grid import GridRow
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
@@ -140,11 +141,10 @@ def simulate(
 
     Raises TypeError for arguments that do not fit together, DataError, OperatorError, LabError, ModelError.
     """
-    from consilium_core.artifacts.backends import parse_places
     from consilium_lab.simulation.run import simulate as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return SimulationResult(play(task.raw, *parts, seed, on_round, places=parse_places(artifacts)))
+    return SimulationResult(play(task.raw, *parts, seed, on_round, places=_places(artifacts)))
 
 
 @dataclass(frozen=True)
@@ -211,12 +211,17 @@ def simulate_grid(
     rules refuse is left out. Other arguments and errors are those of `simulate`; `on_row` gets each form, and their
     number. Raises LabError (GridUnknown).
     """
-    from consilium_core.artifacts.backends import parse_places
     from consilium_lab.simulation.grid import ranked_by
     from consilium_lab.simulation.grid import simulate_grid as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return GridResult(play(task.spec, axes, *parts, seed, on_row, parse_places(artifacts)), ranked_by(task.spec))
+    return GridResult(play(task.spec, axes, *parts, seed, on_row, _places(artifacts)), ranked_by(task.spec))
+
+
+def _places(artifacts: Sequence[str | Path]) -> Sequence[Place]:
+    from consilium_core.artifacts.backends import parse_places
+
+    return parse_places(artifacts) if artifacts else ()
 
 
 def _parts(

@@ -97,10 +97,9 @@ def simulate_task_command(
         console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
                       f" {sum(held_out.values())}", highlight=False)  # fmt: skip
 
+    where |= {"seed": seed, "on_start": on_start, "artifacts": artifacts or ()}
     if grid is not None:
-        _play_grid(
-            console, read, grid.split(","), {**where, "seed": seed, "on_start": on_start}, output, page, proposed
-        )
+        _play_grid(console, read, grid.split(","), where, output, page, proposed)
         return
     with console.status("reading the rows") as status:
 
@@ -108,9 +107,7 @@ def simulate_task_command(
             done = played.number == spec.rounds.rounds
             status.update("reference trainings" if done else f"round {played.number + 1} of {spec.rounds.rounds}")
 
-        result = consilium.simulate(
-            read, **where, artifacts=artifacts or (), seed=seed, on_start=on_start, on_round=on_round
-        )
+        result = consilium.simulate(read, **where, on_round=on_round)
     _show(console, result)
     for path in (output, page):
         if path is not None:

@@ -12,7 +12,7 @@ from consilium_operators.errors import OperatorError
 
 
 def store_weights(store: ArtifactStore, file: Path) -> str:
-    """Stores the file in parts; returns the section `[start]` that names them. Raises OperatorError (WeightsTooLong)."""
+    """Stores the file in parts; returns the section `[start]` of these. Raises OperatorError (WeightsTooLong)."""
     size, most = file.stat().st_size, MOST_PARTS * MOST_FILE_BYTES
     if not 0 < size <= most:
         raise OperatorError("WeightsTooLong", path=file, size=size, most=most)

@@ -45,7 +45,7 @@ ELSEWHERE = {
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
         "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",
     },
-    "tried by tests/client/test_start.py and tests/lab/test_grid.py": {"StartNotSimulated", "GridUnknown"},
+    "tried by tests/client/test_start.py and tests/lab/test_grid.py": {"StartNotSimulated", "GridUnknown", "WeightsTooLong"},
     "an address, tried by tests/cli/test_api_as_commands.py": {"AddressMalformed", "AddressMistyped"},
     "a process ended, or a bug": {"DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost"},
 }  # fmt: skip

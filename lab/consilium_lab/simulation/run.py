@@ -118,9 +118,8 @@ def simulate(
     _require_enough(spec, len(hospitals), len(voters))
     model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
-        return _Game(raw, spec, hospitals, voters, seed, ArtifactStore([Path(folder), *places])).play(
-            on_round, compared
-        )
+        store = ArtifactStore([Path(folder), *places])
+        return _Game(raw, spec, hospitals, voters, seed, store).play(on_round, compared)
 
 
 def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
