@@ -45,7 +45,8 @@ ELSEWHERE = {
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
         "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",
     },
-    "tried by tests/client/test_start.py and tests/lab/test_grid.py": {"StartNotSimulated", "GridUnknown", "WeightsTooLong"},
+    "tried by tests/client/test_start.py": {"StartNotSimulated", "WeightsTooLong"},
+    "tried by tests/lab/test_grid.py": {"GridUnknown"},
     "an address, tried by tests/cli/test_api_as_commands.py": {"AddressMalformed", "AddressMistyped"},
     "a process ended, or a bug": {"DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost"},
 }  # fmt: skip
