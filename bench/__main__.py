@@ -10,6 +10,7 @@ round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
 first_result  from an empty folder by pip to a simulation of one's own rows; after `make wheel`
 decoys  how well decoys hide, and from whom
+decoy_codecs  honest votes on decoys under codecs and outer steps
 indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
 thousand  a round of a thousand hospitals in four tasks, likewise
@@ -46,6 +47,7 @@ PARTS = {
     "demo": "bench.e2e.demo",
     "first_result": "bench.e2e.first_result",
     "decoys": "bench.decoys.hiding",
+    "decoy_codecs": "bench.decoys.by_codec",
     "learning": "bench.client.learning",
     "codecs": "bench.client.codecs",
     "membership": "bench.client.membership",

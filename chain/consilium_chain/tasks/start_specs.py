@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from consilium_core.typed_toml import Section
 from pydantic import Field
@@ -15,6 +15,7 @@ class SeedStart(Section):
     """The family's own starting parameters, drawn from the task file's hash."""
 
     name: Literal["seed"] = "seed"
+    in_words: ClassVar[str] = "its family's own start, drawn from the task file's hash"
 
 
 class TaskStart(Section):
@@ -29,6 +30,10 @@ class TaskStart(Section):
         description="address of its contract, which is this task's own"
     )
 
+    @property
+    def in_words(self) -> str:
+        return f"the last model of task {self.task}"
+
 
 class FileStart(Section):
     """The parameters of a safetensors file in the artifact store, with the names and shapes of the model's tensors.
@@ -39,6 +44,11 @@ class FileStart(Section):
     parts: Annotated[list[Digest], Field(min_length=1, max_length=MOST_PARTS)] = Field(
         description="keccak256 of each 8 MiB of the file, as hexadecimal digits, in order"
     )
+
+    @property
+    def in_words(self) -> str:
+        more = "" if len(self.parts) == 1 else f" and {len(self.parts) - 1} more"
+        return f"a file of weights, keccak256 {self.parts[0]}{more}"
 
     @property
     def digests(self) -> list[bytes]:

@@ -111,6 +111,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
         ("runs", f"{spec.model.name}, {spec.size_in_words}, from this installation: the task brings no code"),
+        ("starts from", spec.start.in_words),
         ("on", spec.data.in_words),
         (
             "training",
