@@ -188,6 +188,7 @@ def test_nothing_is_said_of_a_quiet_task() -> None:
     assert rules(spec_of()) == set()
     assert rules(spec_of(judging={"accept_floor": -0.03, "harmful_below": -0.06})) == set()
     assert rules(spec_of(outer={"name": "momentum"})) == rules(spec_of(outer={"name": "adam"})) == set()
+    assert rules(spec_of(outer={"name": "nesterov"})) == set()
 
 
 ALONE = {"cohorts": 2, "min_cohort_size": 1, "min_hospitals": 2}
@@ -199,6 +200,7 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.NO_DECOYS, {"judging": {"decoys": False}}),
     (Rule.DECOYS_FREE, {"money": {"failed_decoy_slash_bps": 0}}),
     (Rule.DECOYS_FADE, {"outer": {"name": "momentum", "momentum": 0.51}}),
+    (Rule.DECOYS_FADE, {"outer": {"name": "nesterov", "fading": 0.71}}),
     (Rule.DECOYS_FADE, {"outer": {"name": "adam", "learning_rate": 0.031}}),
     (Rule.DIGESTS, {"update": {"publication": "digests"}}),
     (Rule.ONE_COHORT, {"rounds": {"cohorts": 1}}),

@@ -88,7 +88,7 @@ def test_nesterov_is_diloco(played_of: tuple[NDArray[np.float32], list[Reals]], 
     for mean in means:
         weight.grad = torch.from_numpy(-mean)
         optimizer.step()
-    spec = NesterovSpec(name="nesterov", learning_rate=rate, momentum=momentum)
+    spec = NesterovSpec(name="nesterov", learning_rate=rate, momentum=momentum, fading=1)
     found, scale = played(outer_of(spec), initial, means).model, 8 + rate * 4 * len(means) ** 2
     np.testing.assert_allclose(found, weight.detach().numpy(), rtol=0, atol=1e-5 * scale)
 

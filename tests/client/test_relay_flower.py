@@ -32,6 +32,7 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_at
 from eth_account import Account
 from flwr.app import Message
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 pytestmark = [
@@ -190,9 +191,12 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
     exchange.answer = killed_once
     assert exchange.round(8).finished == 1
     gone = [reply for reply in exchange.grid.received if reply.has_error()]
-    assert [reply.error.code for reply in gone] == [NODE_AWAY]
+    # A reply that was announced as the SuperNode ended never arrives: another error, and likewise asked for again.
+    codes = {reply.error.code for reply in gone}
+    assert {NODE_AWAY} <= codes <= {NODE_AWAY, ErrorCode.MESSAGE_UNAVAILABLE}
     assert exchange.ended[-1] == 1
-    exchange.grid.received.remove(gone[0])
+    for reply in gone:
+        exchange.grid.received.remove(reply)
 
     # Too few blobs, and a hospital that sits out.
     exchange.answer = lambda _: RoundReply(ReplyCode.OK, BLOBS[:1])

@@ -42,7 +42,8 @@ MARGIN_BLOCKS = 3  # that a phase needs at least: to see it, to be taken into a 
 ANSWER_MARGIN = 3  # seconds before its deadline, when the aggregator stops waiting (`rounds.View`)
 HIGH_EPSILON = 10.0  # above it, the bound on a row's privacy loss means little
 HIGH_DELTA = 1e-3
-FAST_MOMENTUM, FAST_ADAM = 0.5, 0.03  # of the outer step; docs/models.md has measurements
+# Of the outer step; docs/models.md has measurements. Of a momentum that fades, so much at most after each round.
+FAST_MOMENTUM, FAST_ADAM, FADES = 0.5, 0.03, 0.7
 SMALLEST_COMMITTEE = 3
 
 
@@ -303,7 +304,8 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
 
 def _fast(outer: OuterSpec) -> str:
     """The setting of the outer step that decoys cannot follow (docs/models.md), or ""."""
-    if isinstance(outer, MomentumSpec | NesterovSpec) and outer.momentum > FAST_MOMENTUM:
+    fades = isinstance(outer, NesterovSpec) and outer.fading <= FADES
+    if isinstance(outer, MomentumSpec | NesterovSpec) and outer.momentum > FAST_MOMENTUM and not fades:
         return f"momentum of {outer.momentum:g} (above {FAST_MOMENTUM:g})"
     if isinstance(outer, AdamSpec) and outer.learning_rate > FAST_ADAM:
         return f"learning_rate of {outer.learning_rate:g} (above {FAST_ADAM:g})"

@@ -47,7 +47,7 @@ class NesterovSpec(Section):
     learning_rate: Rate = Field(default=0.7, description="η: how far the step moves the base")
     momentum: Decay = Field(default=0.9, description="μ: the part of earlier rounds that remains")
     fading: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=1.0, description="factor of μ after each settled round: below 1 the last rounds do not overshoot"
+        default=0.7, description="factor of μ after each settled round: at 1 decoys begin to resemble their sums"
     )
 
 
