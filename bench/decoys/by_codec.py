@@ -28,6 +28,7 @@ from bench.results_store import Skipped, figure, say, write_figure
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 VOTERS, COHORTS = 5, 2
+MOST_GAP = 10.0  # nats; a decoy that is no model at all is further from its sum
 DENSE, MEAN = {"name": "dense"}, {"name": "mean"}
 FADING = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9, "fading": 0.7}
 DILOCO = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9}
@@ -114,7 +115,7 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _row(case: Case, tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    gaps = [max(gap, -10.0) for task in tasks for gap in task["gaps"]]
+    gaps = [min(gap, MOST_GAP) for task in tasks for gap in task["gaps"]]
     totals = {name: sum(task[name] for task in tasks) for name in ("pairs", "votes", "slashed", "untested", "rejected")}
     return {
         "data": case.data, "codec": dict(case.codec), "outer": dict(case.outer), "tasks": len(tasks),
