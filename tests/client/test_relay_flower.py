@@ -184,12 +184,15 @@ def test_relay_carries_blobs_and_codes_and_no_private_text(exchange: Exchange) -
         if len(exchange.asked) == before + 1:
             (supernode,) = (one for one in psutil.Process().children() if "--superlink" in one.cmdline())
             (executor,) = supernode.children()
+            orphans.extend(executor.children())
             executor.kill()
         return RoundReply(ReplyCode.SAT_OUT)
 
-    before = len(exchange.asked)
+    before, orphans = len(exchange.asked), list[psutil.Process]()
     exchange.answer = killed_once
     assert exchange.round(8).finished == 1
+    assert orphans, "the process of the app"
+    assert psutil.wait_procs(orphans, timeout=30)[1] == []
     gone = [reply for reply in exchange.grid.received if reply.has_error()]
     # A reply that was announced as the SuperNode ended never arrives: another error, and likewise asked for again.
     codes = {reply.error.code for reply in gone}

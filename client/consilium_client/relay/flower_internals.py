@@ -164,6 +164,7 @@ def run_executor(runtime_address: str, secret_file: Path, woken: int) -> None:
         response = client.AcquireTask(AcquireTaskRequest(supported_task_types=["flwr-clientapp"]))
         if response.HasField("task") and response.token and os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            threading.Thread(target=_end_with_supernode, args=(woken,), daemon=True).start()
             try:
                 runtime.run_clientapp(runtime_address, response.token, insecure=True, parent_pid=os.getppid())
             finally:
@@ -176,6 +177,16 @@ def _follow(woken: int, message: threading.Event) -> None:
     """Sets the event for each byte of the pipe, and ends the process with the SuperNode at its other end."""
     while os.read(woken, select.PIPE_BUF):
         message.set()
+    os._exit(0)
+
+
+def _end_with_supernode(woken: int) -> None:
+    """Ends an app's process, which would send its reply to an ended SuperNode again and again. Reads no byte of the
+    pipe: these are for the executor.
+    """
+    poll = select.poll()
+    poll.register(woken, 0)  # its other end's closing is always told
+    poll.poll()
     os._exit(0)
 
 
