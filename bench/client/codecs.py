@@ -1,4 +1,4 @@
-"""What each codec and outer step costs and gives: bytes a round beside plain Flower's, and the model they end with.
+"""Costs and gains of each codec and outer step: bytes a round beside plain Flower's, and the metric at the end.
 
 Rounds are played in this process by the nodes' own training, clipping, quantising, packing, masking and committing. The
 sum is unmasked, checked by the commitments and read back, as a chain and its readers would. Nobody judges: all rounds

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.examples import Examples
 from consilium_client.models import Inputs, Vector, model_of
 from consilium_client.models.metrics import accuracy, auc

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.task_spec import MICRO, Metric, PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import MICRO, Metric, TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
 from consilium_core.visible_text import shown
 from consilium_verify.report import LIMITS, Result

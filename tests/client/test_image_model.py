@@ -9,7 +9,8 @@ import pytest
 import torch
 from consilium_chain.tasks.data_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import CnnSpec
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.errors import ModelError

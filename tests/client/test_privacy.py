@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.errors import BudgetError
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import accuracy

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError

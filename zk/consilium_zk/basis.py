@@ -47,7 +47,7 @@ class Basis(ABC):
 
     @abstractmethod
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
-        """What `coordinates`, float64 (k,), add to the parameters start … stop - 1: float64 (stop - start,)."""
+        """The part that `coordinates`, float64 (k,), add to parameters start … stop - 1: float64 (stop - start,)."""
 
     @abstractmethod
     def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -53,7 +53,7 @@ def shown_uploads(evidence: bytes) -> tuple[bytes, ...]:
         return ()
 
 
-def started_from(task_file: bytes) -> tuple[bytes, ...]:
+def weights_parts(task_file: bytes) -> tuple[bytes, ...]:
     """The parts of the file of weights that a task file names, as files; empty if it names none or is no task file."""
     try:
         start = parse_task_spec(task_file).start

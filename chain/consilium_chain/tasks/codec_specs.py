@@ -1,4 +1,4 @@
-"""What travels of an update, with its arguments: the numbers that hospitals train, mask and commit to.
+"""The codecs of tasks, with their arguments: the numbers that hospitals train, mask and commit to.
 
 A codec is a linear map with public coefficients (`consilium_zk.basis`): only then do masks cancel, and is a sum of
 updates the update of the sum. A new one is a class here, in `CodecSpec`, and one in `consilium_zk.basis`.
@@ -46,7 +46,7 @@ class DenseCodec(Codec):
 
 
 class HashCodec(Codec):
-    """Parameters share numbers: each moves with one of `size`, or against it, drawn from the task file's hash."""
+    """Parameters share numbers: each moves with one of `buckets`, or against it, drawn from the task file's hash."""
 
     name: Literal["hash"]
     buckets: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(description="numbers that travel, fewer than parameters")

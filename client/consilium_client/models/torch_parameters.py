@@ -27,7 +27,8 @@ def load(module: nn.Module, parameters: Vector) -> None:
     position = 0
     for into in trainable(module):
         values = parameters[position : position + into.numel()].astype(np.float32)
-        into.data = torch.from_numpy(values).view_as(into)
+        with torch.no_grad():
+            into.copy_(torch.from_numpy(values).view_as(into))
         position += into.numel()
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from consilium_chain.tasks.task_spec import TaskSpec, TrainingSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import TrainingSpec
 from consilium_zk.basis import Basis, Coordinates, Dense
 from numpy.typing import NDArray
 from torch import nn
@@ -17,7 +18,7 @@ from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
-from consilium_client.models.torch_parameters import flatten, trainable
+from consilium_client.models.torch_parameters import flatten, load, trainable
 
 # Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
@@ -61,8 +62,8 @@ def train(
 
     Minimises cross-entropy, and the proximal term where the task has one, by the task's optimiser, epochs, batch size,
     learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0).
-    `in_round` applies a schedule. Raises
-    ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is not finite (training ran away).
+    `in_round` applies a schedule. Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is
+    not finite (training ran away).
     """
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     step = _stepper(trainable(module), spec.training)
@@ -105,22 +106,18 @@ class Within:
     """
 
     def __init__(self, module: nn.Module, basis: Basis, settings: TrainingSpec) -> None:
-        self._basis, self._parameters, self._base = basis, trainable(module), flatten(module)
+        self._module, self._basis, self._base = module, basis, flatten(module)
         self._moved = nn.Parameter(torch.zeros(basis.size))
         self._step = _stepper([self._moved], settings)
 
     def step(self) -> None:
         """One step from the gradients that the module's parameters have."""
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self._parameters]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trainable(self._module)]
         whole = np.concatenate([one.detach().reshape(-1).cpu().numpy() for one in gradients])
         self._moved.grad = torch.from_numpy(self._basis.gather(whole))
         self._step()
         added = self._basis.spread(self._moved.detach().double().numpy(), 0, self._basis.parameters)
-        moved, place = self._base + added.astype(np.float32), 0
-        with torch.no_grad():
-            for into in self._parameters:
-                into.copy_(torch.from_numpy(moved[place : place + into.numel()]).view_as(into))
-                place += into.numel()
+        load(self._module, self._base + added.astype(np.float32))
 
     def coordinates(self) -> Coordinates:
         """float64 (k,). Raises UpdateNotFinite."""

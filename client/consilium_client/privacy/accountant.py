@@ -17,7 +17,8 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
 from consilium_zk.basis import Basis, Coordinates

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from consilium_chain.tasks.task_spec import PrivacySpec, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_zk.basis import Basis, Coordinates, Dense
 from numpy.typing import NDArray
 from opacus import GradSampleModule

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
+from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
+from consilium_core.typed_toml import validation_faults
 from consilium_operators.task_text import (
     LEARNING,
     MOST_WEIGHT,
@@ -19,6 +21,7 @@ from consilium_operators.task_text import (
     rows_per_weight,
     with_bond,
 )
+from pydantic import ValidationError
 
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.options import least_cohort
@@ -81,7 +84,7 @@ class TaskSettings:
 
 
 def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSpec:
-    """The demo's task for `data`. Raises pydantic's ValidationError if the settings do not fit together."""
+    """The demo's task for `data`. Raises SpecInvalid if the settings do not fit together."""
     defaults = {**DEFAULTS[data.name], **(PRIVATE_LEARNING if settings.epsilon else {})}
     private = {"privacy": {"epsilon": settings.epsilon, "max_grad_norm": 1.0}} if settings.epsilon else {}
     hospitals, voters = len(data.hospitals), len(data.held_out)
@@ -104,19 +107,21 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     seats = settings.seats if settings.seats is not None else usual
     codec = {"codec": dict(settings.codec)} if settings.codec else {}
     publication = "digests" if settings.digests else "blobs"
-    return TaskSpec.model_validate(
-        {
-            **defaults,
-            **private,
-            "name": f"demo-{data.name}",
-            "data": data.schema.model_dump(),
-            "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
-            "rounds": rounds,
-            "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
-            "windows": dict(settings.windows or {}),
-            "money": money.model_dump(),
-        }
-    )
+    settled = {
+        **defaults,
+        **private,
+        "name": f"demo-{data.name}",
+        "data": data.schema.model_dump(),
+        "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
+        "rounds": rounds,
+        "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
+        "windows": dict(settings.windows or {}),
+        "money": money.model_dump(),
+    }
+    try:
+        return TaskSpec.model_validate(settled)
+    except ValidationError as error:
+        raise SpecInvalid(f"these options make no task: {validation_faults(error)}") from error
 
 
 def task_toml(data: DemoData, settings: TaskSettings = TaskSettings()) -> str:
