@@ -415,7 +415,9 @@ def test_strangers_that_try_the_worst_of_every_call_stop_nothing_and_gain_nothin
         "TaskUnknown", "RowsAreZero", "TransportKeyInvalid", "EncryptionKeyMissing", "StakeInsufficient",
         "AlreadyJoined",
     }  # fmt: skip
-    assert errors["joinAsVoter"] >= {"VoterKeyMissing", "TaskUnknown", "AlreadyJoined"}
+    assert errors["joinAsVoter"] >= {"VoterKeyMissing", "TaskUnknown"}
+    # The last to join lets the task begin, and then the phase refuses its second call.
+    assert errors["joinAsVoter"] & {"AlreadyJoined", "WrongPhase"}
     assert errors["registerVoterKey"] == {"VoterKeyMalformed", "ProofOfPossessionInvalid"}
     assert errors["register"] >= {"CommissionTooHigh", "ERC20InsufficientAllowance", "AlreadyRegistered"}
     assert errors["propose"] == {"ParamsInvalid"}
