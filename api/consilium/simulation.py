@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from consilium_client.data.mapping import Mapping as ColumnMapping
     from consilium_client.models import Vector
     from consilium_core.artifacts.backends import Place
-    from consilium_lab.simulation.grid import GridRow
+    from consilium_lab.simulation.grid import Grid, GridRow
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
 METRICS = ["accuracy", "auc", "log_loss"]
@@ -43,24 +43,24 @@ class SimulationResult:
         import pandas as pd
 
         found = self.details
-        last = found.rounds[-1].metrics if found.rounds else found.start
-        named = {"start": found.start, "together": last, "plain FedAvg": found.averaged, "all rows": found.pooled}
-        named |= {f"{name} alone": metrics for name, metrics in found.alone.items()}
+        beside, last = found.references, found.rounds[-1].metrics if found.rounds else found.start
+        named = {"start": found.start, "together": last, "plain FedAvg": beside.averaged, "all rows": beside.pooled}
+        named |= {f"{name} alone": metrics for name, metrics in beside.alone.items()}
         return pd.DataFrame.from_dict(named, orient="index", columns=METRICS)
 
     @property
     def rounds(self) -> pd.DataFrame:
-        """By round: metrics after it, and numbers of cohorts and of accepted ones."""
+        """By round: metrics after it, and numbers of cohorts, of accepted ones, and of hospitals that missed it."""
         import pandas as pd
 
         rows = [
             {
                 "round": one.number, **{name: one.metrics[name] for name in METRICS}, "cohorts": len(one.cohorts),
-                "accepted": one.settlement.accepted.bit_count(),
+                "accepted": one.settlement.accepted.bit_count(), "absent": len(one.absent),
             }
             for one in self.details.rounds
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=["round", *METRICS, "cohorts", "accepted"]).set_index("round")
+        return pd.DataFrame(rows, columns=["round", *METRICS, "cohorts", "accepted", "absent"]).set_index("round")
 
     @property
     def parties(self) -> pd.DataFrame:
@@ -125,6 +125,7 @@ def simulate(
     mappings: Mapping[str, str | Path] | None = None,
     artifacts: Sequence[str | Path] = (),
     seed: int = 0,
+    dropouts: float = 0.0,
     on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
     on_round: Callable[[PlayedRound], None] = lambda played: None,
 ) -> SimulationResult:
@@ -137,59 +138,88 @@ def simulate(
     `artifacts`: folders and URLs of the store with the weights that the task starts from, if it names a file.
 
     `seed` decides on the split of a table, on cohorts, on training and on sign-flipped sums; the noise of private tasks
-    is random. `on_start` gets the rows by name, `on_round` each round.
+    is random. `dropouts`: the chance (0 to 1) of each hospital to miss a round; it commits nothing then, and the round
+    goes on by the contract's rules. `on_start` gets the rows by name, `on_round` each round.
 
     Raises TypeError for arguments that do not fit together, DataError, OperatorError, LabError, ModelError.
     """
     from consilium_lab.simulation.run import simulate as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return SimulationResult(play(task.raw, *parts, seed, on_round, places=_places(artifacts)))
+    return SimulationResult(play(task.raw, *parts, seed, on_round, places=_places(artifacts), dropouts=dropouts))
 
 
 @dataclass(frozen=True)
 class GridResult:
-    """A task in several forms on the same rows. `rows`: each has its task file. `metric`: the one that ranks them."""
+    """A task in several forms on the same rows, and the whole of it as `details`. Metrics are on all voters' rows."""
 
-    rows: list[GridRow]
-    metric: str
+    details: Grid
+
+    @property
+    def rows(self) -> list[GridRow]:
+        """Each has its task file."""
+        return self.details.rows
+
+    @property
+    def metric(self) -> str:
+        """The one that ranks the rows."""
+        return self.details.metric
 
     @property
     def frame(self) -> pd.DataFrame:
-        """By form: a column for each axis, metrics, bytes and blobs of a hospital a round, blobs and gas of the task on
-        a chain, epsilon, the share of accepted cohorts, and if no other form is as good with fewer bytes.
+        """By form: a column for each axis, metrics, bytes and blobs of a hospital a round, blobs, gas, ether and
+        minutes of the task on a chain, epsilon, the share of accepted cohorts, and if no other form is as good with
+        fewer bytes. With several seeds metrics are means, and `accuracy_error` and others are their standard errors.
         """
         import pandas as pd
+        from consilium_lab.simulation.grid_page import record
 
-        return pd.DataFrame(
-            [
-                {
-                    **row.form, **{name: row.metrics[name] for name in METRICS}, "bytes": row.bytes_a_round,
-                    "blobs": row.blobs_a_round, "chain_blobs": row.chain_blobs, "gas": row.gas, "epsilon": row.epsilon,
-                    "accepted": row.accepted, "frontier": row.is_frontier,
-                }
-                for row in self.rows
-            ]
-        )  # fmt: skip
+        return pd.DataFrame([record(row, self.metric) for row in self.rows])
+
+    @property
+    def references(self) -> pd.DataFrame:
+        """Metrics of plain FedAvg, with all rows in one place, and of each hospital alone: of the task as given."""
+        import pandas as pd
+
+        found = self.details.references
+        named = {"plain FedAvg": found.averaged, "all rows": found.pooled}
+        named |= {f"{name} alone": metrics for name, metrics in found.alone.items()}
+        return pd.DataFrame.from_dict(named, orient="index", columns=METRICS)
+
+    @property
+    def beside(self) -> Mapping[str, Mapping[str, float]]:
+        """Metrics of the references, by name: of each hospital alone only the mean."""
+        return self.details.references.by_name
 
     @property
     def proposed(self) -> GridRow:
-        """The form of the fewest bytes within a hundredth of the best metric."""
-        from consilium_lab.simulation.grid import proposed
+        """The form of the fewest bytes within a hundredth of the best metric, at the most dropouts."""
+        return self.details.proposed
 
-        return proposed(self.rows, self.metric)
+    @property
+    def notes(self) -> list[str]:
+        """The meaning of the figures, with the assumed prices, in sentences."""
+        from consilium_lab.simulation.grid_page import notes
+
+        return notes(self.details)
 
     def figure(self) -> Any:
-        """A matplotlib figure: the metric by bytes, with the frontier."""
-        from consilium_lab.simulation.grid import picture
+        """A matplotlib figure: the metric by bytes, with the frontier and the references."""
+        from consilium_lab.simulation.grid_page import picture
 
-        return picture(self.rows, self.metric)
+        return picture(self.details)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the task files, ready for JSON. Wei as text."""
+        from consilium_lab.simulation.grid_page import as_json
+
+        return as_json(self.details)
 
     def write_page(self, path: str | Path) -> Path:
         """Writes an HTML page with table and picture, which loads nothing."""
-        from consilium_lab.simulation.grid import write_page
+        from consilium_lab.simulation.grid_page import write_page
 
-        write_page(Path(path), self.rows, self.metric)
+        write_page(Path(path), self.details)
         return Path(path)
 
 
@@ -204,18 +234,28 @@ def simulate_grid(
     mappings: Mapping[str, str | Path] | None = None,
     artifacts: Sequence[str | Path] = (),
     seed: int = 0,
+    seeds: int = 1,
+    dropouts: float = 0.0,
+    gas_price: int | None = None,
+    blob_gas_price: int | None = None,
+    block_seconds: float | None = None,
     on_start: Callable[[dict[str, int], dict[str, int]], None] = lambda hospitals, voters: None,
     on_row: Callable[[GridRow, int], None] = lambda row, of: None,
 ) -> GridResult:
-    """Simulates a task in every combination of `axes`: codec, outer, epochs, bits, epsilon. A form that the task file's
-    rules refuse is left out. Other arguments and errors are those of `simulate`; `on_row` gets each form, and their
-    number. Raises LabError (GridUnknown).
+    """Simulates a task in every combination of `axes`: codec, outer, epochs, bits, epsilon, hospitals, dropouts. A form
+    that the task file's rules refuse is left out. Other arguments and errors are those of `simulate`; `on_row` gets
+    each form, and their number.
+
+    `seeds`: each form is played with `seed` and the next ones, on one split of the rows; its metrics are means. Prices
+    in wei: without them, those of a quiet day on mainnet are assumed. Raises LabError (GridUnknown, SettingOutOfRange).
     """
-    from consilium_lab.simulation.grid import ranked_by
+    from consilium_lab.simulation.grid import Play, at_prices
     from consilium_lab.simulation.grid import simulate_grid as play
 
-    parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return GridResult(play(task.spec, axes, *parts, seed, on_row, _places(artifacts)), ranked_by(task.spec))
+    terms = at_prices(gas_price, blob_gas_price, block_seconds)
+    conditions = Play(seed, seeds, dropouts, terms, _places(artifacts))
+    return GridResult(play(task.spec, axes, *_parts(task, sites, voters, table, mapping, mappings, seed, on_start),
+                           on_row, conditions))  # fmt: skip
 
 
 def _places(artifacts: Sequence[str | Path]) -> Sequence[Place]:

@@ -14,9 +14,10 @@ from consilium.simulation import METRICS
 from consilium_core.units import tokens
 from typer.core import TyperGroup
 
+from consilium_cli.simulation_grid import Wanted, play_grid
+
 if TYPE_CHECKING:
     from consilium_lab.simulation.run import PlayedRound
-    from rich.console import Console
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
 VOTERS = 5
@@ -63,12 +64,26 @@ def simulate_task_command(
     ] = 0,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="file for the result, JSON")] = None,
     page: Annotated[Path | None, typer.Option(dir_okay=False, help="file for a report with pictures, HTML")] = None,
+    dropouts: Annotated[
+        float, typer.Option(help="chance of each hospital to miss a round, such as 0.1 (by the contract's rules)")
+    ] = 0.0,
     grid: Annotated[
         str | None,
         typer.Option(
-            help="simulate the task in several forms: a list, with commas, of codec, outer, epochs, bits, epsilon"
+            help="simulate the task in several forms: a list, with commas, of codec, outer, epochs, bits, epsilon,"
+            " hospitals, dropouts"
         ),
     ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="with --grid: seeds that play each form, from --seed on; figures are means")
+    ] = None,
+    gas_price: Annotated[
+        float | None, typer.Option(min=0, help="with --grid: gwei for a unit of gas; a quiet day's by default")
+    ] = None,
+    blob_gas_price: Annotated[
+        float | None, typer.Option(min=0, help="with --grid: gwei for a unit of blob gas")
+    ] = None,
+    block_seconds: Annotated[float | None, typer.Option(min=0, help="with --grid: seconds between blocks")] = None,
     proposed: Annotated[
         Path | None, typer.Option(dir_okay=False, help="with --grid: file for the task file that costs least")
     ] = None,
@@ -89,17 +104,17 @@ def simulate_task_command(
         else _in_table(task, table, sites, voters, mapping or [], bool(site or voter))
     )
     console, spec = Console(), read.spec
-    if proposed is not None and grid is None:
-        raise click.BadParameter("belongs to --grid: add it", param_hint="--proposed")
+    prices = {"gas_price": gas_price, "blob_gas_price": blob_gas_price, "block_seconds": block_seconds}
+    wanted = Wanted.of(grid, dropouts, {"seeds": seeds, **prices}, output, page, proposed)
 
     def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
         rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
         console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
                       f" {sum(held_out.values())}", highlight=False)  # fmt: skip
 
-    where |= {"seed": seed, "on_start": on_start, "artifacts": artifacts or ()}
-    if grid is not None:
-        _play_grid(console, read, grid.split(","), where, output, page, proposed)
+    where |= {"seed": seed, "on_start": on_start, "artifacts": artifacts or (), "dropouts": dropouts}
+    if wanted is not None:
+        play_grid(console, read, where, wanted)
         return
     with console.status("reading the rows") as status:
 
@@ -126,57 +141,6 @@ def simulate_task_command(
     console.print(f"\nNext: {shlex.join(check)}   # its costs and risks\n"
                   f"      {shlex.join(demo)}   # with a chain, and a process for each party",
                   highlight=False, soft_wrap=True)  # fmt: skip
-
-
-def _play_grid(
-    console: Console, task: consilium.Task, axes: list[str], where: dict[str, Any], output: Path | None,
-    page: Path | None, proposed: Path | None,
-) -> None:  # fmt: skip
-    """Simulates the forms, and shows and writes what came of them."""
-    done = 0
-    with console.status("the first form") as status:
-
-        def on_row(_: object, of: int) -> None:
-            nonlocal done
-            done += 1
-            status.update(f"{done} of {of} forms")
-
-        found = consilium.simulate_grid(task, [axis.strip() for axis in axes], **where, on_row=on_row)
-    _show_grid(console, found)
-    chosen = found.proposed
-    written = {
-        output: json.dumps({"metric": found.metric, "rows": found.frame.to_dict("records")}, indent=1) + "\n",
-        proposed: chosen.task_file,
-    }
-    for path, text in written.items():
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    if page is not None:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        found.write_page(page)
-    for path in (output, page, proposed):
-        if path is not None:
-            console.print(f"written: {path}", highlight=False, soft_wrap=True)
-
-
-def _show_grid(console: Console, found: consilium.GridResult) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(", ".join(found.rows[0].form))
-    for title in ("accuracy", "AUC", "bytes", "blobs", "gas", ""):
-        table.add_column(title, justify="right" if title else "left", no_wrap=True)
-    for row in found.rows:
-        values = (f"{row.metrics['accuracy']:.3f}", f"{row.metrics['auc']:.3f}", f"{row.bytes_a_round:,}")
-        marks = ["proposed"] if row is found.proposed else ["frontier"] if row.is_frontier else []
-        marks += [] if row.accepted == 1 else [f"{1 - row.accepted:.0%} rejected"]
-        costs = (str(row.blobs_a_round), f"{row.gas / 1e6:,.1f} M", ", ".join(marks))
-        table.add_row(", ".join(row.form.values()), *values, *costs)
-    console.print(table)
-    console.print(f"bytes and blobs: of a hospital in a round; gas: of all parties in the whole task, at most about."
-                  f" Proposed: the fewest bytes near the best {found.metric}.", highlight=False)  # fmt: skip
 
 
 def _by_name(site: list[str], voter: list[str], mapping: list[str]) -> dict[str, Any]:
@@ -233,7 +197,7 @@ def _show(console: Any, found: consilium.SimulationResult) -> None:
     from rich import box
     from rich.table import Table
 
-    result, spent = found.details, found.costs
+    result, beside, spent = found.details, found.details.references, found.costs
     rounds = Table(box=box.SIMPLE_HEAD)
     for title in ("round", "accuracy", "AUC", "log loss"):
         rounds.add_column(title, justify="right")
@@ -247,20 +211,21 @@ def _show(console: Any, found: consilium.SimulationResult) -> None:
     for title in ("party", "rows", "paid", "slashed", "accuracy alone"):
         money.add_column(title, justify="left" if title == "party" else "right")
     for name, paid in result.paid.items():
-        alone = f"{result.alone[name]['accuracy']:.3f}" if name in result.alone else ""
+        alone = f"{beside.alone[name]['accuracy']:.3f}" if name in beside.alone else ""
         money.add_row(name, str(result.rows.get(name, "")), tokens(paid), tokens(result.slashed[name]), alone)
     console.print(money)
     for words in found.pay:
         console.print(words, highlight=False)
-    last, plain = result.rounds[-1].metrics, "" if result.spec.privacy is None else ", without noise,"
-    console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {result.pooled['accuracy']:.3f};"
-                  f" plain FedAvg{plain} {result.averaged['accuracy']:.3f};"
+    last = result.rounds[-1].metrics if result.rounds else result.start
+    plain = "" if result.spec.privacy is None else ", without noise,"
+    console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {beside.pooled['accuracy']:.3f};"
+                  f" plain FedAvg{plain} {beside.averaged['accuracy']:.3f};"
                   " accuracy on the voters' rows", highlight=False)  # fmt: skip
     console.print(f"on a chain, at most about: {spent['gas']:,} gas of all parties; {spent['chain_blobs']} blobs;"
                   f" {spent['hospital_upload_bytes'] / 1e6:,.1f} MB uploaded by a hospital",
                   highlight=False)  # fmt: skip
     if len(result.rounds) < result.spec.rounds.rounds:
-        console.print("the task ended early: too few hospitals have a bond left", style="yellow")
+        console.print("the task ended early: too few hospitals were left to take part", style="yellow")
     if result.spec.privacy is not None:
         epsilon, delta = result.spec.privacy.epsilon, result.spec.privacy.delta
         console.print(f"all rounds together cost a row at most epsilon {epsilon:g} at delta {delta:g}", highlight=False)

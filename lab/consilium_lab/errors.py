@@ -42,6 +42,7 @@ class LabError(FaultError):
         ),
         "SumMismatched": "the sum of cohort {cohort} in round {round} is not the committed one: a bug in this program",
         "GridUnknown": "{axis!r} is nothing that a grid varies: name some of {known}",
+        "SettingOutOfRange": "{setting} cannot be {given:g}: choose {needed}",
         "StartNotSimulated": "the task starts from the model of task {task}, and a simulation has no chain to read it"
         " from: remove [start] from the file, and simulate again",
         "StarterLost": "the process that starts the others has ended; see starter.err in the output folder",

@@ -98,7 +98,7 @@ def test_it_is_as_good_as_scikit_learn_on_all_rows(dealt: Dealt, played: Simulat
     model = LogisticRegression(max_iter=1_000).fit(scaler.transform(x), y)
     reference = accuracy_score(test_y, model.predict(scaler.transform(test_x)))
     assert played.rounds[-1].metrics["accuracy"] > reference - 0.04
-    assert abs(played.rounds[-1].metrics["accuracy"] - played.pooled["accuracy"]) < 0.04
+    assert abs(played.rounds[-1].metrics["accuracy"] - played.references.pooled["accuracy"]) < 0.04
     assert played.rounds[-1].metrics["log_loss"] < played.start["log_loss"] / 2
 
 

@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
-import html
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
-import tomli_w
+import numpy as np
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.codec_specs import HashCodec, LowRankCodec
-from consilium_chain.tasks.estimate import estimate
+from consilium_chain.tasks.estimate import ChainTerms, estimate
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, joined
 from consilium_core.artifacts.backends import Place
 
 from consilium_lab.demo.references import Metrics
 from consilium_lab.errors import LabError
-from consilium_lab.pages import BLUE, MUTED, figure_of, svg, table_of, write_document
-from consilium_lab.simulation.run import simulate
+from consilium_lab.simulation.forms import Form, forms, taking_part
+from consilium_lab.simulation.references import References, references_of
+from consilium_lab.simulation.run import Simulation, require_enough, simulate
 
-Changes = dict[str, dict[str, Any] | None]
-"""Sections of the task file, as they become."""
-
-RATIOS, RANKS = (10, 50, 100), (1, 4)
-LEAST_NUMBERS = 4  # of an update
-BITS, EPSILONS, TIMES = (4, 8, 16), (8.0, 3.0), (1, 2, 4)
 MOST = 0.5  # of the cohorts, that a proposed form accepts
 NEAR = 0.01  # of the best metric: a task that costs less is worth that
-OUTERS: Mapping[str, dict[str, Any]] = {
-    "mean": {"name": "mean"},
-    "momentum 0.5": {"name": "momentum"},
-    "nesterov": {"name": "nesterov", "fading": 0.7},
-}
+GWEI = 10**9
+# Mainnet on a quiet day, as docs/testnet.md assumes, with drand's quicknet as `consilium chain deploy` sets it there.
+ASSUMED = ChainTerms(
+    gas_price=3 * GWEI // 2, blob_gas_price=GWEI // 10, block_seconds=12.0, beacon_seconds=33.0, has_drand=True
+)
 
 
 @dataclass(frozen=True)
 class GridRow:
     """`form`: by axis, in words. `bytes_a_round`: the lanes of a hospital's update. `blobs_a_round`: of a hospital.
-    `accepted`: share of the cohorts. `is_frontier`: no other is as good with fewer bytes. `task_file`: its text.
+    `wei`, `seconds`: of all parties and of the whole task, at the grid's prices. `accepted`: share of the cohorts.
+    `task_file`: its text. `dropouts`: the chance of a hospital to miss a round.
+
+    With several seeds, `metrics` and `accepted` are means. `errors`: standard errors of the metrics, empty with one
+    seed. `is_frontier`: with as many dropouts, no other is as good with fewer bytes.
     """
 
     form: Mapping[str, str]
@@ -50,70 +44,64 @@ class GridRow:
     blobs_a_round: int
     chain_blobs: int
     gas: int
+    wei: int
+    seconds: float
     epsilon: float | None
     accepted: float
     task_file: str
+    dropouts: float
+    errors: Metrics
     is_frontier: bool = False
 
 
-def _codecs(spec: TaskSpec) -> Iterator[tuple[str, Changes]]:
-    shapes = spec.model.tensors(spec.data)
-    choices: list[tuple[str, HashCodec | LowRankCodec]] = [
-        (f"hash 1/{ratio}", HashCodec(name="hash", buckets=max(1, spec.parameters // ratio))) for ratio in RATIOS
-    ]
-    choices += [(f"lowrank {rank}", LowRankCodec(name="lowrank", rank=rank)) for rank in RANKS]
-    yield "dense", {"update": {"codec": {"name": "dense"}}}
-    for name, codec in choices:
-        try:
-            numbers = codec.size(shapes)
-        except ValueError:  # it saves nothing in this model
-            continue
-        if numbers >= LEAST_NUMBERS:
-            yield name, {"update": {"codec": codec.model_dump()}}
+@dataclass(frozen=True)
+class Grid:
+    """`metric`: the one that ranks the rows. `references`: of the task as given, on all rows, by the first seed."""
+
+    rows: list[GridRow]
+    metric: str
+    references: References
+    terms: ChainTerms
+    seeds: int
+
+    @property
+    def proposed(self) -> GridRow:
+        return proposed(self.rows, self.metric)
 
 
-def _epsilons(spec: TaskSpec) -> Iterator[tuple[str, Changes]]:
-    norm = spec.privacy.max_grad_norm if spec.privacy else 1.0
-    yield "none", {"privacy": None}
-    if spec.statistics == "schema":
-        for epsilon in EPSILONS:
-            yield f"{epsilon:g}", {"privacy": {"epsilon": epsilon, "max_grad_norm": norm}}
+@dataclass(frozen=True)
+class Play:
+    """The conditions of a grid. `seed` and the next ones, `seeds` in all: of cohorts, training, decoys and absences.
+    `dropouts`: where no axis varies them. Raises LabError (SettingOutOfRange).
+    """
+
+    seed: int = 0
+    seeds: int = 1
+    dropouts: float = 0.0
+    terms: ChainTerms = ASSUMED
+    places: Sequence[Place] = ()
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise LabError("SettingOutOfRange", setting="the number of seeds", given=self.seeds, needed="1 or more")
 
 
-AXES: Mapping[str, Callable[[TaskSpec], Iterator[tuple[str, Changes]]]] = {
-    "codec": _codecs,
-    "outer": lambda _: ((name, {"outer": outer}) for name, outer in OUTERS.items()),
-    "epochs": lambda spec: (
-        (str(times * spec.training.epochs), {"training": {"epochs": times * spec.training.epochs, "steps": None}})
-        for times in TIMES
-    ),
-    "bits": lambda _: ((str(bits), {"update": {"bits": bits}}) for bits in BITS),
-    "epsilon": _epsilons,
-}
-
-
-def forms(spec: TaskSpec, axes: Sequence[str]) -> list[tuple[dict[str, str], str]]:
-    """Each combination, in words, and its task file. Raises LabError (GridUnknown)."""
-    if unknown := [axis for axis in axes if axis not in AXES]:
-        raise LabError("GridUnknown", axis=unknown[0], known=", ".join(AXES))
-    found = []
-    for chosen in itertools.product(*(list(AXES[axis](spec)) for axis in axes)):
-        whole = spec.model_dump(mode="json", exclude_none=True)
-        for _, changes in chosen:
-            for section, change in changes.items():
-                if change is None:
-                    whole.pop(section, None)
-                elif section in ("outer", "privacy"):
-                    whole[section] = change
-                else:
-                    whole[section] = _without_none(whole[section] | change)
-        words = dict(zip(axes, (name for name, _ in chosen), strict=True))
-        found.append((words, tomli_w.dumps(whole)))
-    return found
-
-
-def _without_none(section: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in section.items() if value is not None}
+def at_prices(gas_price: int | None, blob_gas_price: int | None, block_seconds: float | None) -> ChainTerms:
+    """The assumed terms, with these in their place. Prices in wei. Raises LabError (SettingOutOfRange)."""
+    terms = replace(
+        ASSUMED,
+        gas_price=ASSUMED.gas_price if gas_price is None else gas_price,
+        blob_gas_price=ASSUMED.blob_gas_price if blob_gas_price is None else blob_gas_price,
+        block_seconds=ASSUMED.block_seconds if block_seconds is None else block_seconds,
+    )
+    for setting, value in (
+        ("the price of gas", terms.gas_price),
+        ("the price of blob gas", terms.blob_gas_price),
+        ("the time between blocks", terms.block_seconds),
+    ):
+        if not 0 <= value < math.inf:
+            raise LabError("SettingOutOfRange", setting=setting, given=value, needed="0 or more")
+    return terms
 
 
 def simulate_grid(
@@ -121,32 +109,71 @@ def simulate_grid(
     axes: Sequence[str],
     hospitals: Mapping[str, Examples],
     voters: Mapping[str, Examples],
-    seed: int = 0,
     on_row: Callable[[GridRow, int], None] = lambda row, of: None,
-    places: Sequence[Place] = (),
-) -> list[GridRow]:
+    play: Play | None = None,
+) -> Grid:
     """Simulates each form of the task that its schema allows. `on_row` gets each, and the number of all forms.
 
     Raises LabError (GridUnknown), and as `simulate` does.
     """
+    require_enough(spec, len(hospitals), len(voters))
+    conditions = play or Play()
     rows: list[GridRow] = []
-    wanted = forms(spec, axes)
-    for words, text in wanted:
+    wanted = forms(spec, axes, len(hospitals), conditions.dropouts)
+    for form in wanted:
         try:
-            form = parse_task_spec(text.encode())
+            allowed = parse_task_spec(form.task_file.encode())
         except SpecInvalid:
             continue
-        played, costs = simulate(text.encode(), hospitals, voters, seed, compared=False, places=places), estimate(form)
-        cohorts = sum(len(one.cohorts) for one in played.rounds)
-        last = played.rounds[-1].metrics if played.rounds else played.start
-        row = GridRow(
-            words, last, -(-form.coordinates * form.update_layout.lane_bits // 8), form.update_blobs,
-            costs.published_blobs, costs.all_gas, form.privacy.epsilon if form.privacy else None,
-            sum(one.settlement.accepted.bit_count() for one in played.rounds) / max(cohorts, 1), text,
-        )  # fmt: skip
+        chosen = taking_part({name: part.rows for name, part in hospitals.items()}, form.hospitals)
+        row = _row(form, allowed, {name: hospitals[name] for name in chosen}, voters, conditions)
         rows.append(row)
         on_row(row, len(wanted))
-    return frontier(rows, ranked_by(spec))
+    metric = ranked_by(spec)
+    references = references_of(spec, hospitals, joined(list(voters.values())), conditions.seed)
+    return Grid(frontier(rows, metric), metric, references, conditions.terms, conditions.seeds)
+
+
+def _row(
+    form: Form, spec: TaskSpec, hospitals: Mapping[str, Examples], voters: Mapping[str, Examples], play: Play
+) -> GridRow:
+    raw = form.task_file.encode()
+    played = [
+        simulate(raw, hospitals, voters, seed, compared=False, places=play.places, dropouts=form.dropouts)
+        for seed in range(play.seed, play.seed + play.seeds)
+    ]
+    metrics, errors = averages([one.rounds[-1].metrics if one.rounds else one.start for one in played])
+    costs = estimate(spec, play.terms)
+    return GridRow(
+        form=form.words,
+        metrics=metrics,
+        bytes_a_round=-(-spec.coordinates * spec.update_layout.lane_bits // 8),
+        blobs_a_round=spec.update_blobs,
+        chain_blobs=costs.published_blobs,
+        gas=costs.all_gas,
+        wei=play.terms.wei(costs.all_gas, costs.blob_gas),
+        seconds=math.nan if costs.expected is None else costs.expected,
+        epsilon=spec.privacy.epsilon if spec.privacy else None,
+        accepted=float(np.mean([_accepted(one) for one in played])),
+        task_file=form.task_file,
+        dropouts=form.dropouts,
+        errors=errors,
+    )
+
+
+def _accepted(played: Simulation) -> float:
+    """The share of accepted cohorts, of all that were formed."""
+    cohorts = sum(len(one.cohorts) for one in played.rounds)
+    return sum(one.settlement.accepted.bit_count() for one in played.rounds) / max(cohorts, 1)
+
+
+def averages(found: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
+    """Means, and their standard errors: the sample's deviation over the root of its size. No errors of one sample."""
+    values = {name: np.array([one[name] for one in found]) for name in found[0]}
+    means = {name: float(np.mean(sample)) for name, sample in values.items()}
+    if len(found) == 1:
+        return means, {}
+    return means, {name: float(np.std(sample, ddof=1)) / math.sqrt(len(found)) for name, sample in values.items()}
 
 
 def ranked_by(spec: TaskSpec) -> str:
@@ -155,12 +182,15 @@ def ranked_by(spec: TaskSpec) -> str:
 
 
 def frontier(rows: Sequence[GridRow], metric: str) -> list[GridRow]:
-    """The same rows. Those with no other that is better with as few bytes, or as good with fewer, are marked."""
+    """The same rows. Those with no other that is better with as few bytes, or as good with fewer, are marked. Rows are
+    compared at equal dropouts, which no task file chooses.
+    """
 
     def is_behind(one: GridRow, other: GridRow) -> bool:
         mine, theirs = _value(one, metric), _value(other, metric)
         return (
-            theirs >= mine
+            other.dropouts == one.dropouts
+            and theirs >= mine
             and other.bytes_a_round <= one.bytes_a_round
             and (theirs > mine or other.bytes_a_round < one.bytes_a_round)
         )
@@ -169,8 +199,12 @@ def frontier(rows: Sequence[GridRow], metric: str) -> list[GridRow]:
 
 
 def proposed(rows: Sequence[GridRow], metric: str) -> GridRow:
-    """The row of the fewest bytes whose metric is within NEAR of the best one, and that accepts most cohorts."""
-    sound = [row for row in rows if row.accepted >= MOST] or list(rows)
+    """The row of the fewest bytes whose metric is within NEAR of the best one, and that accepts most cohorts; of the
+    rows with the most dropouts, which a task must endure.
+    """
+    hardest = max(row.dropouts for row in rows)
+    compared = [row for row in rows if row.dropouts == hardest]
+    sound = [row for row in compared if row.accepted >= MOST] or compared
     best = max(_value(row, metric) for row in sound)
     near = [row for row in sound if _value(row, metric) >= best - NEAR]
     return min(near, key=lambda row: (row.bytes_a_round, -_value(row, metric)))
@@ -179,57 +213,3 @@ def proposed(rows: Sequence[GridRow], metric: str) -> GridRow:
 def _value(row: GridRow, metric: str) -> float:
     value = row.metrics[metric]
     return -math.inf if math.isnan(value) else value
-
-
-def picture(rows: Sequence[GridRow], metric: str) -> Any:
-    """A matplotlib figure: the metric by bytes a round, and the frontier as a line."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    figure, axes = figure_of(9, 4.2)
-    line = sorted((row for row in rows if row.is_frontier), key=lambda row: row.bytes_a_round)
-    axes.plot([row.bytes_a_round for row in line], [row.metrics[metric] for row in line], color=BLUE, linewidth=1.5)
-    points: dict[tuple[int, float], list[GridRow]] = {}
-    for row in rows:
-        points.setdefault((row.bytes_a_round, round(row.metrics[metric], 3)), []).append(row)
-    for point, there in points.items():
-        colour = BLUE if there[0].is_frontier else MUTED
-        axes.plot(*point, "o", color=colour, markersize=6)
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
-        axes.annotate(
-            ", ".join(there[0].form.values()) + more, point, xytext=(6, -10), textcoords="offset points", fontsize=8,
-            color=colour,
-        )  # fmt: skip
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("bytes of a hospital's update in a round, in lanes", color=MUTED)
-    axes.set_ylabel(f"{metric} on held-out rows", color=MUTED)
-    return figure
-
-
-def write_page(path: Path, rows: Sequence[GridRow], metric: str) -> None:
-    """One HTML file that loads nothing."""
-    chosen = proposed(rows, metric)
-    axes = list(rows[0].form)
-    lines = [
-        "".join(f"<td>{html.escape(row.form[axis])}" for axis in axes)
-        + f"<td class=n>{row.metrics[metric]:.3f}<td class=n>{row.bytes_a_round:,}<td class=n>{row.blobs_a_round}"
-        + f"<td class=n>{row.gas / 1e6:,.1f} M<td class=n>{row.accepted:.0%}<td>{'yes' if row.is_frontier else ''}"
-        for row in rows
-    ]
-    head = "".join(f"<th>{axis}" for axis in axes) + f"<th class=n>{metric}<th class=n>bytes<th class=n>blobs"
-    head += "<th class=n>gas of all<th class=n>cohorts accepted<th>frontier"
-    parts = [
-        "<h1>One task in several forms</h1>",
-        "<p class=sub>Each was simulated on the same rows. Bytes and blobs are a hospital's in a round.</p>",
-        svg(picture(rows, metric)), table_of(head, lines),
-        f"<h2>Proposed: {html.escape(in_words(chosen))}</h2>",
-        f"<p class=note>The fewest bytes within {NEAR:g} of the best {metric}.</p>",
-        f"<pre class=wrap>{html.escape(chosen.task_file)}</pre>",
-    ]  # fmt: skip
-    write_document(path, "Consilium: one task in several forms", parts)
-
-
-def in_words(row: GridRow) -> str:
-    return ", ".join(f"{axis} {name}" for axis, name in row.form.items())

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Hospital, Outcome, RoundState, VoidReason
+from consilium_chain.ledger.structs import Hospital, Outcome, RoundState, VoidReason, members
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, spec_hash
@@ -58,37 +58,50 @@ class SimulatedRecord:
         cohorts: Sequence[Sequence[int]],
         updates: Mapping[int, Sequence[Blob]],
         *,
+        absent: Collection[int] = (),
         is_statistics: bool,
     ) -> RoundState:
-        """Adds up each cohort's updates (by hospital) by weight, checks the sum by commitments, and publishes it.
+        """Adds up each cohort's updates (by hospital) by weight, checks the sum by commitments, and publishes it. A
+        cohort without updates has no sum. `absent`: hospitals that committed nothing.
 
         Raises LabError (SumMismatched) if a sum is not the one that its hospitals committed to.
         """
-        has_decoys = self.spec.judging.decoys and not is_statistics
-        for cohort, members in enumerate(cohorts):
-            factors = [1 if is_statistics else self.weights[index] for index in members]
-            parts = zip(*(updates[index] for index in members), strict=True)
-            sums = [_checked_sum(part, factors, round_, cohort) for part in parts]
-            if has_decoys:
-                negated, flipped = self._aggregator.negated_delta(round_), self.flipped(round_, cohort)
-                layout = self.spec.update_layout
-                sums = [
-                    published_blob(blob, back, sum(factors), layout, flipped)
-                    for blob, back in zip(sums, negated.blobs, strict=True)
-                ]
-            self._cohorts[round_, cohort] = sum(1 << index for index in members)
-            self._hashes[round_, cohort] = [self.store.put_blob(blob, commit(blob)) for blob in sums]
-        everybody, all_cohorts = sum(1 << index for part in cohorts for index in part), (1 << len(cohorts)) - 1
+        summed = 0
+        for cohort, assigned_ in enumerate(cohorts):
+            self._cohorts[round_, cohort] = _bits(assigned_)
+            if survivors := [index for index in assigned_ if index in updates]:
+                sums = self._sums(round_, cohort, {index: updates[index] for index in survivors}, is_statistics)
+                self._hashes[round_, cohort] = [self.store.put_blob(blob, commit(blob)) for blob in sums]
+                summed |= 1 << cohort
+        everybody = [index for part in cohorts for index in part]
         self._rounds[round_] = replace(
-            NEW_ROUND, cohorts=len(cohorts), viable_cohorts=all_cohorts, published_cohorts=all_cohorts,
-            members=everybody, committed=everybody, survivors=everybody,
+            NEW_ROUND, cohorts=len(cohorts), viable_cohorts=summed, published_cohorts=summed, members=_bits(everybody),
+            committed=_bits([index for index in everybody if index not in absent]), survivors=_bits(updates),
         )  # fmt: skip
         return self._rounds[round_]
+
+    def _sums(
+        self, round_: int, cohort: int, updates: Mapping[int, Sequence[Blob]], is_statistics: bool
+    ) -> Sequence[Blob]:
+        """The blobs of a cohort's sum, as they are published."""
+        factors = [1 if is_statistics else self.weights[index] for index in updates]
+        sums = [_checked_sum(part, factors, round_, cohort) for part in zip(*updates.values(), strict=True)]
+        if is_statistics or not self.spec.judging.decoys:
+            return sums
+        negated, flipped = self._aggregator.negated_delta(round_), self.flipped(round_, cohort)
+        return [
+            published_blob(blob, back, sum(factors), self.spec.update_layout, flipped)
+            for blob, back in zip(sums, negated.blobs, strict=True)
+        ]
+
+    def void(self, round_: int, reason: VoidReason) -> None:
+        """Ends a round without sums."""
+        self._rounds[round_] = replace(NEW_ROUND, outcome=Outcome.VOID, void_reason=reason)
 
     def settle(self, round_: int, accepted: int) -> None:
         """`accepted`: bit map of cohorts. Discloses which sums are sign-flipped."""
         state = self._rounds[round_]
-        flipped = sum(self.flipped(round_, cohort) << cohort for cohort in range(state.cohorts))
+        flipped = sum(self.flipped(round_, cohort) << cohort for cohort in members(state.viable_cohorts))
         self._rounds[round_] = replace(
             state, outcome=Outcome.SETTLED, accepted_cohorts=accepted, flipped_cohorts=flipped
         )
@@ -107,6 +120,10 @@ class SimulatedRecord:
 
     def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
         return self._hashes[round_, cohort][:count]
+
+
+def _bits(indices: Iterable[int]) -> int:
+    return sum(1 << index for index in indices)
 
 
 def _checked_sum(blobs: Sequence[Blob], factors: Sequence[int], round_: int, cohort: int) -> Blob:

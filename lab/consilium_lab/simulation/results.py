@@ -6,7 +6,6 @@ import html
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from consilium_chain.ledger.structs import Role
@@ -17,9 +16,6 @@ from consilium_zk.constants import BYTES_PER_BLOB
 
 from consilium_lab.demo.references import row_weight
 from consilium_lab.pages import (
-    GREEN,
-    MUTED,
-    ORANGE,
     RED,
     curve_of,
     percent,
@@ -29,6 +25,7 @@ from consilium_lab.pages import (
     write_document,
 )
 from consilium_lab.pay import Earner, Share, pay_in_words
+from consilium_lab.simulation.references import References
 from consilium_lab.simulation.run import PlayedRound, Simulation
 
 METRICS = ("accuracy", "auc", "log_loss")
@@ -57,19 +54,30 @@ def as_json(result: Simulation) -> dict[str, Any]:
                 "cohorts": [[result.hospitals[index] for index in cohort] for cohort in one.cohorts],
                 "medians": list(one.settlement.medians), "decoy_medians": list(one.settlement.decoy_medians),
                 "accepted": [bool(one.settlement.accepted >> k & 1) for k in range(len(one.cohorts))],
+                "absent": [result.hospitals[index] for index in sorted(one.absent)],
                 "void": one.settlement.void.name, "metrics": _finite(one.metrics),
             }
             for one in result.rounds
         ],
         "bases": result.bases,
-        "pooled": _finite(result.pooled),
-        "averaged": _finite(result.averaged),
-        "alone": {name: _finite(metrics) for name, metrics in result.alone.items()},
+        **references_as_json(result.references),
         "epsilon": None if privacy is None else privacy.epsilon,
         "paid": {name: str(paid) for name, paid in result.paid.items()},
         "slashed": {name: str(slashed) for name, slashed in result.slashed.items()},
         "estimated": costs(result),
     }  # fmt: skip
+
+
+def references_as_json(references: References) -> dict[str, Any]:
+    """Metrics of the reference trainings; null where a metric is not known."""
+    return {
+        "pooled": _finite(references.pooled), "averaged": _finite(references.averaged),
+        "alone": {name: _finite(metrics) for name, metrics in references.alone.items()},
+    }  # fmt: skip
+
+
+def reference_tiles(references: References, metric: str) -> list[tuple[str, str]]:
+    return [(percent(value), name) for value, name, _, _ in references.lines(metric)]
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
@@ -78,29 +86,32 @@ def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def verdict(result: Simulation, played: PlayedRound) -> str:
-    """A round's cohorts with their medians, in words."""
+    """A round's cohorts with their medians, and the hospitals that missed it, in words."""
     settlement = played.settlement
-    if not settlement.medians:
-        return f"void: {settlement.void.name.lower().replace('_', ' ')}"
-    words = [
-        f"{', '.join(result.hospitals[index] for index in cohort)} {settlement.medians[number] / MICRO:+.4f}"
-        + ("" if settlement.accepted >> number & 1 else " rejected")
-        for number, cohort in enumerate(played.cohorts)
-    ]
+    if settlement.medians:
+        words = [_cohort_in_words(result, played, number) for number in range(len(played.cohorts))]
+    else:
+        words = [f"void: {settlement.void.name.lower().replace('_', ' ')}"]
+    if played.absent:
+        words.append(f"absent: {', '.join(result.hospitals[index] for index in sorted(played.absent))}")
     return "; ".join(words)
+
+
+def _cohort_in_words(result: Simulation, played: PlayedRound, number: int) -> str:
+    cohort, settlement = played.cohorts[number], played.settlement
+    present = ", ".join(result.hospitals[index] for index in cohort if index not in played.absent)
+    if number not in played.viable:
+        return f"{present or 'none'}: too few for a sum"
+    rejected = "" if settlement.accepted >> number & 1 else " rejected"
+    return f"{present} {settlement.medians[number] / MICRO:+.4f}{rejected}"
 
 
 def picture(result: Simulation) -> Any:
     """A matplotlib figure: accuracy by round, beside pooled rows, plain FedAvg, and each hospital alone."""
-    alone = [metrics["accuracy"] for metrics in result.alone.values()]
-    lines = [
-        (result.pooled["accuracy"], "all rows in one place", GREEN, "--"),
-        (result.averaged["accuracy"], "plain FedAvg", MUTED, "-."),
-        (fmean(alone), "each hospital alone, mean", ORANGE, ":"),
-    ]
     before = ["start", "statistics"] if result.spec.statistics == "exact" else ["start"]
     values = [result.start["accuracy"] for _ in before] + [one.metrics["accuracy"] for one in result.rounds]
-    figure = curve_of([*before, *(f"after {one.number}" for one in result.rounds)], values, "accuracy", lines)
+    figure = curve_of([*before, *(f"after {one.number}" for one in result.rounds)], values, "accuracy",
+                      result.references.lines("accuracy"))  # fmt: skip
     for x, one in enumerate(result.rounds, len(before) - 1):
         if not one.settlement.medians:
             figure.axes[0].axvspan(x, x + 1, color=RED, alpha=0.08)
@@ -122,9 +133,7 @@ def write_page(path: Path, result: Simulation) -> None:
     last, spent = result.rounds[-1].metrics if result.rounds else result.start, costs(result)
     tiles = [
         (percent(last["accuracy"]), "accuracy, together"),
-        (percent(result.pooled["accuracy"]), "all rows in one place"),
-        (percent(result.averaged["accuracy"]), "plain FedAvg"),
-        (percent(fmean(one["accuracy"] for one in result.alone.values())), "a hospital alone, mean"),
+        *reference_tiles(result.references, "accuracy"),
         (f"{spent['gas'] / 1e6:,.1f} M", "gas of all parties, estimated"),
         (f"{spent['hospital_upload_bytes'] / 1e6:,.1f} MB", "uploads of a hospital"),
     ]
@@ -140,10 +149,11 @@ def write_page(path: Path, result: Simulation) -> None:
         + f"<td>{html.escape(verdict(result, one))}"
         for one in result.rounds
     ]
+    alone = result.references.alone
     money = [
         f"<td>{html.escape(name)}<td class=n>{result.rows.get(name, '')}<td class=n>{tokens(paid)}"
         f"<td class=n>{tokens(result.slashed[name])}"
-        f"<td class=n>{percent(result.alone[name]['accuracy']) if name in result.alone else ''}"
+        f"<td class=n>{percent(alone[name]['accuracy']) if name in alone else ''}"
         for name, paid in result.paid.items()
     ]
     rows, held_out = (sum(result.rows[name] for name in names) for names in (result.hospitals, result.voters))

@@ -1,20 +1,23 @@
 """Plays a task's rounds in this process, by the nodes' own code: training, sums, judging, pay.
 
 Left out are the parts that change no model and no pay: chain, Flower, masks (they cancel in the sums) and signatures.
-Every voter has a seat. All follows `seed` but the noise of private tasks. While every cohort is accepted, each base has
-the bits of the demo's with the same seed, rows and task.
+Every voter has a seat. All follows `seed` but the noise of private tasks. While every cohort is accepted and all take
+part, each base has the bits of the demo's with the same seed, rows and task.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
+from consilium_chain.errors import RecordIncomplete
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, VoidReason
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
 from consilium_chain.tasks.start_specs import TaskStart
@@ -22,41 +25,43 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
 from consilium_client.models import Vector, model_of
+from consilium_client.models.metrics import WORTH
 from consilium_client.models.training import in_round, learn
 from consilium_client.voter.evaluating import Judge
 from consilium_core.artifacts.backends import Place
 from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
+from numpy.typing import NDArray
 
-from consilium_lab.demo.references import (
-    Metrics,
-    evaluated,
-    fedavg,
-    row_weight,
-    trained_alone,
-    trained_pooled,
-)
+from consilium_lab.demo.references import Metrics, evaluated, row_weight
 from consilium_lab.errors import LabError
 from consilium_lab.seeds import seed_of
+from consilium_lab.simulation.attendance import Attendance, viable, void_settlement
 from consilium_lab.simulation.record import SimulatedRecord, assigned
+from consilium_lab.simulation.references import NO_REFERENCES, References, references_of
 
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """`cohorts`: hospitals by cohort, by index. `model`, `metrics`: after the round, on all voters' rows."""
+    """`cohorts`: hospitals by cohort, by index. `absent`: those of them that committed nothing. `viable`: the cohorts
+    that have a sum, by number. `model`, `metrics`: after the round, on all voters' rows.
+    """
 
     number: int
     cohorts: list[list[int]]
     settlement: Settlement
     model: Vector = field(repr=False)
     metrics: Metrics
+    absent: frozenset[int]
+    viable: list[int]
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """`first`, `model`: before and after all rounds. `averaged`: of plain FedAvg, unrounded. `alone`: by hospital.
+    """`first`, `model`: before and after all rounds. `references`: empty if they were not wanted.
 
     Metrics are on all voters' rows. `rows`: of each hospital and voter, by name. Money in the token's smallest unit.
+    A void statistics round ends the task: no round is played, and without statistics `start` is NaN.
     """
 
     spec: TaskSpec
@@ -67,9 +72,7 @@ class Simulation:
     first: Vector
     model: Vector
     start: Metrics
-    pooled: Metrics
-    averaged: Metrics
-    alone: Mapping[str, Metrics]
+    references: References
     paid: Mapping[str, int]
     slashed: Mapping[str, int]
 
@@ -106,23 +109,27 @@ def simulate(
     *,
     compared: bool = True,
     places: Sequence[Place] = (),
+    dropouts: float = 0.0,
 ) -> Simulation:
     """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one. `compared`: with the
-    reference trainings. `places`: of the artifact store, for the weights that a task starts from.
+    reference trainings. `places`: of the artifact store, for the weights that a task starts from. `dropouts`: the
+    chance (0 to 1) of each hospital to miss a round, also the statistics round.
 
-    Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated) and the errors of training and models.
+    Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated, SettingOutOfRange) and the errors of training
+    and models.
     """
     spec = parse_task_spec(raw)
     if isinstance(spec.start, TaskStart):
         raise LabError("StartNotSimulated", task=spec.start.task)
-    _require_enough(spec, len(hospitals), len(voters))
+    require_enough(spec, len(hospitals), len(voters))
     model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
         store = ArtifactStore([Path(folder), *places])
-        return _Game(raw, spec, hospitals, voters, seed, store).play(on_round, compared)
+        attendance = Attendance(len(hospitals), dropouts, seed)
+        return _Game(raw, spec, hospitals, voters, seed, store, attendance).play(on_round, compared)
 
 
-def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
+def require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
     """Raises LabError (SimulationInvalid)."""
     least, most = spec.rounds.min_hospitals, spec.rounds.max_hospitals
     if not least <= hospitals <= most:
@@ -139,9 +146,10 @@ def _require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
 class _Game:
     def __init__(
         self, raw: bytes, spec: TaskSpec, hospitals: Mapping[str, Examples], voters: Mapping[str, Examples], seed: int,
-        store: ArtifactStore,
+        store: ArtifactStore, attendance: Attendance,
     ) -> None:  # fmt: skip
         self._spec, self._hospitals, self._voters, self._seed = spec, hospitals, voters, seed
+        self._attendance = attendance
         self._random = np.random.default_rng(seed)
         weights = [row_weight(part.rows, spec) for part in hospitals.values()]
         self._record = SimulatedRecord(raw, spec, weights, store, self._random.bytes(32))
@@ -153,45 +161,85 @@ class _Game:
         self._money = _Money(terms, terms.pool, 0, bonds | {(Role.AGGREGATOR, 0): terms.aggregator_bond})
 
     def play(self, on_round: Callable[[PlayedRound], None], compared: bool) -> Simulation:
-        if self._spec.statistics == "exact":
-            self._play_statistics()
-        sums = self._reader.statistics()
-        judges = [Judge(self._record.task, self._reader, part) for part in self._voters.values()]
-        start = evaluated(self._spec, self._reader.base(1), sums, self._held_out)
-        played = []
-        for number in range(1, self._spec.rounds.rounds + 1):
-            cohorts = assigned(self._with_bond(Role.HOSPITAL), self._spec, self._random)
-            if not cohorts:
-                break  # the contract ends the task
-            result = self._play_round(number, cohorts, judges)
-            model = self._reader.base(number + 1)
-            metrics = evaluated(self._spec, model, sums, self._held_out)
-            played.append(PlayedRound(number, cohorts, result, model, metrics))
-            on_round(played[-1])
-        model = self._reader.base(len(played) + 1)
+        has_statistics = self._play_statistics()
+        start = self._measured(1)
+        played: list[PlayedRound] = []
+        if has_statistics:
+            judges = [Judge(self._record.task, self._reader, part) for part in self._voters.values()]
+            for number in range(1, self._spec.rounds.rounds + 1):
+                cohorts = assigned(self._active_hospitals(), self._spec, self._random)
+                if not cohorts:
+                    break  # the contract ends the task
+                played.append(self._play_round(number, cohorts, judges))
+                on_round(played[-1])
+        references = (
+            references_of(self._spec, self._hospitals, self._held_out, self._seed) if compared else NO_REFERENCES
+        )
         return Simulation(
             self._spec, tuple(self._hospitals), tuple(self._voters),
             {name: part.rows for name, part in (*self._hospitals.items(), *self._voters.items())}, played,
-            self._reader.base(1), model, start,
-            *(self._references() if compared else ({}, {}, {})), *self._results(),
+            self._reader.base(1), self._reader.base(len(played) + 1), start, references, *self._results(),
         )  # fmt: skip
 
-    def _play_statistics(self) -> None:
-        updates = {index: statistics_blobs(part, self._spec) for index, part in enumerate(self._hospitals.values())}
-        everybody = [list(updates)]
-        self._record.publish(STATISTICS_ROUND, everybody, updates, is_statistics=True)
-        self._record.settle(STATISTICS_ROUND, accepted=0)
+    def _measured(self, number: int) -> Metrics:
+        """The metrics of a round's base. All are NaN if the task standardises by statistics that it does not have."""
+        try:
+            sums = self._statistics
+        except RecordIncomplete:
+            return dict.fromkeys(WORTH, math.nan)
+        return evaluated(self._spec, self._reader.base(number), sums, self._held_out)
+
+    @cached_property
+    def _statistics(self) -> NDArray[np.float64]:
+        return self._reader.statistics()
+
+    def _play_statistics(self) -> bool:
+        """False if too few hospitals took part: the contract ends such a task."""
+        absent, parts = self._attendance.draw(), list(self._hospitals.values())
+        everybody = [list(range(len(parts)))]
+        if not viable(everybody, absent, self._spec):
+            self._record.void(STATISTICS_ROUND, VoidReason.TOO_FEW_HOSPITALS)
+            return False
+        if self._spec.statistics == "exact":
+            updates = {
+                index: statistics_blobs(part, self._spec) for index, part in enumerate(parts) if index not in absent
+            }
+            self._record.publish(STATISTICS_ROUND, everybody, updates, absent=absent, is_statistics=True)
+            self._record.settle(STATISTICS_ROUND, accepted=0)
+        self._attendance.close(absent, had_uploads=True)
+        return True
 
     def _with_bond(self, role: Role) -> list[int]:
         """Those that are not out of the task: a slash that takes the rest of a bond ends its owner's part."""
         return [index for (own, index), left in self._money.bonds.items() if own is role and left > 0]
 
-    def _play_round(self, number: int, cohorts: list[list[int]], judges: Sequence[Judge]) -> Settlement:
+    def _active_hospitals(self) -> list[int]:
+        return [index for index in self._with_bond(Role.HOSPITAL) if self._attendance.is_active(index)]
+
+    def _play_round(self, number: int, cohorts: list[list[int]], judges: Sequence[Judge]) -> PlayedRound:
+        absent = self._attendance.draw()
+        with_sum = viable(cohorts, absent, self._spec)
+        self._attendance.close(absent, had_uploads=bool(with_sum))
+        if with_sum:
+            result = self._settled(number, cohorts, with_sum, absent, judges)
+        else:
+            money = self._money
+            result = void_settlement(len(self._hospitals), len(judges), money.pool_left, money.forfeited)
+            self._record.void(number, result.void)
+        missing = absent & {index for cohort in cohorts for index in cohort}
+        model, metrics = self._reader.base(number + 1), self._measured(number + 1)
+        return PlayedRound(number, cohorts, result, model, metrics, missing, with_sum)
+
+    def _settled(
+        self, number: int, cohorts: list[list[int]], with_sum: list[int], absent: frozenset[int],
+        judges: Sequence[Judge],
+    ) -> Settlement:  # fmt: skip
         base, parts = self._reader.base(number), list(self._hospitals.values())
-        updates = {index: self._update(number, base, index, parts[index]) for cohort in cohorts for index in cohort}
-        state = self._record.publish(number, cohorts, updates, is_statistics=False)
+        present = [index for k in with_sum for index in cohorts[k] if index not in absent]
+        updates = {index: self._update(number, base, index, parts[index]) for index in present}
+        state = self._record.publish(number, cohorts, updates, absent=absent, is_statistics=False)
         money, seated = self._money, self._with_bond(Role.VOTER)
-        flipped = sum(self._record.flipped(number, cohort) << cohort for cohort in range(len(cohorts)))
+        flipped = sum(self._record.flipped(number, cohort) << cohort for cohort in with_sum)
         record = RoundRecord(
             pool_left=money.pool_left,
             forfeited=money.forfeited,
@@ -200,7 +248,7 @@ class _Game:
             voter_bonds=tuple(money.bonds[Role.VOTER, index] for index in range(len(judges))),
             aggregator_bond=money.bonds[Role.AGGREGATOR, 0],
             cohorts=tuple(sum(1 << index for index in cohort) for cohort in cohorts),
-            viable=(1 << len(cohorts)) - 1,
+            viable=state.viable_cohorts,
             committed=state.committed,
             survivors=state.survivors,
             flipped=flipped if self._spec.judging.decoys else None,
@@ -217,7 +265,7 @@ class _Game:
     def _update(self, number: int, base: Vector, index: int, part: Examples) -> list[Blob]:
         """A hospital's update of this round's base."""
         spec, seeds = in_round(self._spec, number), RoundSeeds.of(seed_of(self._seed, index), number)
-        inputs = model_of(spec).inputs(part, self._reader.statistics())
+        inputs = model_of(spec).inputs(part, self._statistics)
         if spec.privacy is None:
             update = learn(spec, self._reader.basis, base, inputs, part.labels, seeds.training)
         else:
@@ -226,15 +274,6 @@ class _Game:
             mechanism = plan(spec, spec.privacy, part.rows)
             update = learn_privately(spec, spec.privacy, mechanism, self._reader.basis, base, inputs, part.labels)
         return update_blobs(update, spec, seeds.rounding)
-
-    def _references(self) -> tuple[Metrics, Metrics, dict[str, Metrics]]:
-        """Pooled, averaged, alone."""
-        parts = list(self._hospitals.values())
-        alone = {
-            name: trained_alone(self._spec, part, self._held_out, self._seed) for name, part in self._hospitals.items()
-        }
-        averaged = fedavg(self._spec, parts, self._held_out, self._seed, quantised=False).history[-1]
-        return trained_pooled(self._spec, parts, self._held_out, self._seed), averaged, alone
 
     def _results(self) -> tuple[dict[str, int], dict[str, int]]:
         """Paid and slashed, by name."""
