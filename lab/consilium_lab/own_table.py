@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
 from consilium_client.data.examples import Examples
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.reader import RawTable, encoded, read_raw
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from consilium_lab.errors import LabError
 
 HELD_OUT = 1 / 3  # of each hospital's rows, for the voters
-MOST_SITES = 64
+MOST_SITES = MAX_PARTICIPANTS  # of a task
 
 Rows = NDArray[np.int64]  # numbers of rows in the table, from 0
 

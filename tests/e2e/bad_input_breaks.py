@@ -420,6 +420,14 @@ def own_table(content: str, *more: object) -> Callable[[World], list[str]]:
     ]  # fmt: skip
 
 
+def simulating(*more: str) -> Callable[[World], list[str]]:
+    """A task on a table that fits it."""
+    return lambda world: [
+        "simulate", str(world.write("task.toml", TASKS["table"])), "--table",
+        str(world.write("rows.csv", measured(60))), "--sites", "3", "--voters", "3", *more,
+    ]  # fmt: skip
+
+
 def unpublished(world: World) -> list[str]:
     """A network whose proxy is down."""
     proxy = f"http://127.0.0.1:{free_port()}"

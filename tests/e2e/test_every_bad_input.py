@@ -46,7 +46,6 @@ ELSEWHERE = {
         "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",
     },
     "tried by tests/client/test_start.py": {"StartNotSimulated", "WeightsTooLong"},
-    "tried by tests/lab/test_grid.py": {"GridUnknown"},
     "an address, tried by tests/cli/test_api_as_commands.py": {"AddressMalformed", "AddressMistyped"},
     "a process ended, or a bug": {"DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost"},
 }  # fmt: skip

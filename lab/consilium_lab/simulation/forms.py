@@ -93,7 +93,7 @@ AXES: Mapping[str, Callable[[TaskSpec, int], Iterator[Choice]]] = {
     "bits": lambda *_: (Choice(str(bits), {"update": {"bits": bits}}) for bits in BITS),
     "epsilon": _epsilons,
     "hospitals": _hospitals,
-    "dropouts": lambda *_: (Choice(f"{chance:.0%} absent", dropouts=chance) for chance in DROPOUTS),
+    "dropouts": lambda *_: (Choice(f"{chance:.0%}", dropouts=chance) for chance in DROPOUTS),
 }
 
 

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import html
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from consilium_chain.tasks.estimate import ChainTerms
 from consilium_core.units import ether
 
-from consilium_lab.pages import BLUE, MUTED, figure_of, label_ends, percent, svg, table_of, tiles_of, write_document
+from consilium_lab.pages import (
+    AXES_SHARE,
+    BLUE,
+    LABEL_INCHES,
+    MUTED,
+    figure_of,
+    label_ends,
+    percent,
+    spread,
+    svg,
+    table_of,
+    tiles_of,
+    write_document,
+)
 from consilium_lab.simulation.grid import GWEI, NEAR, Grid, GridRow
 from consilium_lab.simulation.results import METRICS, reference_tiles, references_as_json
 
+SUFFIXES = {"hospitals": " hospitals", "dropouts": " absent", "epochs": " epochs", "bits": " bits"}
 SITES_IN_WORDS = (
     "With fewer hospitals, those take part that are evenly spaced among all in the order of their rows, the largest"
     " first. The rows of the others are not used, and the task admits no more hospitals."
@@ -36,17 +52,9 @@ def picture(grid: Grid) -> Any:
         line = [row for row in grid.rows if row.is_frontier and row.dropouts == dropouts]
         line.sort(key=lambda row: row.bytes_a_round)
         axes.plot([row.bytes_a_round for row in line], [row.metrics[metric] for row in line], color=BLUE, linewidth=1.5)
-    points: dict[tuple[int, float], list[GridRow]] = {}
     for row in grid.rows:
-        points.setdefault((row.bytes_a_round, round(row.metrics[metric], 3)), []).append(row)
-    for point, there in points.items():
-        colour = BLUE if there[0].is_frontier else MUTED
-        axes.errorbar(*point, yerr=there[0].errors.get(metric), fmt="o", color=colour, markersize=6, capsize=3)
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
-        axes.annotate(
-            ", ".join(there[0].form.values()) + more, point, xytext=(6, -10), textcoords="offset points", fontsize=8,
-            color=colour,
-        )  # fmt: skip
+        place, colour = (row.bytes_a_round, row.metrics[metric]), BLUE if row.is_frontier else MUTED
+        axes.errorbar(*place, yerr=row.errors.get(metric), fmt="o", color=colour, markersize=6, capsize=3)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -56,8 +64,33 @@ def picture(grid: Grid) -> Any:
     lines = [one for one in grid.references.lines(metric) if math.isfinite(one[0])]
     for value, _, colour, dashes in lines:
         axes.axhline(value, color=colour, linestyle=dashes, linewidth=1.4)
+    _label_points(axes, grid.rows, metric)
     label_ends(axes, [(value, f"{name} {percent(value)}", colour) for value, name, colour, _ in lines])
     return figure
+
+
+def _label_points(axes: Any, rows: Sequence[GridRow], metric: str) -> None:
+    """Names each point, of those that would stand on one another only the first. A column's names are apart."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
+    columns: dict[int, dict[float, list[GridRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if math.isfinite(row.metrics[metric]):
+            columns[row.bytes_a_round][round(row.metrics[metric], 3)].append(row)
+    middle = math.sqrt(math.prod(axes.get_xlim()))
+    for size, column in columns.items():
+        there = sorted(column.items())
+        if len(there) * gap > high - low:
+            there = [one for one in there if one[1][0].is_frontier]
+        heights = spread([value for value, _ in there], gap, low + gap / 2, high - gap / 2)
+        side, towards = ("right", -8) if size > middle else ("left", 8)
+        for height, (_, same) in zip(heights, there, strict=True):
+            more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+            axes.annotate(
+                ", ".join(f"{name}{SUFFIXES.get(axis, '')}" for axis, name in same[0].form.items()) + more,
+                (size, height), xytext=(towards, 0), textcoords="offset points", fontsize=8, ha=side, va="center",
+                color=BLUE if same[0].is_frontier else MUTED,
+            )  # fmt: skip
 
 
 def write_page(path: Path, grid: Grid) -> None:
@@ -87,7 +120,7 @@ def _line(row: GridRow, metric: str) -> str:
     """A row's cells."""
     cells = (
         _score(row, metric), f"{row.bytes_a_round:,}", str(row.blobs_a_round), f"{row.gas / 1e6:,.1f} M",
-        ether(row.wei), f"{row.seconds / 60:,.0f}", "" if row.epsilon is None else f"{row.epsilon:g}",
+        ether(row.wei), f"{row.seconds / 60:,.0f}", "none" if row.epsilon is None else f"{row.epsilon:g}",
         f"{row.accepted:.0%}",
     )  # fmt: skip
     return (
@@ -100,7 +133,7 @@ def _line(row: GridRow, metric: str) -> str:
 def _score(row: GridRow, metric: str) -> str:
     """A metric, with its standard error if there is one."""
     error = row.errors.get(metric)
-    return f"{row.metrics[metric]:.3f}" + ("" if error is None else f" ± {error:.3f}")
+    return f"{row.metrics[metric]:.3f}" + ("" if error is None else f"\u00a0±\u00a0{error:.3f}")
 
 
 def notes(grid: Grid) -> list[str]:
