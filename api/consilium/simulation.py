@@ -101,6 +101,13 @@ class SimulationResult:
 
         return costs(self.details)
 
+    @property
+    def early_end(self) -> str:
+        """A sentence if the task ended before its last round, else empty."""
+        from consilium_lab.simulation.results import ENDED_EARLY, has_ended_early
+
+        return ENDED_EARLY if has_ended_early(self.details) else ""
+
     def as_json(self) -> dict[str, Any]:
         """Everything, ready for JSON. Money in the token's smallest unit, as text."""
         from consilium_lab.simulation.results import as_json

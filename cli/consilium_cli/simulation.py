@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SITES_OPTION = "NAME=PATH of a hospital's table, or of its folder of texts or images; one for each hospital"
 VOTERS = 5
+NAMED = 16  # hospitals whose rows are shown by name
 TABLES = (".csv", ".tsv", ".parquet", ".xlsx", ".xls")
 
 
@@ -109,6 +110,8 @@ def simulate_task_command(
 
     def on_start(hospitals: dict[str, int], held_out: dict[str, int]) -> None:
         rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
+        if len(hospitals) > NAMED:
+            rows = f"{len(hospitals)} hospitals, {min(hospitals.values())} to {max(hospitals.values())} each"
         console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
                       f" {sum(held_out.values())}", highlight=False)  # fmt: skip
 
@@ -224,8 +227,8 @@ def _show(console: Any, found: consilium.SimulationResult) -> None:
     console.print(f"on a chain, at most about: {spent['gas']:,} gas of all parties; {spent['chain_blobs']} blobs;"
                   f" {spent['hospital_upload_bytes'] / 1e6:,.1f} MB uploaded by a hospital",
                   highlight=False)  # fmt: skip
-    if len(result.rounds) < result.spec.rounds.rounds:
-        console.print("the task ended early: too few hospitals were left to take part", style="yellow")
+    if found.early_end:
+        console.print(found.early_end, style="yellow")
     if result.spec.privacy is not None:
         epsilon, delta = result.spec.privacy.epsilon, result.spec.privacy.delta
         console.print(f"all rounds together cost a row at most epsilon {epsilon:g} at delta {delta:g}", highlight=False)

@@ -21,7 +21,7 @@ GWEI = 10**9
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a command line asks of a grid. `settings`: arguments of `consilium.simulate_grid`."""
+    """A grid as a command line asks for it. `settings`: arguments of `consilium.simulate_grid`."""
 
     axes: list[str]
     settings: dict[str, Any]

@@ -282,7 +282,7 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "a task file that is not there", lambda w: ["operator", "check", str(w.folder / "none.toml")]),
         Case("one that is not TOML", lambda w: w.operator_check("name = ")),
-        Case("a grid varies what it cannot", simulating("--grid", "codec,colour")),
+        Case("a grid has an unknown axis", simulating("--grid", "codec,colour")),
         Case("a chance above one", simulating("--dropouts", "30")),
         Case("a grid without a seed", simulating("--grid", "bits", "--seeds", "0")),
         Case("one whose name turns the text round", named(r"who \u202elli llaf lliw")),

@@ -147,7 +147,7 @@ def test_the_cheapest_near_the_best_is_proposed_unless_its_cohorts_are_rejected(
     assert proposed([row(math.nan, 3), row(math.nan, 2)], "auc").bytes_a_round == 2
 
 
-def test_what_endures_the_most_dropouts_is_proposed() -> None:
+def test_the_proposal_endures_the_most_dropouts() -> None:
     frail, sturdy = row(0.6, 1, dropouts=0.3), row(0.8, 10, dropouts=0.3)
     assert proposed([row(0.9, 1), frail, row(0.9, 10), sturdy], "auc") is sturdy
 

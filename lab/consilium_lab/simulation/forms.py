@@ -1,4 +1,4 @@
-"""The forms of a task that a grid plays: what each axis varies, in words and as a task file."""
+"""The forms of a task that a grid plays, by axis: in words, and as a task file."""
 
 from __future__ import annotations
 

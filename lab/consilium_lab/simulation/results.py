@@ -28,6 +28,7 @@ from consilium_lab.pay import Earner, Share, pay_in_words
 from consilium_lab.simulation.references import References
 from consilium_lab.simulation.run import PlayedRound, Simulation
 
+ENDED_EARLY = "The task ended early: too few hospitals were left to take part."
 METRICS = ("accuracy", "auc", "log_loss")
 
 
@@ -83,6 +84,10 @@ def reference_tiles(references: References, metric: str) -> list[tuple[str, str]
 def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
     """JSON has no NaN: the AUC of rows of one class is null."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+
+def has_ended_early(result: Simulation) -> bool:
+    return len(result.rounds) < result.spec.rounds.rounds
 
 
 def verdict(result: Simulation, played: PlayedRound) -> str:
@@ -165,6 +170,7 @@ def write_page(path: Path, result: Simulation) -> None:
         f"<p class=sub>{rows} rows of {len(result.hospitals)} hospitals, {held_out} held out by {len(result.voters)}"
         f" voters; classes: {html.escape(', '.join(result.spec.data.classes))}; no chain</p>",
         tiles_of(tiles), f"<p class=note>{noise}</p>",
+        f"<p class='note bad'>{ENDED_EARLY}</p>" if has_ended_early(result) else "",
         "<h2>The model, round by round</h2>", svg(picture(result)), table_of(head, rounds),
         "<h2>Rows and pay</h2>",
         table_of("<th>party<th class=n>rows<th class=n>paid, tokens<th class=n>slashed<th class=n>alone", money),
