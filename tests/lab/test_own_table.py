@@ -201,7 +201,7 @@ def test_names_of_hospitals_are_safe_and_distinct(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("sites", "words"),
-    [(["a"] * 3, "1 hospitals"), (["a", "", "b"], "row 2"), ([str(k) for k in range(65)], "65 hosp")],
+    [(["a"] * 3, "1 hospitals"), (["a", "", "b"], "row 2"), ([str(k) for k in range(257)], "257 hosp")],
 )
 def test_wrong_sites_are_refused(tmp_path: Path, sites: list[str], words: str) -> None:
     path = tmp_path / "t.csv"
