@@ -107,7 +107,8 @@ def demo_command(
         ),
     ] = None,
     codec: Annotated[
-        str | None, typer.Option(help="hash:BUCKETS or lowrank:RANK: train and send fewer numbers than parameters")
+        str | None,
+        typer.Option(help="hash:BUCKETS, lowrank:RANK, dct:KEPT or sketch:COLUMNS: send fewer numbers than parameters"),
     ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""

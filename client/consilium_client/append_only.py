@@ -34,7 +34,7 @@ class OpenLines(Generic[Line]):
 
     def append(self, line: Line) -> None:
         """On disk once `sync` returns. Raises OSError."""
-        raw = line.model_dump_json().encode() + b"\n"
+        raw = line.model_dump_json(exclude_none=True).encode() + b"\n"
         os.ftruncate(self.file, self.end)
         if (written := os.write(self.file, raw)) != len(raw):
             raise OSError(errno.ENOSPC, f"it took {written} of {len(raw)} bytes", str(self.path))

@@ -11,17 +11,17 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
-from consilium_chain.rounds.sums import CohortSum, PublishedSums
+from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.start_specs import FileStart, SeedStart
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
-from consilium_zk.basis import Dense
+from consilium_zk.basis import Basis, Coordinates
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
-from consilium_client.data.standardise import public_sums
+from consilium_client.data.standardise import class_weights, public_sums
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, model_of
-from consilium_client.models.outer import MeanUpdate, State, outer_of
+from consilium_client.models.fold import Fold, Folded
 from consilium_client.start import started_from, started_from_file
 from consilium_client.task import JoinedTask
 
@@ -40,18 +40,30 @@ class PublicRecord:
         self._ledger, self._store, self._task, self._depth = ledger, store, task, depth
         spec = task.spec
         self.sums = PublishedSums(ledger, store, task.number, spec)
-        self._quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-        self.basis = spec.update.codec.basis(spec.model.tensors(spec.data), task.params.spec_hash)
-        self._outer = outer_of(spec.outer)
-        self._states: dict[int, State] = {}
+        self._fold = Fold(spec, task.params.spec_hash)
+        self._states: dict[int, Folded] = {}
+
+    @property
+    def basis(self) -> Basis:
+        return self._fold.basis
 
     def statistics(self) -> NDArray[np.float64]:
         """The sums that everybody standardises by: float64 (statistics_values,). Raises StatisticsOutOfRange.
 
         Those of the schema; in a task with exact statistics, round 0's sums over all hospitals.
         """
-        if self._task.spec.statistics == "schema":
-            return public_sums(self._task.spec.data)
+        spec = self._task.spec
+        if spec.statistics == "schema":
+            return public_sums(spec.data)
+        return self._round_0()[: spec.data.statistics_values]
+
+    def class_weights(self) -> NDArray[np.float32] | None:
+        """The weight of a row of each class in training, float32 (classes,); None if all rows count alike."""
+        spec = self._task.spec
+        return class_weights(self._round_0(), spec) if spec.counted_classes else None
+
+    def _round_0(self) -> NDArray[np.float64]:
+        """The sums of a task with exact statistics, float64 (statistics_values,)."""
         state = self._ledger.tasks.round_state(self._task.number, STATISTICS_ROUND)
         if state.outcome is not Outcome.SETTLED:
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")
@@ -62,13 +74,20 @@ class PublicRecord:
 
     def base(self, round_: int) -> Vector:
         """The model that round `round_` (1 …) starts from: float32 (p,)."""
-        return self._before(round_).model
+        return self._before(round_).outer.model
+
+    def latest_mean(self, round_: int) -> tuple[int, Coordinates] | None:
+        """The latest settled round before `round_`, and its mean update, float64 (k,), in a task with control variates.
+        None before the first.
+        """
+        before = self._before(round_)
+        return None if before.mean is None else (before.round, before.mean)
 
     def candidates(self, round_: int, cohort: int, state: RoundState) -> list[Vector | None]:
         """A cohort's candidates (`Outer.candidate`): as published, and in a decoy round sign-flipped. None for no
         valid model."""
         found, before = self.sums.readings(round_, cohort, state), self._before(round_)
-        return [None if one is None else self._outer.candidate(before, self._mean_of(one)) for one in found]
+        return [None if one is None else self._fold.candidate(before, one.lanes, one.weight) for one in found]
 
     def require_decoys(self, round_: int) -> None:
         """Raises NegatedDeltaMismatched unless the aggregator published the negated delta of this decoy round's record.
@@ -87,12 +106,12 @@ class PublicRecord:
                 expected=expected.hex(),
             )
 
-    def _before(self, round_: int) -> State:
+    def _before(self, round_: int) -> Folded:
         if not self._states:
-            self._states[FIRST_ROUND] = self._outer.begin(self._start())
+            self._states[FIRST_ROUND] = self._fold.begin(self._start())
         for done in range(max(known for known in self._states if known <= round_), round_):
             accepted, state = self.sums.accepted(done), self._states[done]
-            moved = state if accepted is None else self._outer.after(state, self._mean_of(accepted))
+            moved = state if accepted is None else self._fold.after(state, done, accepted.lanes, accepted.weight)
             # The first one stays: any other can be derived again from it.
             kept = {k: known for k, known in self._states.items() if k >= done or k == FIRST_ROUND}
             self._states = {**kept, done + 1: moved}
@@ -106,9 +125,3 @@ class PublicRecord:
             return started_from_file(self._store, spec, spec.start)
         other, last = started_from(self._ledger, self._store, spec, spec.start, self._depth)
         return PublicRecord(self._ledger, self._store, other, self._depth + 1).base(last + 1)
-
-    def _mean_of(self, total: CohortSum) -> MeanUpdate:
-        if isinstance(self.basis, Dense):  # part by part, without a second copy of the model
-            return lambda part: self._quantiser.dequantise_mean(total.lanes[part], total.weight)
-        mean = self._quantiser.dequantise_mean(total.lanes, total.weight)
-        return lambda part: self.basis.spread(mean, part.start, part.stop)

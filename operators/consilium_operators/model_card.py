@@ -82,6 +82,11 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
     yield f"- classes: {', '.join(map(_line, spec.data.classes))}"
     yield f"- reads: {_line(spec.data.reads)}"
     yield f"- judged by {spec.judging.metric}"
+    if local := spec.training.local:
+        yield (
+            f"- not trained together: {', '.join(local)}. Each hospital has its own values, which never left it. Here"
+            " they have their starting values"
+        )
 
 
 def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> Iterator[str]:

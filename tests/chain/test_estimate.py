@@ -225,6 +225,8 @@ def test_each_rule_is_told_where_it_is_broken_and_alone(rule: Rule, change: dict
 
 def test_what_comes_together_is_told_together() -> None:
     assert rules(spec_of(update={"masked": False}, rounds=ALONE)) == {Rule.NO_MASKS, Rule.PUBLISHED_ALONE}
+    local = spec_of(training={"local": ["0.bias"]}, privacy=None)
+    assert rules(local) == {Rule.LOCAL, Rule.NO_PRIVACY}
     lone = spec_of(judging={"seats": 1, "min_reveals": 1, "tolerance": 0.5})
     assert rules(lone) == {Rule.SMALL_COMMITTEE, Rule.WIDE_TOLERANCE}
     assert rules(spec_of(), replace(CHAIN, takes_blobs=False)) == {Rule.NO_BLOBS}

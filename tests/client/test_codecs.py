@@ -10,16 +10,19 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import ModelError
 from consilium_client.models import Vector, model_of
+from consilium_client.models.fold import Fold
 from consilium_client.models.metrics import log_loss
 from consilium_client.models.training import learn, train
 from consilium_client.privacy.dp_sgd import Mechanism, learn_privately, train_privately
-from consilium_zk.basis import Basis
+from consilium_zk.basis import Basis, CountSketch
+from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 from raised_faults import raises_fault
 from task_files import DATA
 
 SEED = bytes(range(32))
 HASH, LOW = {"name": "hash", "buckets": 40}, {"name": "lowrank", "rank": 1}
+DCT, SKETCH = {"name": "dct", "chunk": 8, "kept": 3}, {"name": "sketch", "columns": 13, "rows": 3, "kept": 20}
 SILENT = Mechanism(noise_multiplier=1e-12, sample_rate=1.0, steps=1)
 
 
@@ -62,7 +65,7 @@ def test_without_a_codec_an_update_is_the_difference_that_training_makes() -> No
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("codec", [HASH, LOW], ids=lambda codec: codec["name"])
+@pytest.mark.parametrize("codec", [HASH, LOW, DCT], ids=lambda codec: codec["name"])
 def test_training_within_a_basis_learns(codec: dict[str, Any], optimizer: str) -> None:
     spec, (features, labels) = spec_of(codec, optimizer=optimizer, learning_rate=0.05), rows()
     base = model_of(spec).initial(3)
@@ -74,7 +77,7 @@ def test_training_within_a_basis_learns(codec: dict[str, Any], optimizer: str) -
     assert losses[1] < 0.75 * losses[0]
 
 
-@pytest.mark.parametrize("codec", [HASH, LOW], ids=lambda codec: codec["name"])
+@pytest.mark.parametrize("codec", [HASH, LOW, DCT], ids=lambda codec: codec["name"])
 def test_a_step_is_the_gradients_part_within_the_basis(codec: dict[str, Any]) -> None:
     """One batch: the gathered step of plain training. Two: the second begins where the first led, with its decay."""
     features, labels = rows(12)
@@ -99,13 +102,41 @@ def test_the_proximal_term_pulls_within_the_basis() -> None:
     assert lengths[0] < lengths[1] / 3
 
 
+def test_a_sketch_is_of_the_change_that_plain_training_makes() -> None:
+    spec, (features, labels) = spec_of(SKETCH), rows()
+    base, basis = model_of(spec).initial(3), basis_of(spec)
+    assert isinstance(basis, CountSketch)
+    whole = train(spec, base, features, labels, seed=1).astype(np.float64) - base
+    np.testing.assert_array_equal(learn(spec, basis, base, features, labels, seed=1), basis.sketched(whole))
+
+
+def test_all_parts_of_a_sketched_change_move_the_model_in_time() -> None:
+    """One update, and then nothing: rounds decode the rest, until the model has moved by all of it."""
+    spec = spec_of({"name": "sketch", "columns": 60, "rows": 5, "kept": 3}, {"name": "mlp", "hidden": [64]})
+    fold, base = Fold(spec, SEED), model_of(spec).initial(3)
+    quantiser, state = Quantiser(spec.update.bits, spec.update.value_range), fold.begin(base)
+    assert isinstance(fold.basis, CountSketch)
+    change = np.zeros(spec.parameters)
+    change[:6] = np.linspace(0.5, 1, 6)
+    sketch, weight = fold.basis.sketched(change), 3
+    for round_ in range(1, 20):
+        lanes = quantiser.quantise(sketch if round_ == 1 else np.zeros_like(sketch)) * np.uint64(weight)
+        padded = np.pad(lanes, (0, 5), constant_values=quantiser.offset * weight)
+        alone = fold.candidate(state, padded, weight) - state.outer.model
+        assert np.count_nonzero(alone) == (3 if round_ == 1 else 0)
+        state = fold.after(state, round_, padded, weight)
+        moved = state.outer.model - base
+        assert round_ > 1 or np.count_nonzero(moved) == 3
+    np.testing.assert_allclose(moved, change, atol=0.01)
+
+
 def test_training_that_runs_away_is_named() -> None:
     spec, (features, labels) = spec_of(HASH, learning_rate=1e30), rows()
     with raises_fault(ModelError, "UpdateNotFinite"), np.errstate(all="ignore"):
         learn(spec, basis_of(spec), model_of(spec).initial(3), features, labels, seed=0)
 
 
-@pytest.mark.parametrize("codec", [HASH, LOW], ids=lambda codec: codec["name"])
+@pytest.mark.parametrize("codec", [HASH, LOW, DCT], ids=lambda codec: codec["name"])
 def test_a_private_step_is_gathered_after_its_noise(codec: dict[str, Any]) -> None:
     private = {"privacy": {"epsilon": 8.0, "max_grad_norm": 0.5}, "money": {"aggregator_bond": 10_000}}
     training = {"training": {"epochs": 1, "batch_size": 12, "learning_rate": 0.5}}
@@ -135,6 +166,13 @@ def test_a_private_step_is_gathered_after_its_noise(codec: dict[str, Any]) -> No
         ('name = "lowrank"\nrank = 1\ndense = ["1.weight"]', "must be one of 0.weight, 0.bias"),
         ('name = "lowrank"\nrank = 0', "rank"),
         ('name = "dense"\nbuckets = 3', "buckets"),
+        ('name = "dct"\nkept = 2', "no tensor of this model has 64 values"),
+        ('name = "dct"\nkept = 64', "64 numbers of each 64 values save nothing"),
+        ('name = "dct"\nchunk = 60\nkept = 2', "no power of two"),
+        ('name = "dct"', "kept"),
+        ('name = "sketch"\ncolumns = 1\nkept = 1', "save nothing in a model of 2 parameters"),
+        ('name = "sketch"\ncolumns = 1\nrows = 2\nkept = 1', "set rows to 1 or 3"),
+        ('name = "sketch"\ncolumns = 1\nrows = 1\nkept = 2', "cannot show 2 parameters"),
     ],
 )
 def test_a_codec_that_is_nonsense_is_refused(lines: str, said: str) -> None:

@@ -6,29 +6,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
-from chain_driver import LocalChain, TaskDriver, Update
-from consilium_chain.artifacts.store import ArtifactStore
+from chain_driver import LocalChain
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import PublishedCohort
-from consilium_chain.ledger.roles import CommittedUpdate
-from consilium_chain.ledger.structs import Outcome, Role
+from consilium_chain.ledger.structs import Outcome
 from consilium_chain.rounds.machine import Step
-from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import Standardiser, public_sums
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
-from consilium_client.hospital.round_updates import PendingUpdate
-from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.errors import KeystoreError
 from consilium_core.kinds import of_kind
@@ -36,15 +26,11 @@ from consilium_core.logs import log_to
 from consilium_core.private_files import write_private_file
 from consilium_verify.report import Name, Result
 from consilium_verify.verification import verify_round
-from consilium_zk.kzg import commit
-from consilium_zk.packing import unpack
 from consilium_zk.quantise import Quantiser
-from hospital_driver import OPEN_POLICY, hospital_settings, node_files, take
+from hospital_driver import take
 from raised_faults import raises_fault
-from task_files import DATA
+from training_driver import GOOD, ROWS, TrainingTask, propose, task_file
 
-ROWS = (30, 45)
-GOOD = [[20_000]]
 PRIVACY = """
 [privacy]
 epsilon = 4.0
@@ -52,120 +38,15 @@ max_grad_norm = 1.0
 """
 
 
-def task_file(privacy: str) -> bytes:
-    windows = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
-    return f"""
-name = "private"
-{DATA}
-[model]
-name = "logistic"
-[training]
-batch_size = 64
-learning_rate = 0.5
-{privacy}
-[update]
-masked = false
-[rounds]
-rounds = 2
-min_cohort_size = 1
-min_hospitals = 2
-max_hospitals = 2
-max_weight = 16
-[judging]
-max_voters = 1
-seats = 1
-decoys = false
-[money]
-pool = 1000
-[windows]
-{windows}
-""".encode()
-
-
-@dataclass
-class PrivateTask(TaskDriver):
-    """Its hospitals' updates are made by real nodes, each with a home and a table of its own.
-
-    Accounts are fresh but for the first ones, if some are `known`: a node is charged for all that its account ever did.
-    """
-
-    known: Sequence[Ledger] = ()
-    folder: Path = Path()
-    spec: TaskSpec | None = None
-    homes: list[HospitalSettings] = field(default_factory=list)
-    running: dict[int, HospitalNode] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.nodes = [*self.known, *(self.chain.funded() for _ in self.nodes[len(self.known) :])]
-        for node in self.nodes:
-            node.staking.stake(Role.HOSPITAL, self.params.hospital_bond)
-
-    def settle_in(self) -> Self:
-        for index, ledger in enumerate(self.nodes):
-            home, random = self.folder / f"h{index}", np.random.default_rng(index)
-            ages = random.uniform(0, 120, ROWS[index])
-            rows = "\n".join(f"{age:.1f},{int(age > 50)}" for age in ages)
-            made = hospital_settings(self.chain, self.task, home, home / "rows.csv")
-            (home / "rows.csv").write_text(f"age,sick\n{rows}\n")
-            self.homes.append(made.model_copy(update=node_files(self.chain, ledger, home)))
-        return self
-
-    @property
-    def store(self) -> ArtifactStore:
-        return ArtifactStore(self.folder / "artifacts")
-
-    def start(self, index: int, max_epsilon: float | None = None) -> HospitalNode:
-        """A process of this hospital, after a restart if it had one before."""
-        limit = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
-        self.homes[index].policy.write_text(tomli_w.dumps(OPEN_POLICY | limit))
-        node = HospitalNode(self.homes[index])
-        node.context.membership.index = index
-        self.running[index] = node
-        return node
-
-    def made(self, index: int) -> PendingUpdate | None:
-        return self.running[index].updates.of(self.round)
-
-    def make_update(self, index: int, round_: int | None = None) -> Update:
-        made, spec = self.made(index), self.spec
-        assert made is not None
-        assert spec is not None
-        layout, values = (
-            (spec.update_layout, spec.lanes) if self.round else (spec.statistics_layout, spec.statistics_values)
-        )
-        committed = CommittedUpdate(made.signed.points, made.signed.opening)
-        return Update(unpack(made.blobs, values, layout, 1), list(made.blobs), committed)
-
-    def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
-        published = super().shown_sum(cohort, survivors)
-        for blob in published.blobs:
-            self.store.put_blob(blob, commit(blob))
-        return published
-
-    def play_round(self) -> None:
-        self.commit_all().publish()
-        self.draw().judge(GOOD)
-
-    def spent(self, index: int) -> PrivacyAccountant:
-        return PrivacyAccountant(self.homes[index].home / "privacy.jsonl")
-
-
-def propose(chain: LocalChain, folder: Path, privacy: str = PRIVACY, known: Sequence[Ledger] = ()) -> PrivateTask:
-    raw, store = task_file(privacy), ArtifactStore(folder / "artifacts")
-    spec = parse_task_spec(raw)
-    (aggregator,) = chain.staked(Role.AGGREGATOR, 1, 10**22)
-    params = task_params(spec, store.put_file(raw), aggregator.address)
-    terms = {name: value for name, value in vars(params).items() if name != "aggregator"}
-    return PrivateTask(
-        chain, lanes=spec.lanes, layout=spec.update_layout, terms=terms,
-        statistics=(spec.statistics_layout, spec.statistics_values), known=known, folder=folder, spec=spec,
-    ).settle_in()  # fmt: skip
+def propose_private(
+    chain: LocalChain, folder: Path, privacy: str = PRIVACY, known: Sequence[Ledger] = ()
+) -> TrainingTask:
+    return propose(chain, folder, task_file(privacy), known)
 
 
 @pytest.fixture
-def task(local_chain: LocalChain, tmp_path: Path) -> PrivateTask:
-    return propose(local_chain, tmp_path)
+def task(local_chain: LocalChain, tmp_path: Path) -> TrainingTask:
+    return propose_private(local_chain, tmp_path)
 
 
 def events(capsys: pytest.CaptureFixture[str], *kinds: str) -> list[dict[str, Any]]:
@@ -174,7 +55,7 @@ def events(capsys: pytest.CaptureFixture[str], *kinds: str) -> list[dict[str, An
 
 
 def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
-    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+    task: TrainingTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = task.spec
     assert spec is not None
@@ -209,7 +90,7 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
 
 
 def test_a_round_that_a_crash_undid_is_trained_again_and_charged_once(
-    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+    task: TrainingTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task.start(0), task.start(1)
     task.join(rows=ROWS).first_round().form()
@@ -228,7 +109,7 @@ def test_a_round_that_a_crash_undid_is_trained_again_and_charged_once(
 def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_the_same_twice(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
-    task = propose(local_chain, tmp_path, privacy="")
+    task = propose_private(local_chain, tmp_path, privacy="")
     task.start(0), task.start(1)
     task.join(rows=ROWS).first_round().form()
     first = task.made(0)
@@ -245,7 +126,7 @@ def test_a_training_rounds_update_outlasts_a_restart_though_training_is_never_th
 
 
 def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_back(
-    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+    task: TrainingTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = task.spec
     assert spec is not None
@@ -275,7 +156,7 @@ def test_a_hospital_that_has_spent_its_limit_sits_out_lives_and_does_not_come_ba
     assert node.ledger.connection.ether() == nonce  # no transaction
 
 
-def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task: PrivateTask) -> None:
+def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task: TrainingTask) -> None:
     node = task.start(0, max_epsilon=3.0)
     with raises_fault(BudgetError, "BudgetExceeded") as caught:
         node.join()
@@ -286,7 +167,7 @@ def test_a_hospital_stakes_nothing_on_a_task_that_it_cannot_see_to_its_end(task:
 def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
-    task = propose(local_chain, tmp_path, privacy="")
+    task = propose_private(local_chain, tmp_path, privacy="")
     with raises_fault(OwnersRefusal, "NotAllowed", match="not private") as caught:
         task.start(0, max_epsilon=8.0)
     assert "; " not in caught.value.values["objections"]
@@ -294,7 +175,7 @@ def test_a_hospital_with_a_limit_takes_no_part_in_tasks_without_privacy(
 
 
 def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
-    task: PrivateTask, capsys: pytest.CaptureFixture[str]
+    task: TrainingTask, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task.start(0), task.start(1)
     task.join(rows=ROWS).first_round()
@@ -321,7 +202,7 @@ def test_rows_held_out_are_not_trained_on_and_show_what_each_base_is_worth(
     assert capsys.readouterr().out == ""  # what is not on a screen is nowhere
 
 
-def test_a_salt_that_was_overwritten_is_named_and_not_quoted(task: PrivateTask) -> None:
+def test_a_salt_that_was_overwritten_is_named_and_not_quoted(task: TrainingTask) -> None:
     settings = task.homes[0].model_copy(update={"held_out": 0.4})
     task.start(0)
     write_private_file(settings.home / "split.salt", "not hexadecimal")

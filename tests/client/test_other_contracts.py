@@ -30,7 +30,8 @@ from consilium_server.index.indexer import Indexer
 from hospital_driver import OPEN_POLICY
 from raised_faults import raises_fault
 from sqlalchemy import Engine
-from test_hospital_private import PRIVACY, ROWS, PrivateTask, events, propose
+from test_hospital_private import PRIVACY, events, propose_private
+from training_driver import ROWS, TrainingTask
 from typer.testing import CliRunner
 from voter_driver import voter_home
 
@@ -50,7 +51,7 @@ def say(*arguments: str, code: int = 0) -> str:
     return ran.output
 
 
-def home_of(task: PrivateTask, index: int, *stores: Path) -> HospitalHome:
+def home_of(task: TrainingTask, index: int, *stores: Path) -> HospitalHome:
     """A hospital's folder, with the settings that `init` would have written."""
     settings = {"chain_url": task.chain.node.url, "artifacts": [str(one) for one in stores], "data": "rows.csv"}
     return HospitalHome.create(task.homes[index].home, settings, OPEN_POLICY)
@@ -71,7 +72,7 @@ def spent(home: HospitalHome) -> list[Charge]:
 def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = propose(local_chain, tmp_path / "old")
+    old = propose_private(local_chain, tmp_path / "old")
     home = home_of(old, 0, tmp_path / "old" / "artifacts", tmp_path / "new" / "artifacts")
     account = old.nodes[0]
     old.start(0), old.start(1)
@@ -96,7 +97,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     # The same hospital in a task of theirs, while the old one goes on.
     same = others.ledger(account.connection.signer.key)
     others.accounts[same.address] = same
-    new = propose(others, tmp_path / "new", known=[same])
+    new = propose_private(others, tmp_path / "new", known=[same])
     new.homes[0] = approved(second, same, new.task)
     with raises_fault(BudgetError, "BudgetExceeded") as over:  # what the old contracts' round has cost is counted
         new.start(0, max_epsilon=4.5).join()
@@ -152,7 +153,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
 
 
 def test_a_home_for_the_same_contracts_is_refused(local_chain: LocalChain, tmp_path: Path) -> None:
-    task = propose(local_chain, tmp_path)
+    task = propose_private(local_chain, tmp_path)
     home = home_of(task, 0, tmp_path / "artifacts")
     others = OtherContracts(local_chain)
     others.deployment.write(tmp_path / "book.json")
@@ -174,7 +175,7 @@ def test_a_home_for_the_same_contracts_is_refused(local_chain: LocalChain, tmp_p
 
 
 def test_rows_kept_from_training_are_the_same_under_other_contracts(local_chain: LocalChain, tmp_path: Path) -> None:
-    task = propose(local_chain, tmp_path)
+    task = propose_private(local_chain, tmp_path)
     home = home_of(task, 0, tmp_path / "artifacts")
     task.homes[0] = task.homes[0].model_copy(update={"held_out": 0.4})
     task.start(0)
@@ -190,10 +191,10 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
     local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A ledger that is an older copy, and a task whose file is gone: with a bound on all tasks no node starts."""
-    first = propose(local_chain, tmp_path / "first")
+    first = propose_private(local_chain, tmp_path / "first")
     first.start(0), first.start(1)
     first.join(rows=ROWS).first_round().form().play_round()
-    second = propose(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
+    second = propose_private(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
     with raises_fault(PrivacyError, "ChargesUnknown", match=r"add a mirror") as caught:
         second.start(0, max_epsilon=8.0)
     assert (caught.value.values["place"], caught.value.values["rounds"]) == (

@@ -33,7 +33,8 @@ from consilium_zk.kzg import commit
 from eth_account import Account
 from hospital_driver import Committing, start
 from raised_faults import raises_fault
-from test_hospital_private import ROWS, events, propose
+from test_hospital_private import events, propose_private
+from training_driver import ROWS
 from voter_driver import FiledTask, voter_home
 
 
@@ -70,7 +71,7 @@ def test_a_hospital_goes_on_in_its_round_from_a_copy_made_within_it(committing: 
 def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
     local_chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    private = propose(local_chain, tmp_path)
+    private = propose_private(local_chain, tmp_path)
     private.start(0), private.start(1)
     private.join(rows=ROWS).first_round().form().play_round()
     private.form()

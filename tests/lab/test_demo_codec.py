@@ -9,14 +9,15 @@ from consilium_lab.demo.options import parse_codec
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 
 
-def test_a_codec_is_the_task_files() -> None:
-    spec = task_spec(deal_wdbc(3, 2, 0), TaskSettings(codec=parse_codec("hash:25")))
-    assert (spec.update.codec.name, spec.coordinates) == ("hash", 25)
+@pytest.mark.parametrize(("text", "numbers"), [("hash:25", 25), ("sketch:5", 15)])
+def test_a_codec_is_the_task_files(text: str, numbers: int) -> None:
+    spec = task_spec(deal_wdbc(3, 2, 0), TaskSettings(codec=parse_codec(text)))
+    assert (spec.update.codec.name, spec.coordinates) == (text.split(":")[0], numbers)
 
 
 @pytest.mark.parametrize("text", ["zip:3", "hash", "hash:", "hash:-1", "lowrank:two", ":3"])
 def test_a_codec_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not hash:BUCKETS or lowrank:RANK"):
+    with pytest.raises(ValueError, match="is not hash:BUCKETS or lowrank:RANK or dct:KEPT or sketch:COLUMNS"):
         parse_codec(text)
 
 

@@ -51,7 +51,7 @@ WIDE = (
 def test_each_combination_is_a_task_file_of_its_own() -> None:
     spec = parse_task_spec(WIDE.encode())
     found = forms(spec, ["codec", "bits"], 4)
-    codecs = {"dense", "hash 1/10", "hash 1/50", "hash 1/100", "lowrank 1", "lowrank 4"}
+    codecs = {"dense", "hash 1/10", "hash 1/50", "hash 1/100", "lowrank 1", "lowrank 4", "dct 1/16", "sketch 1/10"}
     assert {one.words["codec"] for one in found} == codecs
     assert len(found) == 3 * len(codecs)
     for one in found:
@@ -62,6 +62,8 @@ def test_each_combination_is_a_task_file_of_its_own() -> None:
         assert form.update.codec.name == kind
         if kind == "hash":
             assert form.coordinates == spec.parameters // int(part[2:])
+        if kind == "sketch":  # numbers of some 30 values each
+            assert (form.update.value_range, form.update.clip_norm) == (6 * spec.update.value_range, 24.0)
 
 
 def test_what_saves_nothing_or_fits_no_rule_is_no_form() -> None:

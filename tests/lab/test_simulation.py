@@ -16,12 +16,13 @@ from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_cli.main import app
 from consilium_client.data.examples import Examples
 from consilium_client.data.table.reader import Table
+from consilium_client.hospital.learning import Updates
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import deal_wdbc, examples_of
 from consilium_lab.demo.references import row_weight
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
-from consilium_lab.simulation import record, run
+from consilium_lab.simulation import record
 from consilium_lab.simulation.run import PlayedRound, Simulation, simulate
 from consilium_zk.blobs import combine
 from numpy.typing import NDArray
@@ -128,7 +129,7 @@ def test_the_next_base_is_the_weighted_mean_within_a_quantiser_step(
         own.raw = re.sub(f"{name} = .*".encode(), f"{name} = {value}".encode(), own.raw)
     spec = parse_task_spec(own.raw)
     updates = {part.rows: 0.01 * (1 + index) for index, part in enumerate(own.hospitals.values())}
-    monkeypatch.setattr(run, "learn", lambda spec, basis, *own: np.full(basis.size, updates[len(own[2])]))
+    monkeypatch.setattr(Updates, "learn", lambda own, round_, base, rows, *_: np.full(len(base), updates[len(rows[1])]))
     found = simulate(own.raw, own.hospitals, own.voters)
     weights = [row_weight(part.rows, spec) for part in own.hospitals.values()]
     taken = [index for k in members(found.rounds[0].settlement.accepted) for index in found.rounds[0].cohorts[k]]

@@ -80,6 +80,78 @@ def low_rank(seed: bytes, shapes: dict[str, list[int]], rank: int, dense: list[s
     return found
 
 
+def product(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    """Of two directions: angles add."""
+    return a[0] * b[0] - a[1] * b[1], a[1] * b[0] + a[0] * b[1]
+
+
+def cosine_table(chunk: int) -> list[list[float]]:
+    """Row f: the scale of f times cos(π·(2i + 1)·f / 2n), by halves of a right angle alone."""
+    halves = [(0.0, 1.0)]
+    for _ in range(chunk.bit_length() - 1):
+        cosine = math.sqrt((1 + halves[-1][0]) / 2)
+        halves.append((cosine, halves[-1][1] / (2 * cosine)))
+
+    def of(step: int) -> float:
+        step %= 4 * chunk  # a full turn
+        step = min(step, 4 * chunk - step)
+        if step > chunk:
+            return -of(2 * chunk - step)
+        angle = (1.0, 0.0)
+        for power in reversed(range(len(halves))):
+            if step >> power & 1:
+                angle = product(angle, halves[len(halves) - 1 - power])
+        return angle[0]
+
+    scales = [math.sqrt((2 if f else 1) / chunk) for f in range(chunk)]
+    return [[scales[f] * of((2 * i + 1) * f) for i in range(chunk)] for f in range(chunk)]
+
+
+def cosines(seed: bytes, shapes: dict[str, list[int]], chunk: int, kept: int) -> list[float]:
+    parts = [divmod(math.prod(shape), chunk) for shape in shapes.values()]
+    values = iter(coordinates(sum(chunks * kept + rest for chunks, rest in parts)))
+    table, found = cosine_table(chunk), list[float]()
+    for number, (chunks, rest) in enumerate(parts):
+        order = list(range(chunk))
+        if chunks:
+            for j, word in enumerate(words(seed, number, kept)):
+                other = j + (word * (chunk - j) >> 32)
+                order[j], order[other] = order[other], order[j]
+        for _ in range(chunks):
+            own = [next(values) for _ in range(kept)]
+            for place in range(chunk):
+                total = own[0] * table[sorted(order[:kept])[0]][place]
+                for value, f in zip(own[1:], sorted(order[:kept])[1:], strict=True):
+                    total += value * table[f][place]
+                found.append(total * math.sqrt(chunk / kept))
+        found += [next(values) for _ in range(rest)]
+    return found
+
+
+def sketched(seed: bytes, values: list[float], rows: int, columns: int) -> list[float]:
+    found = [0.0] * (rows * columns)
+    for row in range(rows):
+        for value, word in zip(values, words(seed, row, len(values)), strict=True):
+            found[row * columns + ((word >> 1) * columns >> 31)] += -value if word & 1 else value
+    return found
+
+
+def decoded(seed: bytes, sketch: list[float], size: int, rows: int, columns: int, kept: int) -> list[float]:
+    """The largest medians, and behind them the rest of the sketch."""
+    streams = [words(seed, row, size) for row in range(rows)]
+    medians = []
+    for place in range(size):
+        own = sorted(
+            (-1 if stream[place] & 1 else 1) * sketch[row * columns + ((stream[place] >> 1) * columns >> 31)]
+            for row, stream in enumerate(streams)
+        )
+        medians.append(own[rows // 2])
+    chosen = set(sorted(range(size), key=lambda place: (-abs(medians[place]), place))[:kept])
+    values = [medians[place] if place in chosen else 0.0 for place in range(size)]
+    taken = sketched(seed, values, rows, columns)
+    return values + [one - other for one, other in zip(sketch, taken, strict=True)]
+
+
 def summary(values: list[float]) -> dict[str, object]:
     raw = struct.pack(f"<{len(values)}d", *(value + 0.0 for value in values))  # no negative zero
     places = [0, 1, len(values) // 2, len(values) - 1]
@@ -98,6 +170,16 @@ def main() -> None:
         {"codec": {"name": "lowrank", "rank": rank, "dense": dense}, "shapes": shapes, "seed": seed.hex(),
          **summary(low_rank(seed, shapes, rank, dense))}
         for rank, dense in ((1, []), (3, []), (4, ["conv.weight"]))
+    ]  # fmt: skip
+    cases += [
+        {"codec": {"name": "dct", "chunk": chunk, "kept": kept}, "shapes": shapes, "seed": seed.hex(),
+         **summary(cosines(seed, shapes, chunk, kept))}
+        for chunk, kept in ((8, 1), (32, 5), (64, 63))
+    ]  # fmt: skip
+    cases += [
+        {"codec": {"name": "sketch", "rows": rows, "columns": columns, "kept": kept}, "shapes": {"only": [size]},
+         "seed": seed.hex(), **summary(decoded(seed, coordinates(rows * columns), size, rows, columns, kept))}
+        for size, rows, columns, kept in ((40, 1, 7, 3), (1_000, 3, 101, 47), (5_001, 5, 64, 64))
     ]  # fmt: skip
     (Path(__file__).parent / "basis.json").write_text(json.dumps(cases, indent=1) + "\n")
 

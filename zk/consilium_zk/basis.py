@@ -1,25 +1,27 @@
-"""A public linear map from the k numbers that a hospital trains and commits to a model's p parameters.
+"""A public map from the k numbers that a hospital trains and commits to a model's p parameters.
 
 The map follows from the task file's hash alone, so hospitals, voters and auditors have the same one. Its coefficients
 are constants of the task: masks cancel, and a sum of updates maps to the sum of what they do to the model. `spread` is
 elementwise IEEE arithmetic in a written order, so it gives the same bits on every machine. `gather`, its adjoint, is
-for a hospital's own training and may round as a library likes.
+for a hospital's own training and may round as a library likes. `CountSketch` alone is trained outside: its map from
+parameters to numbers is linear, and the way back picks the largest.
 
 With random signs the expectation of `spread(gather(g))` is g, so a learning rate keeps its meaning: E[B·Bᵀ] = I.
 
 Sources: hashed weights, Chen et al., Compressing Neural Networks with the Hashing Trick, ICML 2015; training in a fixed
 subspace, Li et al., Measuring the Intrinsic Dimension of Objective Landscapes, ICLR 2018; a public low-rank factor,
-Sun et al., Improving LoRA in Privacy-preserving Federated Learning (FFA-LoRA), ICLR 2024. ChaCha20: RFC 8439.
+Sun et al., Improving LoRA in Privacy-preserving Federated Learning (FFA-LoRA), ICLR 2024; cosines of chunks, Peng,
+Quesnelle and Kingma, DeMo, arXiv 2411.19870; sketches, Rothchild et al., FetchSGD, ICML 2020. ChaCha20: RFC 8439.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cache, cached_property
+from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -35,6 +37,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 BYTES_PER_SEED: Final = 32
 MAX_SIZE: Final = 1 << 31  # coordinates
+CHUNKS: Final = tuple(1 << power for power in range(1, 11))  # values of a chunk of `Cosines`
 _TAG: Final = b"CONSILIUM-V1-BASIS"
 _WORDS_PER_BLOCK: Final = 16  # of ChaCha20
 
@@ -67,19 +70,44 @@ class Dense(Basis):
         return gradient
 
 
+class Shared(Basis):
+    """All tensors but the `local` ones are coordinates, in their order; the local ones never move."""
+
+    def __init__(self, shapes: Shapes, local: Collection[str]) -> None:
+        """Raises ArgumentInvalid (a name in `local` that is no tensor's, or all names)."""
+        if unknown := [name for name in local if name not in shapes]:
+            raise ArgumentInvalid("local", unknown[0], f"one of {', '.join(shapes)}")
+        if len(set(local)) == len(shapes):
+            raise ArgumentInvalid("local", "all tensors", "some of them")
+        sizes = [math.prod(shape) for shape in shapes.values()]
+        self.is_shared = np.repeat([name not in local for name in shapes], sizes)
+        self.parameters, self.size = self.is_shared.size, int(np.count_nonzero(self.is_shared))
+
+    def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
+        _require_coordinates(coordinates, self.size)
+        part, place = self.is_shared[start:stop], int(np.count_nonzero(self.is_shared[:start]))
+        found = np.zeros(stop - start)
+        found[part] = coordinates[place : place + int(np.count_nonzero(part))]
+        return found
+
+    def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = gradient[self.is_shared]
+        return found
+
+
 class Hashed(Basis):
     """Each parameter moves with one of k coordinates, or against it: both are drawn from the seed.
 
     Word i of the key stream, 32 bits little-endian, gives parameter i the sign of its lowest bit (1: against) and the
-    coordinate floor((word >> 1) · k / 2^31).
+    coordinate floor((word >> 1) · k / 2^31). The stream's nonce is `stream`.
     """
 
-    def __init__(self, seed: bytes, parameters: int, size: int) -> None:
+    def __init__(self, seed: bytes, parameters: int, size: int, stream: int = 0) -> None:
         """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (size outside [1, parameters])."""
         if not 1 <= size <= min(parameters, MAX_SIZE):
             raise ArgumentInvalid("size", size, f"in [1, {min(parameters, MAX_SIZE)}]")
         self.size, self.parameters = size, parameters
-        self._key = _key(seed)
+        self._key, self._stream = _key(seed), stream
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
@@ -89,9 +117,14 @@ class Hashed(Basis):
         return found
 
     def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.gathered(gradient).astype(np.float32)
+
+    def gathered(self, values: NDArray[np.floating[Any]]) -> Coordinates:
+        """As `gather`, but float64 (k,), of values float32 or float64 (p,), added in their order."""
         places, against = self._all
-        signed = np.where(against, -gradient, gradient)
-        return np.bincount(places, weights=signed, minlength=self.size).astype(np.float32)
+        signed = np.where(against, -values, values).astype(np.float64, copy=False)
+        found: Coordinates = np.bincount(places, signed, self.size).astype(np.float64, copy=False)
+        return found
 
     @cached_property
     def _all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -99,33 +132,19 @@ class Hashed(Basis):
         return self._drawn(0, self.parameters)
 
     def _drawn(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        words = _words(self._key, 0, start, stop)
+        words = _words(self._key, self._stream, start, stop)
         places = ((words >> np.uint32(1)).astype(np.uint64) * np.uint64(self.size)) >> np.uint64(31)
         return places.view(np.int64), (words & np.uint32(1)).astype(np.bool_)
 
 
-class LowRank(Basis):
-    """A matrix moves by B · P / √r: P, of random signs, is public, and B is trained. Other tensors travel as they are.
-
-    A tensor of shape (n, …) counts as a matrix of n rows and m columns, and has n · r coordinates, row by row. It stays
-    as it is if it is named in `dense`, or has no more than r columns; a bias has one. Bit c · r + j of a matrix's
-    key stream (from the lowest bit of each 32-bit word on) is the sign of column c in row j of P (1: negative). The
-    stream's nonce is the tensor's number.
+class _Blockwise(Basis):
+    """Tensors in parts: as rows of one length that move by B · P · factor, where P is public and B has the coordinates,
+    row by row; or as they are.
     """
 
-    def __init__(self, seed: bytes, shapes: Shapes, rank: int, dense: Sequence[str] = ()) -> None:
-        """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (rank below 1; a name in `dense` that is no tensor's)."""
-        key, widths = _key(seed), low_rank_widths(shapes, rank, dense)
-        self._rank, self._factor = rank, 1 / math.sqrt(rank)
-        self._parts: list[_Part] = []
-        first = place = 0
-        for number, (name, shape) in enumerate(shapes.items()):
-            columns = math.prod(shape[1:])
-            signs = None if widths[name] == columns else _signs(key, number, columns, rank)
-            part = _Part(first, shape[0] * columns, place, shape[0] * widths[name], signs)
-            self._parts.append(part)
-            first, place = first + part.values, place + part.size
-        self.parameters, self.size = first, place
+    def __init__(self, parts: Sequence[_Part], factor: float) -> None:
+        self._parts, self._factor = parts, factor
+        self.parameters, self.size = sum(part.values for part in parts), sum(part.size for part in parts)
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
@@ -138,14 +157,14 @@ class LowRank(Basis):
         return found
 
     def _moved(self, part: _Part, own: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
-        if part.signs is None:
+        if part.matrix is None:
             return own[start:stop]
-        columns = part.signs.shape[1]
+        rank, columns = part.matrix.shape
         above, below = start // columns, -(-stop // columns)
-        rows = own.reshape(-1, self._rank)[above:below]
-        total = rows[:, 0, None] * part.signs[0]
-        for j in range(1, self._rank):
-            total += rows[:, j, None] * part.signs[j]
+        rows = own.reshape(-1, rank)[above:below]
+        total = rows[:, 0, None] * part.matrix[0]
+        for j in range(1, rank):
+            total += rows[:, j, None] * part.matrix[j]
         total *= self._factor
         flat: NDArray[np.float64] = total.reshape(-1)
         return flat[start - above * columns : stop - above * columns]
@@ -154,24 +173,125 @@ class LowRank(Basis):
         found = np.empty(self.size, dtype=np.float32)
         for part in self._parts:
             own = gradient[part.first : part.first + part.values]
-            if part.signs is not None:
-                matrix = own.reshape(-1, part.signs.shape[1])
-                own = (matrix @ part.signs.T.astype(np.float32) * np.float32(self._factor)).reshape(-1)
+            if part.matrix is not None:
+                rows = own.reshape(-1, part.matrix.shape[1])
+                own = (rows @ part.matrix.T.astype(np.float32) * np.float32(self._factor)).reshape(-1)
             found[part.place : part.place + part.size] = own
         return found
 
 
+class LowRank(_Blockwise):
+    """A matrix moves by B · P / √r: P, of random signs, is public, and B is trained. Other tensors travel as they are.
+
+    A tensor of shape (n, …) counts as a matrix of n rows and m columns, and has n · r coordinates, row by row. It stays
+    as it is if it is named in `dense`, or has no more than r columns; a bias has one. Bit c · r + j of a matrix's
+    key stream (from the lowest bit of each 32-bit word on) is the sign of column c in row j of P (1: negative). The
+    stream's nonce is the tensor's number.
+    """
+
+    def __init__(self, seed: bytes, shapes: Shapes, rank: int, dense: Sequence[str] = ()) -> None:
+        """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (rank below 1; a name in `dense` that is no tensor's)."""
+        key, widths = _key(seed), low_rank_widths(shapes, rank, dense)
+        parts: list[_Part] = []
+        for number, (name, shape) in enumerate(shapes.items()):
+            columns = math.prod(shape[1:])
+            signs = None if widths[name] == columns else _signs(key, number, columns, rank)
+            parts.append(_Part.after(parts, shape[0] * columns, shape[0] * widths[name], signs))
+        super().__init__(parts, 1 / math.sqrt(rank))
+
+
+class Cosines(_Blockwise):
+    """Each tensor, in chunks of n values, moves by `kept` of its n cosines (DCT-II), which are drawn for each tensor.
+
+    A tensor counts as one row of values, and its rest of less than a chunk travels as it is. The first `kept` steps of
+    Fisher and Yates' shuffle of 0 … n - 1 draw the frequencies: step j swaps places j and
+    j + floor(word j · (n - j) / 2^32) of the tensor's key stream, whose nonce is the tensor's number. Coordinates of a
+    chunk are in the order of the frequencies.
+    """
+
+    def __init__(self, seed: bytes, shapes: Shapes, chunk: int, kept: int) -> None:
+        """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (chunk: not one of CHUNKS; kept: not below it)."""
+        if chunk not in CHUNKS:
+            raise ArgumentInvalid("chunk", chunk, f"a power of two from {CHUNKS[0]} to {CHUNKS[-1]}")
+        if not 1 <= kept < chunk:
+            raise ArgumentInvalid("kept", kept, f"in [1, {chunk - 1}]")
+        key, table, parts = _key(seed), _cosines(chunk), list[_Part]()
+        for number, shape in enumerate(shapes.values()):
+            chunks, rest = divmod(math.prod(shape), chunk)
+            if chunks:
+                matrix = table[_frequencies(key, number, chunk, kept)]
+                parts.append(_Part.after(parts, chunks * chunk, chunks * kept, matrix))
+            if rest:
+                parts.append(_Part.after(parts, rest, rest, None))
+        super().__init__(parts, math.sqrt(chunk / kept))
+
+
+class CountSketch(Basis):
+    """Each parameter is added, with a sign, to one number of each row of k = rows · columns numbers.
+
+    Row j is `Hashed` of the key stream with nonce j. A parameter's estimate is the median of its numbers, so large
+    values outlast their collisions. `kept` of them are read from a sketch (`decoded`).
+    """
+
+    def __init__(self, seed: bytes, parameters: int, rows: int, columns: int, kept: int) -> None:
+        """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (an even number of rows; kept outside [1, p])."""
+        if rows < 1 or rows % 2 == 0:
+            raise ArgumentInvalid("rows", rows, "odd")
+        if not 1 <= kept <= parameters:
+            raise ArgumentInvalid("kept", kept, f"in [1, {parameters}]")
+        self._rows = [Hashed(seed, parameters, columns, stream) for stream in range(rows)]
+        self._columns, self._kept = columns, kept
+        self.parameters, self.size = parameters, rows * columns
+
+    def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
+        """Estimates of the parameters' values. Unlike other bases' they are not linear in the coordinates."""
+        _require_coordinates(coordinates, self.size)
+        parts = coordinates.reshape(len(self._rows), self._columns)
+        found = np.stack([row.spread(own, start, stop) for row, own in zip(self._rows, parts, strict=True)])
+        found.sort(axis=0)
+        middle: NDArray[np.float64] = found[len(found) // 2]
+        return middle
+
+    def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
+        return self.sketched(gradient).astype(np.float32)
+
+    def sketched(self, values: NDArray[np.floating[Any]]) -> Coordinates:
+        """The sketch float64 (k,) of values float32 or float64 (p,)."""
+        return np.concatenate([row.gathered(values) for row in self._rows])
+
+    def decoded(self, sketch: Coordinates) -> tuple[NDArray[np.float64], Coordinates]:
+        """Estimates float64 (p,) of the `kept` largest values, by magnitude, the first of equal ones; all others are
+        zero. And the rest of the sketch without them, float64 (k,).
+        """
+        found = self.spread(sketch, 0, self.parameters)
+        sizes = np.abs(found)
+        least = np.partition(sizes, -self._kept)[-self._kept]
+        chosen = sizes > least
+        equal = np.flatnonzero(sizes == least)[: self._kept - int(chosen.sum())]
+        chosen[equal] = True
+        found[~chosen] = 0.0
+        return found, sketch - self.sketched(found)
+
+
 @dataclass(frozen=True)
 class _Part:
-    """A tensor's place: `first` of its `values` parameters, and `place`, the first of its `size` coordinates. `signs`:
-    its public matrix P, (r, columns); None if it travels as it is.
+    """A part of a tensor: `first` of its `values` parameters, and `place`, the first of its `size` coordinates.
+    `matrix`: its public one, P, (r, columns); None if it travels as it is.
     """
 
     first: int
     values: int
     place: int
     size: int
-    signs: NDArray[np.float64] | None
+    matrix: NDArray[np.float64] | None
+
+    @classmethod
+    def after(cls, parts: Sequence[_Part], values: int, size: int, matrix: NDArray[np.float64] | None) -> _Part:
+        """The next one of a list."""
+        if not parts:
+            return cls(0, values, 0, size, matrix)
+        last = parts[-1]
+        return cls(last.first + last.values, values, last.place + last.size, size, matrix)
 
 
 def low_rank_widths(shapes: Shapes, rank: int, dense: Sequence[str]) -> dict[str, int]:
@@ -206,6 +326,46 @@ def _signs(key: bytes, stream: int, columns: int, rank: int) -> NDArray[np.float
     words = _words(key, stream, 0, -(-count // 32))
     bits = np.unpackbits(words.astype("<u4").view(np.uint8), count=count, bitorder="little").reshape(columns, rank)
     return np.where(bits.T, -1.0, 1.0)
+
+
+def _frequencies(key: bytes, stream: int, chunk: int, kept: int) -> list[int]:
+    places = list(range(chunk))
+    for j, word in enumerate(_words(key, stream, 0, kept).tolist()):
+        other = j + (word * (chunk - j) >> 32)
+        places[j], places[other] = places[other], places[j]
+    return sorted(places[:kept])
+
+
+@cache
+def _cosines(chunk: int) -> NDArray[np.float64]:
+    """The orthonormal DCT-II, (n, n), a frequency each row: √(2/n) · cos(π · (2i + 1) · f / 2n), and √(1/n) for f = 0.
+
+    Each cosine is a product of halved right angles, which only need IEEE's exactly rounded operations: a library's
+    cosine differs from machine to machine.
+    """
+    turns = [(0.0, 1.0)]  # cosine and sine of a right angle, of its half, and so on
+    while len(turns) < chunk.bit_length():
+        cosine, sine = turns[-1]
+        half = math.sqrt((1 + cosine) / 2)
+        turns.append((half, sine / (2 * half)))
+    scale = [math.sqrt(1 / chunk), *[math.sqrt(2 / chunk)] * (chunk - 1)]
+    quarter = [_cosine(turns, step) for step in range(chunk + 1)]  # of π / 2n · step
+    found = np.empty((chunk, chunk))
+    for f in range(chunk):
+        for i in range(chunk):
+            step = (2 * i + 1) * f % (4 * chunk)
+            step = min(step, 4 * chunk - step)
+            found[f, i] = scale[f] * (quarter[step] if step <= chunk else -quarter[2 * chunk - step])
+    return found
+
+
+def _cosine(turns: Sequence[tuple[float, float]], step: int) -> float:
+    """Of step / 2^(len(turns) - 1) right angles: the angles of its bits, added from the largest on."""
+    cosine, sine = 1.0, 0.0
+    for place, (c, s) in enumerate(turns):
+        if step >> (len(turns) - 1 - place) & 1:
+            cosine, sine = cosine * c - sine * s, sine * c + cosine * s
+    return cosine
 
 
 def _require_coordinates(coordinates: Coordinates, size: int) -> None:

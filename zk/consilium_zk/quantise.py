@@ -19,6 +19,9 @@ from .errors import ArgumentInvalid, ShapeWrong, UpdateInvalid
 
 # Values handled at a time: the working set of a chunk stays in a core's second-level cache.
 _CHUNK = 1 << 15
+FINE = 1 << 16
+"""Units of a step, for what error feedback leaves unsent."""
+_EXACT = 2.0**52  # units: float64 has all integers up to it
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,20 @@ class Quantiser:
         # After rounding, not before: `value_range / step` plus a uniform just below 1 may round up to the next integer.
         np.clip(steps, -self.offset, self.offset, out=steps)
         np.add(steps, self.offset, out=lanes, casting="unsafe")
+
+    def with_feedback(
+        self, values: NDArray[np.floating[Any]], unsent: NDArray[np.int64] | None, max_norm: float
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Integers to send, as `quantise` gives them, and what they leave unsent for the next time; both of shape (n,).
+
+        Error feedback (Karimireddy et al., Error Feedback Fixes SignSGD, ICML 2019). `values`, float64 or float32 (n,),
+        and `unsent`, int64 (n,) in units of step / FINE, are added, clipped to `max_norm`, and rounded to such units,
+        to q. Then (sent - offset) · FINE + the new unsent == q, exactly. Raises as `quantise` and `clip_norm` do.
+        """
+        whole = values.astype(np.float64) if unsent is None else values + unsent * (self.step / FINE)
+        fine = np.rint(np.clip(clip_norm(whole, max_norm) * (FINE / self.step), -_EXACT, _EXACT)).astype(np.int64)
+        sent = np.clip(np.rint(fine / FINE), -self.offset, self.offset).astype(np.int64)
+        return (sent + self.offset).view(np.uint64), fine - sent * FINE
 
     def dequantise_sum(self, lane_sums: NDArray[np.uint64], total_weight: int) -> NDArray[np.float64]:
         """Weighted sums of values, shape (n,), from weighted sums of integers and the sum of the weights.

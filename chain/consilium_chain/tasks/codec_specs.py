@@ -1,7 +1,8 @@
 """The codecs of tasks, with their arguments: the numbers that hospitals train, mask and commit to.
 
-A codec is a linear map with public coefficients (`consilium_zk.basis`): only then do masks cancel, and is a sum of
-updates the update of the sum. A new one is a class here, in `CodecSpec`, and one in `consilium_zk.basis`.
+The numbers follow from an update by a linear map with public coefficients (`consilium_zk.basis`): only then do masks
+cancel, and is a sum of updates the update of the sum. A new codec is a class here, in `CodecSpec`, and one in
+`consilium_zk.basis`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,24 @@ from abc import ABC, abstractmethod
 from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section
-from consilium_zk.basis import MAX_SIZE, Basis, Dense, Hashed, LowRank, Shapes, low_rank_widths
+from consilium_zk.basis import (
+    CHUNKS,
+    MAX_SIZE,
+    Basis,
+    Cosines,
+    CountSketch,
+    Dense,
+    Hashed,
+    LowRank,
+    Shapes,
+    low_rank_widths,
+)
 from consilium_zk.errors import ArgumentInvalid
 from pydantic import Field
 
 REFUSED = {
     "topk": "a hospital's own top-k is no codec: each hospital would send other places, so masks would not cancel, and"
-    ' the places tell of its rows; set its name to "hash" or "lowrank"',
+    ' the places tell of its rows; set its name to "sketch", which finds the largest in the sum, or to "hash"',
 }
 
 
@@ -87,7 +99,68 @@ class LowRankCodec(Codec):
         return LowRank(seed, shapes, self.rank, self.dense)
 
 
-CodecSpec = Annotated[DenseCodec | HashCodec | LowRankCodec, Field(discriminator="name")]
+class DctCodec(Codec):
+    """A tensor moves by `kept` of the cosines (DCT) of each chunk of its values, drawn from the task file's hash."""
+
+    name: Literal["dct"]
+    chunk: Annotated[int, Field(ge=CHUNKS[0], le=CHUNKS[-1])] = Field(
+        default=64, description="values of a tensor that count as a row: a power of two"
+    )
+    kept: Annotated[int, Field(ge=1, le=CHUNKS[-1])] = Field(description="numbers that travel of each chunk")
+
+    def size(self, shapes: Shapes) -> int:
+        if self.chunk not in CHUNKS:
+            raise ValueError(f"a chunk of {self.chunk} values is no power of two: set chunk to 64, for example")
+        if self.kept >= self.chunk:
+            raise ValueError(
+                f"{self.kept} numbers of each {self.chunk} values save nothing: lower kept, or raise chunk"
+            )
+        parts = [divmod(math.prod(shape), self.chunk) for shape in shapes.values()]
+        found = sum(chunks * self.kept + rest for chunks, rest in parts)
+        if found == parameters(shapes):
+            raise ValueError(
+                f"no tensor of this model has {self.chunk} values, so chunks save nothing: lower chunk, or set the"
+                ' codec\'s name to "dense"'
+            )
+        return found
+
+    def basis(self, shapes: Shapes, seed: bytes) -> Basis:
+        return Cosines(seed, shapes, self.chunk, self.kept)
+
+
+class SketchCodec(Codec):
+    """Hospitals train all parameters, and send a sketch of the change (count sketch). Each round moves the model by the
+    `kept` largest changes that the sum shows, and the rest of the sum waits for the next one.
+    """
+
+    name: Literal["sketch"]
+    columns: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(description="numbers of a row that travel")
+    rows: Annotated[int, Field(ge=1, le=15)] = Field(default=3, description="rows: an odd number")
+    kept: Annotated[int, Field(ge=1, le=MAX_SIZE)] | None = Field(
+        default=None, description="parameters that move in a round; without it, as many as a row has numbers"
+    )
+
+    def size(self, shapes: Shapes) -> int:
+        if self.rows % 2 == 0:
+            raise ValueError(f"{self.rows} rows have no median: set rows to {self.rows - 1} or {self.rows + 1}")
+        found, whole = self.rows * self.columns, parameters(shapes)
+        if found >= whole:
+            raise ValueError(
+                f"{self.rows} rows of {self.columns:,} numbers save nothing in a model of {whole:,} parameters: lower"
+                ' columns, or set the codec\'s name to "dense"'
+            )
+        if self.kept is not None and self.kept > found:
+            raise ValueError(
+                f"a sketch of {found:,} numbers cannot show {self.kept:,} parameters: lower kept, or raise columns"
+            )
+        return found
+
+    def basis(self, shapes: Shapes, seed: bytes) -> Basis:
+        self.size(shapes)
+        return CountSketch(seed, parameters(shapes), self.rows, self.columns, self.kept or self.columns)
+
+
+CodecSpec = Annotated[DenseCodec | HashCodec | LowRankCodec | DctCodec | SketchCodec, Field(discriminator="name")]
 
 
 def parameters(shapes: Shapes) -> int:

@@ -94,6 +94,7 @@ class Rule(StrEnum):
     DECOYS_FREE = "decoys cost nothing"
     DECOYS_FADE = "decoys fade"
     DIGESTS = "sums off chain"
+    LOCAL = "local tensors"
     NO_BLOBS = "no blobs here"
     ONE_COHORT = "one cohort"
     SMALL_COMMITTEE = "small committee"
@@ -296,6 +297,8 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
         yield Concern(
             Rule.DIGESTS, "sums are in the artifact store only, which must keep them as long as they are needed"
         )
+    if local := spec.training.local:
+        yield Concern(Rule.LOCAL, f"voters judge, and the released model has, starting values of {', '.join(local)}")
     if rounds.cohorts == 1:
         yield Concern(
             Rule.ONE_COHORT, "a round is accepted or rejected as a whole, so one harmful update spoils it for all"

@@ -11,7 +11,9 @@ from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section, parse_toml
 from consilium_core.visible_text import Name
+from consilium_zk.basis import Basis, Shared
 from consilium_zk.constants import BYTES_PER_BLOB, MAX_BITS
+from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import LaneLayout
 from eth_utils.crypto import keccak
 from pydantic import Field, model_validator
@@ -228,12 +230,28 @@ class TaskSpec(Section):
     @property
     def coordinates(self) -> int:
         """The numbers that a hospital trains and commits to; fewer than parameters with most codecs."""
+        if self.training.local:
+            return self._shared().size
         return self.update.codec.size(self.model.tensors(self.data))
+
+    def basis(self, seed: bytes) -> Basis:
+        """The map from the coordinates to the parameters. `seed`: the task file's hash, 32 bytes."""
+        if self.training.local:
+            return self._shared()
+        return self.update.codec.basis(self.model.tensors(self.data), seed)
+
+    def _shared(self) -> Shared:
+        try:
+            return Shared(self.model.tensors(self.data), self.training.local)
+        except ArgumentInvalid as error:
+            raise ValueError(str(error)) from None
 
     @property
     def size_in_words(self) -> str:
         """The model's size, and an update's if a codec makes it another one."""
         codec = self.update.codec
+        if self.training.local:
+            return f"{self.parameters:,} parameters, of which {self.coordinates:,} are shared"
         if isinstance(codec, DenseCodec):
             return f"{self.parameters:,} parameters"
         return f"{self.parameters:,} parameters as {self.coordinates:,} numbers (codec {codec.name})"
@@ -268,8 +286,13 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector, also if it has no statistics of rows."""
-        return self.data.statistics_values
+        """Length of round 0's vector, also if it has no statistics of rows. Classes' rows come last, if they count."""
+        return self.data.statistics_values + self.counted_classes
+
+    @property
+    def counted_classes(self) -> int:
+        """The classes whose rows round 0 counts; 0 if none are."""
+        return len(self.data.classes) if self.training.class_weights == "balanced" else 0
 
     @property
     def statistics_blobs(self) -> int:
@@ -313,6 +336,7 @@ class TaskSpec(Section):
                 "exact statistics are sums without noise, which epsilon does not bound: set statistics ="
                 ' "schema", or remove [privacy]'
             )
+        self.training.require_alongside(self.privacy, self.statistics, self.update.codec)
         longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:
             raise ValueError(

@@ -9,11 +9,12 @@ from consilium_core.typed_toml import Section
 from consilium_zk.constants import MAX_BITS, MIN_BITS
 from pydantic import Field, field_validator, model_validator
 
-from consilium_chain.tasks.codec_specs import REFUSED, CodecSpec, DenseCodec
+from consilium_chain.tasks.codec_specs import REFUSED, CodecSpec, DenseCodec, SketchCodec
 
 UINT32 = 2**32 - 1
 MAX_STEPS = 1_000_000  # of a hospital in a round
 MAX_EPSILON = 100.0  # beyond, it promises nothing
+MOST_FEEDBACK_BITS = 16
 
 
 class TrainingSpec(Section):
@@ -39,6 +40,23 @@ class TrainingSpec(Section):
     proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
         default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
     )
+    control_variates: bool = Field(
+        default=False,
+        description="SCAFFOLD: each step is corrected by how a hospital's last update differed from the mean of all",
+    )
+    patience: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
+        default=None,
+        description="passes after which training ends early, unless a hospital's own held-out rows have a lower loss",
+    )
+    local: list[str] = Field(
+        default=[],
+        description="names of tensors that each hospital trains for itself, and never sends; all others judge the model"
+        " with their starting values",
+    )
+    class_weights: Literal["equal", "balanced"] = Field(
+        default="equal",
+        description="balanced: a row counts by how rare its class is in all hospitals; exact statistics count classes",
+    )
 
     def steps_on(self, rows: int) -> int:
         """A round's steps on this many rows."""
@@ -50,10 +68,62 @@ class TrainingSpec(Section):
         factors = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
         return self.learning_rate * factors[self.schedule]
 
+    def require_alongside(self, privacy: PrivacySpec | None, statistics: str, codec: CodecSpec) -> None:
+        """Raises ValueError if other sections of the task file rule out a choice of this one."""
+        if privacy is not None and self.patience is not None:
+            raise ValueError(
+                "patience reads held-out rows without noise, which epsilon does not bound: remove patience or [privacy]"
+            )
+        if privacy is not None and self.control_variates:
+            raise ValueError("control_variates have no form with noise yet: remove them or [privacy]")
+        if self.class_weights == "balanced" and statistics != "exact":
+            raise ValueError(
+                "balanced class_weights need the classes' rows, which only exact statistics count: set statistics ="
+                ' "exact", or class_weights = "equal"'
+            )
+        if self.local and not isinstance(codec, DenseCodec):
+            raise ValueError(
+                f"local tensors have no form within the codec {codec.name} yet: remove local, or set its name to"
+                ' "dense"'
+            )
+        if self.local and privacy is not None:
+            raise ValueError("local tensors have no form with noise yet: remove local or [privacy]")
+        if self.control_variates and isinstance(codec, SketchCodec):
+            raise ValueError(
+                "control_variates need the mean of all updates, and a sketch shows only its largest values: choose"
+                " another codec, or remove control_variates"
+            )
+
     @model_validator(mode="after")
     def _counts_once(self) -> TrainingSpec:
         if self.steps is not None and self.epochs != 1:
             raise ValueError(f"steps {self.steps} and epochs {self.epochs} are both set: remove one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _compares_like(self) -> TrainingSpec:
+        if not self.control_variates:
+            return self
+        if self.steps is None:
+            raise ValueError(
+                "control_variates compare updates of as many steps: set steps, the same for all hospitals, and remove"
+                " epochs"
+            )
+        unlike = [
+            name
+            for name, is_unlike in (
+                ('optimizer = "adamw"', self.optimizer != "sgd"),
+                ("proximal", self.proximal > 0),
+                ("patience", self.patience is not None),
+                ("local", bool(self.local)),
+            )
+            if is_unlike
+        ]
+        if unlike:
+            raise ValueError(
+                f"control_variates read gradients from updates, and {unlike[0]} makes an update something else: remove"
+                " one of them"
+            )
         return self
 
 
@@ -86,8 +156,20 @@ class UpdateSpec(Section):
     publication: Literal["blobs", "digests"] = Field(
         default="blobs", description="sums go on chain as blobs, or only their hashes do"
     )
+    feedback: bool = Field(
+        default=False, description="a hospital adds to its next update the part that few bits could not say"
+    )
     masked: bool = Field(default=True, description="the aggregator learns a cohort's sum, but no single update")
     codec: CodecSpec = DenseCodec()
+
+    @model_validator(mode="after")
+    def _leaves_a_part(self) -> UpdateSpec:
+        if self.feedback and self.bits > MOST_FEEDBACK_BITS:
+            raise ValueError(
+                f"{self.bits} bits leave next to nothing unsaid: remove feedback, or lower bits to"
+                f" {MOST_FEEDBACK_BITS} or less"
+            )
+        return self
 
     @field_validator("codec", mode="before")
     @classmethod

@@ -28,7 +28,23 @@ LEAST_VARIANCE = 4e-7
 
 def round_0_values(examples: Examples, spec: TaskSpec) -> NDArray[np.float64]:
     """A hospital's values for round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
-    return sums_of(examples, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
+    if spec.statistics == "schema":
+        return public_sums(spec.data)
+    rows = np.bincount(examples.labels, minlength=spec.counted_classes)[: spec.counted_classes]
+    return np.concatenate([sums_of(examples, spec.data), rows])
+
+
+def class_weights(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float32] | None:
+    """The weight of a row of each class, float32 (classes,), from round 0's sums (spec.statistics_values,): all rows
+    over those of the class and the number of classes. So classes weigh alike, and a row 1 on average. A class without
+    rows has weight 0. None if all rows count alike.
+    """
+    if spec.counted_classes == 0:
+        return None
+    rows = np.maximum(np.rint(sums[-spec.counted_classes :]), 0.0)  # whole numbers, as they were before rounding
+    present = np.count_nonzero(rows)
+    weights = np.where(rows > 0, rows.sum() / (np.maximum(rows, 1.0) * max(present, 1)), 0.0)
+    return weights.astype(np.float32)
 
 
 def sums_of(examples: Examples, schema: DataSchema) -> NDArray[np.float64]:

@@ -185,6 +185,7 @@ class HospitalNode(Hooks):
         except TransactionRejected as error:  # nothing is lost: both can be done at any later time
             log_failed(self.ledger, error, "not-claimed")
         self.updates.forget()
+        self.training.forget()
         self.context.store.forget()
         emit("left", role="hospital", balance=str(self.ledger.token.balance(self.ledger.address)))
         return True

@@ -16,6 +16,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.rounds.machine import View
 from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
 from consilium_core.errors import KeystoreError
 from consilium_core.logs import emit, hint
@@ -23,8 +24,8 @@ from consilium_core.private_files import read_private_file, write_private_file
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob
 from consilium_zk.errors import ArgumentInvalid
-from consilium_zk.packing import pack, packed
-from consilium_zk.quantise import Quantiser, clip_norm
+from consilium_zk.packing import pack
+from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
 from consilium_client.config import HospitalSettings
@@ -34,10 +35,12 @@ from consilium_client.data.standardise import round_0_values
 from consilium_client.errors import ClientError, DataError
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
+from consilium_client.hospital.learning import Updates
+from consilium_client.hospital.memory import OnDisk
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.models import Inputs, Model, Vector, model_of
 from consilium_client.models.metrics import accuracy, log_loss
-from consilium_client.models.training import in_round, learn, require_device
+from consilium_client.models.training import require_device
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.replay import PublicRecord
 
@@ -113,23 +116,6 @@ class RoundSeeds:
         return cls(training, rounding)
 
 
-def update_blobs(update: Coordinates, spec: TaskSpec, rounding_seed: int) -> list[Blob]:
-    """An update float64 (k,), clipped, quantised by randomness of the seed, and packed."""
-    clipped = clip_norm(update, spec.update.clip_norm)
-    return list(packed(_lanes(clipped, spec, rounding_seed), spec.update_layout))
-
-
-def _lanes(update: Coordinates, spec: TaskSpec, seed: int) -> Iterator[NDArray[np.uint64]]:
-    """The quantised update, a blob's lanes at a time. Zeros after the coordinates fill the last blob."""
-    size = spec.update_layout.lanes_per_blob
-    quantiser = Quantiser(spec.update.bits, spec.update.value_range)
-    noise = np.random.default_rng(seed)
-    for start in range(0, spec.lanes, size):
-        part = update[start : start + size]
-        part = np.pad(part, (0, size - len(part)))
-        yield quantiser.quantise(part, noise.random(size))
-
-
 class Privacy:
     """The records of privacy costs and of exact statistics. `rounds`: None in a task without differential privacy."""
 
@@ -168,7 +154,7 @@ class Privacy:
         """Records on disk that exact statistics leave, if the task takes them, before anything is signed."""
         self._require_givable()
         if self._statistics:
-            self._statistics.give(self._context.name, self._examples, self._context.task.spec.data)
+            self._statistics.give(*self._given)
 
     def _require_givable(self) -> None:
         """Raises ClientError (StatisticsOverlap and others), DeploymentInvalid."""
@@ -176,7 +162,12 @@ class Privacy:
             return
         for ledger in self._ledgers():
             self._statistics.require_complete(ledger, self._context.store)
-        self._statistics.require_givable(self._context.name, self._examples, self._context.task.spec.data)
+        self._statistics.require_givable(*self._given)
+
+    @property
+    def _given(self) -> tuple[str, Examples, DataSchema, bool]:
+        spec = self._context.task.spec
+        return self._context.name, self._examples, spec.data, spec.counted_classes > 0
 
     def _ledgers(self) -> Iterator[Ledger]:
         """The task's, and those of earlier contracts on its chain. Raises DeploymentInvalid."""
@@ -200,6 +191,8 @@ class Training:
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
+        self._memory = OnDisk(context.settings.home / "memory" / context.name)
+        self._updates = Updates(self._spec, self.record, self._memory)
         self.privacy = Privacy(context, policy, self.examples)
         self._read = STATISTICS_ROUND  # the latest round whose sums it tried to read
 
@@ -215,21 +208,30 @@ class Training:
             self.privacy.give_statistics()
             return statistics_blobs(self.examples, spec)
         seeds = RoundSeeds.of(self._settings.trial_seed, round_)
-        return update_blobs(local_update(round_, self.record.base(round_)), spec, seeds.rounding)
+        return self._updates.blobs(round_, local_update(round_, self.record.base(round_)), seeds.rounding)
 
     def local_update(self, round_: int, base: Vector) -> Coordinates:
         """The difference that training makes to `base`, as coordinates in the task's basis, float64 (k,). Never the
         same twice but in a trial: two tasks' updates of the same rows must not differ by the rows alone.
         """
-        start = self.record.basis, base, self.inputs, self.examples.labels
+        rows = self.inputs, self.examples.labels
 
         def progress(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.privacy.rounds is not None:
-            return self.privacy.rounds.learn(round_, *start, progress, self._settings.device)
+            return self.privacy.rounds.learn(round_, self.record.basis, base, *rows, progress, self._settings.device)
         seed = RoundSeeds.of(self._settings.trial_seed, round_).training
-        return learn(in_round(self._spec, round_), *start, seed, progress, self._settings.device)
+        return self._updates.learn(round_, base, rows, self._held_out(), seed, progress, self._settings.device)
+
+    def _held_out(self) -> tuple[Inputs, NDArray[np.int64]] | None:
+        if self.own_test is None:
+            return None
+        return self._model.inputs(self.own_test, self.record.statistics()), self.own_test.labels
+
+    def forget(self) -> None:
+        """Deletes what the ended task needed from round to round."""
+        self._memory.forget()
 
     def has_read(self, round_: int) -> bool:
         """True if this round's sums need not be read ahead. The last round leads to no base."""
@@ -245,12 +247,13 @@ class Training:
             emit("sums-missing", round=self._read, error=name_of(error))
 
     def show_worth(self, round_: int) -> None:
-        """Shows how good the round's base is on this hospital's own rows, only on the screen."""
+        """Shows how good the round's base, with its own local tensors, is on its rows; only on the screen."""
         if self.own_test is None or round_ == STATISTICS_ROUND:
             return
         try:
             inputs = self._model.inputs(self.own_test, self.record.statistics())
-            likely = self._model.evaluate(self.record.base(round_), inputs).probabilities
+            own = self._updates.own_model(round_, self.record.base(round_))
+            likely = self._model.evaluate(own, inputs).probabilities
         except ROUND_ERRORS as error:
             emit("sums-missing", round=round_, error=name_of(error))
             return

@@ -77,13 +77,27 @@ class Model(ABC):
         if inputs is not None and inputs.shape[1:] != self.input_shape:
             raise ModelError("ShapeMismatch", what="inputs", expected=("n", *self.input_shape), found=inputs.shape)
 
-    def loss(self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"]) -> torch.Tensor:
-        """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0."""
+    def loss(
+        self,
+        logits: torch.Tensor,
+        labels: torch.Tensor,
+        reduction: Literal["mean", "sum"],
+        class_weights: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0. A mean is over rows,
+        each times its class's weight, if there are any, float32 (classes,).
+        """
         from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+        rows = None if class_weights is None else class_weights[labels]
         if logits.shape[1] == 1:
-            return binary_cross_entropy_with_logits(logits.squeeze(1), labels.to(logits.dtype), reduction=reduction)
-        return cross_entropy(logits, labels, reduction=reduction)
+            return binary_cross_entropy_with_logits(
+                logits.squeeze(1), labels.to(logits.dtype), reduction=reduction, weight=rows
+            )
+        if rows is None:
+            return cross_entropy(logits, labels, reduction=reduction)
+        weighted = cross_entropy(logits, labels, reduction="none") * rows
+        return weighted.mean() if reduction == "mean" else weighted.sum()
 
 
 FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in this package, and class

@@ -5,13 +5,16 @@ On a GPU, sums may be in another order, and differ in the last bits.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_chain.tasks.training_specs import TrainingSpec
-from consilium_zk.basis import Basis, Coordinates, Dense
+from consilium_zk.basis import Basis, Coordinates, CountSketch, Dense
 from numpy.typing import NDArray
 from torch import nn
 from torch.optim.sgd import sgd
@@ -28,6 +31,28 @@ def no_progress(done: int, steps: int, loss: float) -> None:
     pass
 
 
+@dataclass(frozen=True)
+class Guides:
+    """What steers training besides its rows. `held_out`: the inputs (n, …) and labels (n,) of rows kept out, for
+    `patience`. `correction`: what a step adds to the gradient, float32 (k,). `class_weights`: of a row of each class,
+    float32 (classes,).
+    """
+
+    held_out: tuple[Inputs, NDArray[np.int64]] | None = None
+    correction: NDArray[np.float32] | None = None
+    class_weights: NDArray[np.float32] | None = None
+
+
+NO_GUIDES = Guides()
+
+
+def mean_gradient(settings: TrainingSpec, rounds: int, round_: int, update: Coordinates) -> Coordinates:
+    """The mean gradient float64 (k,) of a round's steps, with what was added to it: K steps of length η have moved the
+    coordinates by -K·η times that.
+    """
+    return update / -((settings.steps or 1) * settings.rate_in(round_, rounds))
+
+
 def learn(
     spec: TaskSpec,
     basis: Basis,
@@ -37,15 +62,17 @@ def learn(
     seed: int,
     progress: Progress = no_progress,
     device: str = "cpu",
+    guides: Guides = NO_GUIDES,
 ) -> Coordinates:
     """A hospital's update of `base`: float64 (k,), the coordinates in the task's basis. Trains as `train` does, but
-    only moves the model within the basis. Raises as `train` does.
+    only moves the model within the basis. A sketch is made of the whole change. Raises as `train` does.
     """
-    if isinstance(basis, Dense):
-        return np.subtract(train(spec, base, inputs, labels, seed, progress, device), base, dtype=np.float64)
-    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
-    within = Within(module, basis, spec.training)
-    _descend_on(model, module, rows, targets, spec.training, within.step, seed, progress)
+    if isinstance(basis, Dense | CountSketch):
+        moved = np.subtract(train(spec, base, inputs, labels, seed, progress, device, guides), base, dtype=np.float64)
+        return basis.sketched(moved) if isinstance(basis, CountSketch) else moved
+    training = _Training(spec, base, inputs, labels, device, guides)
+    within = Within(training.module, basis, spec.training, guides.correction)
+    training.descend(within.step, within, seed, progress)
     return within.coordinates()
 
 
@@ -57,6 +84,7 @@ def train(
     seed: int,
     progress: Progress = no_progress,
     device: str = "cpu",
+    guides: Guides = NO_GUIDES,
 ) -> Vector:
     """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
 
@@ -65,27 +93,88 @@ def train(
     `in_round` applies a schedule. Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is
     not finite (training ran away).
     """
-    model, module, rows, targets = prepare(spec, base, inputs, labels, device)
-    step = _stepper(trainable(module), spec.training)
-    _descend_on(model, module, rows, targets, spec.training, step, seed, progress)
-    trained = flatten(module)
+    training = _Training(spec, base, inputs, labels, device, guides)
+    step = _stepper(trainable(training.module), spec.training, guides.correction)
+    training.descend(step, _Whole(training.module), seed, progress)
+    trained = flatten(training.module)
     require_finite("trained parameters", trained)
     return trained
 
 
-def _descend_on(
-    model: Model, module: nn.Module, rows: torch.Tensor, targets: torch.Tensor, settings: TrainingSpec,
-    step: Callable[[], None], seed: int, progress: Progress,
-) -> None:  # fmt: skip
-    """All steps of a round, each by `step` from the module's gradients."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    steps = settings.steps_on(len(rows))
-    for done, batch in zip(range(1, steps + 1), _batches(len(rows), settings.batch_size, generator), strict=False):
-        module.zero_grad()
-        loss = model.loss(module(rows[batch]), targets[batch], "mean")
-        loss.backward()  # type: ignore[no-untyped-call]
-        step()
-        progress(done, steps, float(loss.detach()))
+class _Moved(Protocol):
+    """All that training moves, as one vector, to go back to."""
+
+    def now(self) -> NDArray[np.float32]: ...
+
+    def back(self, to: NDArray[np.float32]) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Whole:
+    module: nn.Module
+
+    def now(self) -> NDArray[np.float32]:
+        return flatten(self.module)
+
+    def back(self, to: NDArray[np.float32]) -> None:
+        load(self.module, to)
+
+
+class _Training:
+    """A round's training of one module on one hospital's rows."""
+
+    def __init__(
+        self, spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str, guides: Guides
+    ) -> None:
+        self._model, self.module, self._rows, self._targets = prepare(spec, base, inputs, labels, device)
+        self._settings, self._held_out = spec.training, None
+        if guides.held_out is not None and spec.training.patience is not None and len(guides.held_out[1]):
+            self._held_out = tuple(torch.from_numpy(one).to(device) for one in guides.held_out)
+        weights = guides.class_weights
+        self._weights = None if weights is None else torch.from_numpy(weights).to(device)
+
+    def descend(self, step: Callable[[], None], moved: _Moved, seed: int, progress: Progress) -> None:
+        """All steps of a round, each by `step` from the module's gradients; ends at the best pass, if passes count."""
+        settings, rows = self._settings, len(self._rows)
+        generator, patient = np.random.Generator(np.random.PCG64(seed)), _Patience(settings.patience, moved)
+        steps, of_pass = settings.steps_on(rows), -(-rows // settings.batch_size)
+        for done, batch in zip(range(1, steps + 1), _batches(rows, settings.batch_size, generator), strict=False):
+            self.module.zero_grad()
+            loss = self._loss(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            step()
+            progress(done, steps, float(loss.detach()))
+            if self._held_out is not None and done % of_pass == 0 and patient.is_spent(self._worth(*self._held_out)):
+                break
+        patient.back_to_best()
+
+    def _loss(self, batch: torch.Tensor) -> torch.Tensor:
+        return self._model.loss(self.module(self._rows[batch]), self._targets[batch], "mean", self._weights)
+
+    def _worth(self, rows: torch.Tensor, targets: torch.Tensor) -> float:
+        with torch.no_grad():
+            return float(self._model.loss(self.module(rows), targets, "mean", self._weights))
+
+
+class _Patience:
+    """Remembers the pass with the least loss on held-out rows. `passes`: without a lower one, after which to stop."""
+
+    def __init__(self, passes: int | None, moved: _Moved) -> None:
+        self._passes, self._moved = passes, moved
+        self._least, self._since = math.inf, 0
+        self._best: NDArray[np.float32] | None = None
+
+    def is_spent(self, loss: float) -> bool:
+        """`loss`: after a pass, in nats."""
+        if loss < self._least:
+            self._least, self._since, self._best = loss, 0, self._moved.now()
+        else:
+            self._since += 1
+        return self._passes is not None and self._since >= self._passes
+
+    def back_to_best(self) -> None:
+        if self._best is not None and self._since:
+            self._moved.back(self._best)
 
 
 def _batches(rows: int, size: int, generator: np.random.Generator) -> Iterator[torch.Tensor]:
@@ -105,10 +194,12 @@ class Within:
     Weight decay and the proximal term both pull them back to it.
     """
 
-    def __init__(self, module: nn.Module, basis: Basis, settings: TrainingSpec) -> None:
+    def __init__(
+        self, module: nn.Module, basis: Basis, settings: TrainingSpec, correction: NDArray[np.float32] | None = None
+    ) -> None:
         self._module, self._basis, self._base = module, basis, flatten(module)
         self._moved = nn.Parameter(torch.zeros(basis.size))
-        self._step = _stepper([self._moved], settings)
+        self._step = _stepper([self._moved], settings, correction)
 
     def step(self) -> None:
         """One step from the gradients that the module's parameters have."""
@@ -116,8 +207,20 @@ class Within:
         whole = np.concatenate([one.detach().reshape(-1).cpu().numpy() for one in gradients])
         self._moved.grad = torch.from_numpy(self._basis.gather(whole))
         self._step()
+        self._show()
+
+    def _show(self) -> None:
         added = self._basis.spread(self._moved.detach().double().numpy(), 0, self._basis.parameters)
         load(self._module, self._base + added.astype(np.float32))
+
+    def now(self) -> NDArray[np.float32]:
+        """The coordinates float32 (k,), to go back to."""
+        return self._moved.detach().numpy().copy()
+
+    def back(self, to: NDArray[np.float32]) -> None:
+        with torch.no_grad():
+            self._moved.copy_(torch.from_numpy(to))
+        self._show()
 
     def coordinates(self) -> Coordinates:
         """float64 (k,). Raises UpdateNotFinite."""
@@ -164,15 +267,32 @@ def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Cal
     return pull
 
 
-def _stepper(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
+def _correcting(parameters: list[nn.Parameter], correction: NDArray[np.float32] | None) -> Callable[[], None]:
+    """Adds a vector (of all parameters' values) to the gradients."""
+    if correction is None:
+        return lambda: None
+    parts = torch.split(torch.from_numpy(correction), [one.numel() for one in parameters])
+    added = [part.view_as(one).to(one.device) for part, one in zip(parts, parameters, strict=True)]
+
+    def add() -> None:
+        for parameter, part in zip(parameters, added, strict=True):
+            parameter.grad = part.clone() if parameter.grad is None else parameter.grad + part
+
+    return add
+
+
+def _stepper(
+    parameters: list[nn.Parameter], settings: TrainingSpec, correction: NDArray[np.float32] | None = None
+) -> Callable[[], None]:
     """A function that makes one step of the optimiser. Its momenta begin again in each round."""
-    pull = proximal_term(parameters, settings)
+    pull, correct = proximal_term(parameters, settings), _correcting(parameters, correction)
     whole = None
     if settings.optimizer == "adamw":
         whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
     def step() -> None:
         pull()
+        correct()
         if whole is None:
             _descend(parameters, settings)
         else:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
-from consilium_zk.basis import Basis, Coordinates, Dense
+from consilium_zk.basis import Basis, Coordinates, CountSketch, Dense
 from numpy.typing import NDArray
 from opacus import GradSampleModule
 from opacus.accountants import RDPAccountant
@@ -114,9 +114,10 @@ def learn_privately(
 
     Noise is added to the gradient of all parameters. Its coordinates in the basis follow from it, and cost nothing.
     """
-    if isinstance(basis, Dense):
+    if isinstance(basis, Dense | CountSketch):
         trained = train_privately(spec, privacy, mechanism, base, inputs, labels, progress, device)
-        return np.subtract(trained, base, dtype=np.float64)
+        moved = np.subtract(trained, base, dtype=np.float64)
+        return basis.sketched(moved) if isinstance(basis, CountSketch) else moved
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     within = Within(module, basis, spec.training)
     _descend_privately(model, module, rows, targets, spec, privacy, mechanism, _Calls(module, within.step), progress)

@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +30,7 @@ from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
 from consilium_client.errors import ClientError
 
-KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: in `row_bytes`, but not in sums
+KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: in `row_bytes`, but not in features' sums
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Tag = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -41,7 +41,7 @@ class Given(BaseModel):
 
     `encoding`: hash of the schema's part that turns rows into numbers. `whole`: hash of all rows exactly, in any order.
     `rows`: hash of each row, as coarse as `Examples.contents`, so that another file format hides no row; empty if an
-    earlier line has the same `whole`.
+    earlier line has the same `whole`. `labelled`: hash of all rows with their classes, if the task counts these.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -50,6 +50,7 @@ class Given(BaseModel):
     encoding: Digest
     whole: Digest
     rows: tuple[Tag, ...]
+    labelled: Digest | None = None
 
 
 class ExactStatisticsRecord:
@@ -65,21 +66,22 @@ class ExactStatisticsRecord:
         with self._file.open() as opened:
             return {one.task for one in opened.lines}
 
-    def require_givable(self, task: str, examples: Examples, schema: DataSchema) -> None:
+    def require_givable(self, task: str, examples: Examples, schema: DataSchema, with_classes: bool = False) -> None:
         """Raises StatisticsOverlap or StatisticsUncomparable if `give` would."""
         with self._file.open() as opened:
-            _require_new(opened.lines, given_of(task, examples, schema, self._key(opened)))
+            _require_new(opened.lines, given_of(task, examples, schema, self._key(opened), with_classes))
 
-    def give(self, task: str, examples: Examples, schema: DataSchema) -> None:
-        """Records on disk that the sums of these rows leave.
+    def give(self, task: str, examples: Examples, schema: DataSchema, with_classes: bool = False) -> None:
+        """Records on disk that the sums of these rows leave; `with_classes`: and how many rows each class has.
 
         Raises StatisticsOverlap if some but not all of them were counted before, StatisticsUncomparable if earlier rows
         were counted under another schema. Then it writes nothing.
         """
         with self._file.open() as opened:
-            new = given_of(task, examples, schema, self._key(opened))
+            new = given_of(task, examples, schema, self._key(opened), with_classes)
             known = _require_new(opened.lines, new)
-            if (new.task, new.whole) not in [(one.task, one.whole) for one in opened.lines]:
+            written = [(one.task, one.whole, one.labelled) for one in opened.lines]
+            if (new.task, new.whole, new.labelled) not in written:
                 opened.append(new.model_copy(update={"rows": ()}) if known else new)
             opened.sync()
 
@@ -109,21 +111,29 @@ class ExactStatisticsRecord:
         return key
 
 
-def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes) -> Given:
+def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes, with_classes: bool = False) -> Given:
     encoding = hashlib.sha256(schema.row_encoding).digest()
 
     def tag(what: bytes, of: bytes) -> bytes:
         return hmac.digest(key, what + encoding + of, "sha256")
 
-    exact = sorted(tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
+    def whole(what: bytes, of: Iterable[bytes]) -> str:
+        return tag(what, b"".join(sorted(of))).hex()
+
+    bare = (tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
+    labelled = whole(b"labelled", (tag(b"exact", row) for row in examples.row_bytes())) if with_classes else None
     rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in examples.contents())
-    whole = tag(b"whole", b"".join(exact))
-    return Given(task=task, encoding=encoding.hex(), whole=whole.hex(), rows=tuple(rows))
+    return Given(task=task, encoding=encoding.hex(), whole=whole(b"whole", bare), rows=tuple(rows), labelled=labelled)
 
 
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:
     """True if the same set was counted before: then its sums show nothing new."""
-    if any(one.whole == new.whole for one in earlier):
+    if same := [one for one in earlier if one.whole == new.whole]:
+        for one in same:
+            if one.labelled and new.labelled and one.labelled != new.labelled:  # the counts' difference shows which
+                rows = len(new.rows)
+                apart = "the classes of some rows differ"
+                raise ClientError("StatisticsOverlap", task=one.task, shared=rows, differing=0, apart=apart)
         return True
     for one in earlier:
         if one.encoding != new.encoding:

@@ -63,7 +63,7 @@ class Stranger(StrEnum):
     VOTER = "as-voter"
 
 
-CODECS = {"hash": "buckets", "lowrank": "rank"}  # their argument
+CODECS = {"hash": "buckets", "lowrank": "rank", "dct": "kept", "sketch": "columns"}  # their argument
 
 
 class Cheat(StrEnum):
@@ -144,7 +144,7 @@ def parse_attack(text: str) -> tuple[Attack, ...]:
 
 
 def parse_codec(text: str) -> dict[str, Any]:
-    """hash:BUCKETS or lowrank:RANK, as the task file has it. Raises ValueError."""
+    """NAME:NUMBER, for one of CODECS, as the task file has it. Raises ValueError."""
     name, _, number = text.partition(":")
     key = CODECS.get(name)
     if key is None or not number.isdecimal():

@@ -88,8 +88,8 @@ def fedavg(
     quantised: bool,
 ) -> FedavgRun:  # fmt: skip
     """`simulate_fedavg` on examples that are read already. Quantised, by the task's codec with another draw of it."""
-    model, tensors = model_of(spec), spec.model.tensors(spec.data)
-    basis = spec.update.codec.basis(tensors, bytes(BYTES_PER_SEED)) if quantised else Dense(spec.parameters)
+    model = model_of(spec)
+    basis = spec.basis(bytes(BYTES_PER_SEED)) if quantised else Dense(spec.parameters)
     sums = _summed(parts, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tomli_w
-from consilium_chain.tasks.codec_specs import HashCodec, LowRankCodec
+from consilium_chain.tasks.codec_specs import CodecSpec, DctCodec, HashCodec, LowRankCodec, SketchCodec
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_lab.errors import LabError
@@ -48,10 +49,12 @@ class Form:
 
 def _codecs(spec: TaskSpec, hospitals: int) -> Iterator[Choice]:
     shapes = spec.model.tensors(spec.data)
-    choices: list[tuple[str, HashCodec | LowRankCodec]] = [
+    choices: list[tuple[str, CodecSpec]] = [
         (f"hash 1/{ratio}", HashCodec(name="hash", buckets=max(1, spec.parameters // ratio))) for ratio in RATIOS
     ]
     choices += [(f"lowrank {rank}", LowRankCodec(name="lowrank", rank=rank)) for rank in RANKS]
+    choices.append(("dct 1/16", DctCodec(name="dct", kept=4)))
+    choices.append(("sketch 1/10", SketchCodec(name="sketch", columns=max(1, spec.parameters // 30))))
     yield Choice("dense", {"update": {"codec": {"name": "dense"}}})
     for name, codec in choices:
         try:
@@ -59,7 +62,15 @@ def _codecs(spec: TaskSpec, hospitals: int) -> Iterator[Choice]:
         except ValueError:  # it saves nothing in this model
             continue
         if numbers >= LEAST_NUMBERS:
-            yield Choice(name, {"update": {"codec": codec.model_dump()}})
+            yield Choice(name, {"update": {"codec": codec.model_dump(exclude_none=True), **_ranges(spec, codec)}})
+
+
+def _ranges(spec: TaskSpec, codec: CodecSpec) -> dict[str, float]:
+    """A number of a sketch adds up many values, with chance signs: its range grows with their root."""
+    if not isinstance(codec, SketchCodec):
+        return {}
+    summed = math.ceil(math.sqrt(spec.parameters / codec.columns))
+    return {"value_range": summed * spec.update.value_range, "clip_norm": codec.rows * spec.update.clip_norm}
 
 
 def _epsilons(spec: TaskSpec, hospitals: int) -> Iterator[Choice]:

@@ -23,10 +23,12 @@ from consilium_chain.settlement.settlement import Settlement, settle
 from consilium_chain.tasks.start_specs import TaskStart
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
-from consilium_client.hospital.training import RoundSeeds, statistics_blobs, update_blobs
+from consilium_client.hospital.learning import Updates
+from consilium_client.hospital.memory import InProcess
+from consilium_client.hospital.training import LEAST_SALT, RoundSeeds, split, statistics_blobs
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import WORTH
-from consilium_client.models.training import in_round, learn
+from consilium_client.models.training import in_round
 from consilium_client.voter.evaluating import Judge
 from consilium_core.artifacts.backends import Place
 from consilium_verify.report import derived
@@ -39,6 +41,8 @@ from consilium_lab.seeds import seed_of
 from consilium_lab.simulation.attendance import Attendance, viable, void_settlement
 from consilium_lab.simulation.record import SimulatedRecord, assigned
 from consilium_lab.simulation.references import NO_REFERENCES, References, references_of
+
+HELD_OUT = 0.1  # of each hospital's rows, in a task with patience
 
 
 @dataclass(frozen=True)
@@ -143,17 +147,33 @@ def require_enough(spec: TaskSpec, hospitals: int, voters: int) -> None:
         )
 
 
+def _kept_out(
+    hospitals: Mapping[str, Examples], spec: TaskSpec, seed: int
+) -> tuple[dict[str, Examples], list[Examples | None]]:
+    """The rows to train on, by hospital, and those kept out: a tenth where the task's patience needs some."""
+    if spec.training.patience is None:
+        return dict(hospitals), [None] * len(hospitals)
+    pairs = {
+        name: split(part, HELD_OUT, seed_of(seed, index).to_bytes(LEAST_SALT, "big"))
+        for index, (name, part) in enumerate(hospitals.items())
+    }
+    trained = {name: kept if kept.rows else hospitals[name] for name, (kept, _) in pairs.items()}
+    return trained, [out if out.rows and kept.rows else None for kept, out in pairs.values()]
+
+
 class _Game:
     def __init__(
         self, raw: bytes, spec: TaskSpec, hospitals: Mapping[str, Examples], voters: Mapping[str, Examples], seed: int,
         store: ArtifactStore, attendance: Attendance,
     ) -> None:  # fmt: skip
-        self._spec, self._hospitals, self._voters, self._seed = spec, hospitals, voters, seed
+        self._spec, self._voters, self._seed = spec, voters, seed
+        self._hospitals, self._own_tests = _kept_out(hospitals, spec, seed)
         self._attendance = attendance
         self._random = np.random.default_rng(seed)
-        weights = [row_weight(part.rows, spec) for part in hospitals.values()]
+        weights = [row_weight(part.rows, spec) for part in self._hospitals.values()]
         self._record = SimulatedRecord(raw, spec, weights, store, self._random.bytes(32))
         self._reader = self._record.reader()
+        self._updates = [Updates(spec, self._reader, InProcess()) for _ in hospitals]
         self._held_out = joined(list(voters.values()))
         terms = Terms.of(self._record.params)
         bonds = {(Role.HOSPITAL, index): terms.hospital_bond for index in range(len(hospitals))}
@@ -267,13 +287,15 @@ class _Game:
         spec, seeds = in_round(self._spec, number), RoundSeeds.of(seed_of(self._seed, index), number)
         inputs = model_of(spec).inputs(part, self._statistics)
         if spec.privacy is None:
-            update = learn(spec, self._reader.basis, base, inputs, part.labels, seeds.training)
+            out = self._own_tests[index]
+            held_out = (model_of(spec).inputs(out, self._statistics), out.labels) if out else None
+            update = self._updates[index].learn(number, base, (inputs, part.labels), held_out, seeds.training)
         else:
             from consilium_client.privacy.dp_sgd import learn_privately, plan  # Opacus: seconds to load
 
             mechanism = plan(spec, spec.privacy, part.rows)
             update = learn_privately(spec, spec.privacy, mechanism, self._reader.basis, base, inputs, part.labels)
-        return update_blobs(update, spec, seeds.rounding)
+        return self._updates[index].blobs(number, update, seeds.rounding)
 
     def _results(self) -> tuple[dict[str, int], dict[str, int]]:
         """Paid and slashed, by name."""
