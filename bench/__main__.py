@@ -17,6 +17,7 @@ thousand  a round of a thousand hospitals in four tasks, likewise
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
+methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 membership membership inference on published sums by two attackers, with and without noise
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
@@ -50,6 +51,7 @@ PARTS = {
     "decoy_codecs": "bench.decoys.by_codec",
     "learning": "bench.client.learning",
     "codecs": "bench.client.codecs",
+    "methods": "bench.client.methods",
     "membership": "bench.client.membership",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",

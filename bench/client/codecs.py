@@ -9,38 +9,22 @@ number that travels. Negative results stay in.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import joined
-from consilium_client.data.standardise import public_sums
-from consilium_client.hospital.training import update_blobs
-from consilium_client.models import model_of
-from consilium_client.models.outer import outer_of
-from consilium_client.models.training import learn
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc, examples_of
-from consilium_lab.demo.references import row_weight
 from consilium_lab.demo.task_file import TaskSettings, task_spec
-from consilium_zk.basis import Basis, Coordinates
-from consilium_zk.blobs import Blob, add, scale
-from consilium_zk.curve import weighted_sum
-from consilium_zk.kzg import commit, versioned_hash
-from consilium_zk.masks import BYTES_PER_SEED, expand
-from consilium_zk.packing import unpack
-from consilium_zk.quantise import Quantiser
 from matplotlib.ticker import LogLocator, NullLocator
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from bench.client.folding import Played
 from bench.client.learning_rounds import tested
 from bench.results_store import Skipped, figure, say, write_figure
 
@@ -132,18 +116,10 @@ def played(run: Run) -> dict[str, Any]:
         data = case.deal(run.seed)
         spec = spec_of(case, data, run.codec, run.outer)
         parts, held_out = examples_of(data.hospitals, data.schema), joined(examples_of(data.held_out, data.schema))
-        model, sums = model_of(spec), public_sums(data.schema)
-        inputs, weights = [model.inputs(part, sums) for part in parts], [row_weight(part.rows, spec) for part in parts]
-        basis = spec.update.codec.basis(spec.model.tensors(spec.data), run.seed.to_bytes(BYTES_PER_SEED, "big"))
-        outer = outer_of(spec.outer)
-        state, values = outer.begin(model.initial(run.seed)), list[float]()
-        for round_ in range(spec.rounds.rounds):
-            updates = []
-            for index, (part, own) in enumerate(zip(parts, inputs, strict=True)):
-                drawn = (run.seed * 1_000 + index) * 1_000_003 + round_
-                updates.append(update_blobs(learn(spec, basis, state.model, own, part.labels, drawn), spec, drawn))
-            state = outer.after(state, partial(_spread, basis, summed(updates, weights, spec)))
-            values.append(tested(spec, state.model, sums, held_out)[case.metric])
+        game, values = Played(spec, parts, run.seed), list[float]()
+        for round_ in range(1, spec.rounds.rounds + 1):
+            game.play(round_)
+            values.append(tested(spec, game.model, game.sums, held_out)[case.metric])
     return {
         "data": case.data, "model": case.model, "codec": run.codec["name"], "outer": run.outer["name"],
         "ratio": round(run.ratio, 1), "numbers": spec.coordinates, "rounds": spec.rounds.rounds,
@@ -151,25 +127,6 @@ def played(run: Run) -> dict[str, Any]:
         "blob_bytes_per_round": spec.update_bytes, "fp32_bytes_per_round": FLOAT * spec.parameters,
         "metric": case.metric, "history": [round(value, 4) for value in values],
     }  # fmt: skip
-
-
-def summed(updates: Sequence[Sequence[Blob]], weights: Sequence[int], spec: TaskSpec) -> Coordinates:
-    """The weighted mean of the updates: through masks that cancel, and checked by the commitments of all."""
-    found = []
-    for blobs in zip(*updates, strict=True):
-        masks = [expand(secrets.token_bytes(BYTES_PER_SEED), 0) for _ in blobs]
-        uploaded = [add([scale(blob, w), mask]) for blob, w, mask in zip(blobs, weights, masks, strict=True)]
-        plain = add([add(uploaded)], masks)
-        if versioned_hash(commit(plain)) != versioned_hash(weighted_sum([commit(one) for one in blobs], weights)):
-            raise AssertionError("the sum is not the one that was committed to")
-        found.append(plain)
-    weight = sum(weights)
-    lanes = unpack(found, spec.lanes, spec.update_layout, weight)[: spec.coordinates]
-    return Quantiser(spec.update.bits, spec.update.value_range).dequantise_mean(lanes, weight)
-
-
-def _spread(basis: Basis, mean: Coordinates, part: slice) -> NDArray[np.float64]:
-    return basis.spread(mean, part.start, part.stop)
 
 
 def measure(quick: bool) -> Iterator[dict[str, Any]]:

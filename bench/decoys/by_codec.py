@@ -32,6 +32,7 @@ MOST_GAP = 10.0  # nats; a decoy that is no model at all is further from its sum
 DENSE, MEAN = {"name": "dense"}, {"name": "mean"}
 FADING = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9, "fading": 0.7}
 DILOCO = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9}
+SCAFFOLD = {"training": {"control_variates": True, "steps": 10, "epochs": 1}}
 FEW = {"update": {"bits": 4, "value_range": 0.05, "clip_norm": 4.0}}
 
 
@@ -48,6 +49,10 @@ class Case:
     sections: Mapping[str, Any]
 
 
+def _wdbc(seed: int) -> DemoData:
+    return deal_wdbc(6, VOTERS, seed)
+
+
 def _pneumonia(seed: int) -> DemoData:
     return deal_pneumonia(SHARED / "pneumoniamnist", 6, VOTERS, seed)
 
@@ -57,10 +62,14 @@ def _heart(seed: int) -> DemoData:
 
 
 CASES = (
-    Case("breast cancer", lambda seed: deal_wdbc(6, VOTERS, seed), DENSE, MEAN, 5, 20, {}),
-    Case("breast cancer", lambda seed: deal_wdbc(6, VOTERS, seed), DENSE, FADING, 5, 20, {}),
-    Case("breast cancer", lambda seed: deal_wdbc(6, VOTERS, seed), DENSE, DILOCO, 5, 20, {}),
-    Case("breast cancer", lambda seed: deal_wdbc(6, VOTERS, seed), {"name": "hash", "buckets": 16}, MEAN, 5, 20, {}),
+    Case("breast cancer", _wdbc, DENSE, MEAN, 5, 20, {}),
+    Case("breast cancer", _wdbc, DENSE, FADING, 5, 20, {}),
+    Case("breast cancer", _wdbc, DENSE, DILOCO, 5, 20, {}),
+    Case("breast cancer", _wdbc, {"name": "hash", "buckets": 16}, MEAN, 5, 20, {}),
+    Case("breast cancer", _wdbc, {"name": "dct", "chunk": 8, "kept": 4}, MEAN, 5, 20, {}),
+    Case("breast cancer", _wdbc, {"name": "sketch", "columns": 5, "rows": 3}, MEAN, 5, 20, {}),
+    Case("breast cancer", _wdbc, DENSE, MEAN, 5, 20, {"update": {"bits": 3, "feedback": True}}),
+    Case("breast cancer", _wdbc, DENSE, MEAN, 5, 20, SCAFFOLD),
     Case("pneumonia", _pneumonia, {"name": "hash", "buckets": 467}, MEAN, 8, 13, FEW),
     Case("pneumonia", _pneumonia, {"name": "hash", "buckets": 467}, FADING, 8, 13, FEW),
 )
@@ -117,9 +126,11 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
 def _row(case: Case, tasks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     gaps = [min(gap, MOST_GAP) for task in tasks for gap in task["gaps"]]
     totals = {name: sum(task[name] for task in tasks) for name in ("pairs", "votes", "slashed", "untested", "rejected")}
+    changed = {name: value for section in case.sections.values() for name, value in section.items()}
     return {
-        "data": case.data, "codec": dict(case.codec), "outer": dict(case.outer), "tasks": len(tasks),
-        "rounds": case.rounds, **totals, "least_gap": round(min(gaps), 4), "median_gap": round(median(gaps), 4),
+        "data": case.data, "codec": dict(case.codec), "outer": dict(case.outer), "changed": changed,
+        "tasks": len(tasks), "rounds": case.rounds, **totals,
+        "least_gap": round(min(gaps), 4), "median_gap": round(median(gaps), 4),
     }  # fmt: skip
 
 
