@@ -8,6 +8,7 @@ streaming memory of a hospital and of the aggregator, up to 100M parameters
 gas       gas of every transaction of a task on a local chain
 round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
+foretold  a simulation beside the demo that it foretells, on four data sets
 first_result  from an empty folder by pip to a simulation of one's own rows; after `make wheel`
 decoys  how well decoys hide, and from whom
 decoy_codecs  honest votes on decoys under codecs and outer steps
@@ -45,6 +46,7 @@ PARTS = {
     "streaming": "bench.zk.streaming",
     "gas": "bench.chain.gas",
     "round": "bench.e2e.round",
+    "foretold": "bench.e2e.foretold",
     "demo": "bench.e2e.demo",
     "first_result": "bench.e2e.first_result",
     "decoys": "bench.decoys.hiding",

@@ -101,6 +101,7 @@ def report(
         "why_no_model": why_no_model(network, late) if final[METRIC] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
         "next": next_steps(network.options.table),
+        "all_gas": all_gas(network, chronicle),
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
         "strangers": strangers(chronicle.lines_of("tried")),
     }
@@ -288,6 +289,13 @@ def refusals(network: Network, chronicle: Chronicle, round_: int) -> list[dict[s
         for line in chronicle.lines_of("refused")
         if line.fields.get("round") == round_
     ]
+
+
+def all_gas(network: Network, chronicle: Chronicle) -> int:
+    """Gas of all transactions since the task's first event."""
+    blocks = network.treasury.connection.blocks
+    first = chronicle.seen[0].event.block if chronicle.seen else blocks.number() + 1
+    return sum(int(blocks.get(number)["gasUsed"]) for number in range(first, blocks.number() + 1))
 
 
 def _gas(network: Network, chronicle: Chronicle, round_: int) -> dict[str, int]:
