@@ -34,7 +34,8 @@ def load(module: nn.Module, parameters: Vector) -> None:
 
 def flatten(module: nn.Module) -> Vector:
     """float32 (p,)."""
-    return np.concatenate([one.detach().reshape(-1).cpu().numpy() for one in trainable(module)]).astype(np.float32)
+    parts = [one.detach().reshape(-1).cpu().numpy() for one in trainable(module)]
+    return np.concatenate(parts, dtype=np.float32)
 
 
 def trainable(module: nn.Module) -> list[nn.Parameter]:

@@ -21,10 +21,11 @@ from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
-from consilium_client.models.torch_parameters import flatten, load, trainable
+from consilium_client.models.torch_parameters import flatten, trainable
 
 # Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
+_CHUNK = 1 << 15  # parameters at a time: they stay in cache, without a second copy of the model
 
 
 def no_progress(done: int, steps: int, loss: float) -> None:
@@ -210,8 +211,16 @@ class Within:
         self._show()
 
     def _show(self) -> None:
-        added = self._basis.spread(self._moved.detach().double().numpy(), 0, self._basis.parameters)
-        load(self._module, self._base + added.astype(np.float32))
+        """Moves the module to the coordinates."""
+        moved, first = self._moved.detach().double().numpy(), 0
+        for into in trainable(self._module):
+            values = into.detach().view(-1)
+            for start in range(0, values.numel(), _CHUNK):
+                stop = min(start + _CHUNK, values.numel())
+                part = slice(first + start, first + stop)
+                added = self._basis.spread(moved, part.start, part.stop).astype(np.float32)
+                values[start:stop] = torch.from_numpy(self._base[part] + added)
+            first += values.numel()
 
     def now(self) -> NDArray[np.float32]:
         """The coordinates float32 (k,), to go back to."""
