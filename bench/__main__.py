@@ -15,6 +15,7 @@ decoy_codecs  honest votes on decoys under codecs and outer steps
 indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
 thousand  a round of a thousand hospitals in four tasks, likewise
+hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flower's SuperLink and SuperNodes
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
@@ -59,6 +60,7 @@ PARTS = {
     "load": "bench.server.load",
     "network": "bench.e2e.network",
     "thousand": "bench.e2e.thousand",
+    "hundred": "bench.e2e.hundred",
     "soak": "bench.e2e.soak",
 }
 RESULTS = Path(__file__).resolve().parent / "results"

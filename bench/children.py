@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 
 from consilium_core.children import child_environment
 
@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 class Child:
     """A module with its arguments, in a session of its own; leaving the context ends it and whatever it started."""
 
-    def __init__(self, arguments: Sequence[str], log: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], log: Path, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._log = log
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
@@ -28,7 +30,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
-                env=child_environment() | {"OMP_NUM_THREADS": "1"},
+                env=child_environment() | {"OMP_NUM_THREADS": "1"} | dict(environment),
                 start_new_session=True,
                 cwd=ROOT,
             )

@@ -181,7 +181,7 @@ def watch_hospital(parts: Parts, node: Any) -> None:
     from consilium_zk.secure_aggregation import MaskingHospital
 
     parts.watch("derive base", node.training.record, "base")
-    parts.watch("train", training, "train")
+    parts.watch("train", training, "learn")
     parts.watch("quantise and pack", node.training, "packed")
     parts.watch("blind", node.updates, "_blinded")
     parts.watch("commit", hooks, "commit")

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 from consilium_chain.rpc.local_node import LocalNode
+from consilium_chain.tasks.codec_specs import Codec, CodecSpec
 from consilium_chain.tasks.model_specs import MlpSpec
 from consilium_chain.tasks.task_spec import MAX_BLOBS, TaskSpec
 from consilium_client.data.standardise import Standardiser, public_sums, sums_of
@@ -36,18 +37,19 @@ from consilium_client.models.metrics import accuracy
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_lab.demo.network import GAS_MONEY, Role, build, prepare_output
-from consilium_lab.demo.options import DemoOptions
+from consilium_lab.demo.options import CODECS, DemoOptions
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_lab.result_files import columns_of
 from consilium_zk.packing import LaneLayout
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from bench.children import Child
 from bench.e2e import private_round, secaggplus
-from bench.results_store import figure, header, say, write_figure, write_result
+from bench.e2e.round_drawing import RATIOS, SIDES, label_of, plot
+from bench.results_store import header, say, write_result
 
-SEED = 0
+SEED, RATE = 0, 0.05
 Told = tuple[list[dict[str, Any]], NDArray[np.float32]]
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 HIDDEN = {100_000: [300, 300], 1_000_000: [970, 1000], 10_000_000: [3150, 3150]}  # widths of the MLP
@@ -76,44 +78,60 @@ TO_KNOW = (
     " transactions is in server_s, that on hospitals' questions in nobody's",
     "server_s far above server_cpu_s on a side without helpers says that something else ran on this machine: then only"
     " cpu_s and cpu_ratio_to_… compare",
+    "a codec's hospitals train, mask and commit to `numbers` instead of parameters, on the same rows in as many steps,"
+    " at a lower rate: one of these numbers moves many parameters",
     "of publication `digests` only the sums' hashes go on chain and the sums into a store: no cell proofs are needed",
 )
-SHADES = {
-    "training": "#c9b458",
-    "hospital's other work": "#2f6f9f",
-    "server": "#8a8f98",
-    "chain, cell proofs": "#d9d9d9",
-}
 MOST_PARTS = 14
-SIDES = {"client": "hospital's other work", "server": "server"}  # and their shades
-RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
 MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a private round is run. bits: at most; what does not fit into an update's blobs has fewer."""
+    """How a private round is run. `bits`: at most; what does not fit into an update's blobs has fewer. `codec`: a name
+    and its number. `rate`: of learning.
+    """
 
     bits: int
     value_range: float
     publication: str
+    codec: tuple[str, int] | None = None
+    rate: float = RATE
 
     @classmethod
     def parse(cls, text: str) -> Variant:
-        bits, value_range, publication = text.split(":")
-        return cls(int(bits), float(value_range), publication)
+        bits, value_range, publication, *codec = text.split(":")
+        variant = cls(int(bits), float(value_range), publication)
+        if not codec:
+            return variant
+        name, number, rate = codec
+        return dataclasses.replace(variant, codec=(name, int(number)), rate=float(rate))
+
+    def section(self, layers: int) -> dict[str, Any]:
+        """The codec's in a task file. The last layer's one row travels whole: it learns little by few numbers."""
+        if self.codec is None:
+            return {"name": "dense"}
+        name, number = self.codec
+        whole = {"dense": [f"{2 * layers}.weight"]} if name == "lowrank" else {}
+        return {"name": name, CODECS[name]: number, **whole}
 
 
 # The largest entries of any update here are about 0.05, in the first round.
 VARIANTS = (Variant(8, 0.2, "digests"), Variant(4, 0.05, "digests"))
+# A number of a codec moves many parameters at once: it learns as fast at a lower rate.
+BY_CODEC = (
+    Variant(8, 0.05, "digests", ("lowrank", 8), 0.01),
+    Variant(8, 0.05, "blobs", ("lowrank", 8), 0.01),
+    Variant(8, 0.05, "digests", ("hash", 60_000), 0.01),
+)
 # Clients, parameters, rounds of which the first does not count, and variants besides.
 SIZES = (
     (10, 1_000_000, 4, (Variant(4, 0.05, "blobs"),)),
     (30, 1_000_000, 3, ()),
     (100, 1_000_000, 2, ()),
-    (10, 10_000_000, 3, (Variant(3, 0.05, "digests"),)),
+    (10, 10_000_000, 3, (Variant(3, 0.05, "digests"), *BY_CODEC)),
 )
-QUICK = ((3, 100_000, 2, ()),)
+QUICK = ((3, 100_000, 2, BY_CODEC[:1]),)
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 20_000)  # no deadline is measured
 PATIENCE = 6 * 3600.0  # seconds for one side's rounds
 
@@ -138,24 +156,26 @@ def training_spec(data: DemoData, params: int, rounds: int = 1, variant: Variant
     As many of the variant's bits as fit into an update's blobs. Raises ValueError where that is none.
     """
     demo = task_spec(data, TaskSettings(rounds=rounds, cohorts=1, windows=WINDOWS)).model_dump()
+    hidden = HIDDEN[params]
     spec = {
         **demo,
-        "model": {"name": "mlp", "hidden": HIDDEN[params]},
-        "training": {**demo["training"], "epochs": 1, "learning_rate": 0.05},
+        "model": {"name": "mlp", "hidden": hidden},
+        "training": {**demo["training"], "epochs": 1, "learning_rate": variant.rate},
         "rounds": {**demo["rounds"], "max_weight": 1},
         "judging": {**demo["judging"], "decoys": False},
     }
-    count = MlpSpec(**spec["model"]).parameters(data.schema)
+    update = {
+        "bits": variant.bits, "value_range": variant.value_range, "clip_norm": 3.0, "publication": variant.publication,
+        "masked": True, "codec": variant.section(len(hidden)),
+    }  # fmt: skip
+    codec: Codec = TypeAdapter(CodecSpec).validate_python(update["codec"])
+    count = codec.size(MlpSpec(hidden=hidden).tensors(data.schema))
     most = MOST_ON_CHAIN if variant.publication == "blobs" else MAX_BLOBS
     fitting = (b for b in range(variant.bits, 1, -1) if LaneLayout(b, len(data.hospitals)).blobs_for(count) <= most)
     bits = next(fitting, None)
     if bits is None:
         raise ValueError(f"{count} parameters of {len(data.hospitals)} hospitals take more than {most} blobs")
-    update = {
-        "bits": bits, "value_range": variant.value_range, "clip_norm": 3.0, "publication": variant.publication,
-        "masked": True,
-    }  # fmt: skip
-    return TaskSpec.model_validate({**spec, "update": update})
+    return TaskSpec.model_validate({**spec, "update": {**update, "bits": bits}})
 
 
 def measure_size(
@@ -205,7 +225,10 @@ def measure_size(
         measured("secaggplus", masked, lambda place: run(place, files, rounds, masked))
         for variant in variants:
             task = training_spec(data, params, rounds, variant)
-            about = {"bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication}
+            about = {
+                "codec": task.update.codec.name, "numbers": task.coordinates, "learning_rate": variant.rate,
+                "bits": task.update.bits, "blobs": task.update_blobs, "publication": task.update.publication,
+            }  # fmt: skip
             measured("private", about, partial(run_private, data=data, spec=task))
     for row in found:
         row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
@@ -213,6 +236,7 @@ def measure_size(
         for row in found[place + 1 :]:
             row[f"ratio_to_{other}"] = round(row["round_s"] / found[place]["round_s"], 2)
             row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[place]["cpu_s"], 2)
+            row[f"wall_ratio_to_{other}"] = round(row["wall_s"] / found[place]["wall_s"], 2)
     found[1]["farthest_from_plain"] = float(f"{np.abs(models['secaggplus'] - models['plain']).max():.2g}")
     return found
 
@@ -326,51 +350,6 @@ def _brief_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "stages": columns_of(stages, ()), "longest_s": longest}
 
 
-def plot(result: dict[str, Any], folder: Path) -> None:
-    """From the brief result, a row of axes for each size: all sides, and what the quickest private side's seconds went
-    into.
-    """
-    sizes = [
-        list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
-    ]
-    drawn, axes = figure(14, 4.6 * len(sizes), columns=2, rows=len(sizes))
-    for place, rows in enumerate(sizes):
-        plot_sides(axes[2 * place], rows)
-        plot_parts(axes[2 * place + 1], min(rows[2:], key=lambda row: row["round_s"]))
-    write_figure(folder, "round", drawn)
-
-
-def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
-    for place, row in enumerate(rows):
-        helpers_s = sum(row.get("helpers_cpu_s", {}).values())
-        shares = (row["train_cpu_s"], row["client_cpu_s"] - row["train_cpu_s"], row["server_cpu_s"], helpers_s)
-        bottom = 0.0
-        for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
-            axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
-            bottom += seconds
-        ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
-        axes.text(place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
-    axes.set_xticks(range(len(rows)), [label_of(row) for row in rows], fontsize=8)
-    axes.set_ylim(0, 1.5 * max(row["cpu_s"] for row in rows))
-    axes.set_ylabel("CPU seconds a round, each hospital on its own machine")
-    axes.set_title(f"{rows[0]['clients']} hospitals, {rows[0]['params']:,} parameters", loc="left")
-    axes.legend(loc="upper left", frameon=False, fontsize=9, ncols=2)
-
-
-def plot_parts(axes: Axes, row: dict[str, Any]) -> None:
-    parts = sorted((seconds, name, side) for side, told in row["longest_s"].items() for name, seconds in told.items())
-    axes.barh(range(len(parts)), [seconds for seconds, *_ in parts], color=[SHADES[SIDES[side]] for *_, side in parts])
-    axes.set_yticks(range(len(parts)), [name for _, name, _ in parts], fontsize=9)
-    axes.set_xlabel("seconds: hospital's by CPU, server's by the clock")
-    axes.set_title(f"{label_of(row)}: what takes longest".replace("\n", " "), loc="left")
-
-
-def label_of(row: dict[str, Any]) -> str:
-    if row["name"] != "private":
-        return {"plain": "plain Flower", "secaggplus": "SecAgg+"}[row["name"]]
-    return f"private\nby {row['publication']}\n{row['bits']} bits, {row['blobs']} blobs"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, nargs="+", default=[10])
@@ -378,21 +357,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="the first one warms up")
     parser.add_argument("--rows", type=int, default=ROWS, help="of each hospital")
     parser.add_argument(
-        "--shares",
-        type=json.loads,
-        default=SHARES,
+        "--shares", type=json.loads, default=SHARES,
         help=f"SecAgg+'s num_shares: a count, at most all clients, or a fraction of them; {SHARES} by default",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--threshold", type=json.loads, default=2 / 3, help="SecAgg+'s reconstruction_threshold: a count or a fraction"
     )
     parser.add_argument(
-        "--variants",
-        type=Variant.parse,
-        nargs="+",
-        default=VARIANTS,
-        help="private rounds, a row each: BITS:RANGE:blobs or BITS:RANGE:digests",
-    )
+        "--variants", type=Variant.parse, nargs="+", default=VARIANTS,
+        help="private rounds, a row each: BITS:RANGE:blobs or BITS:RANGE:digests, then perhaps :CODEC:NUMBER:RATE",
+    )  # fmt: skip
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the result goes")
     given = parser.parse_args()
     if min(given.clients) < 3:
