@@ -59,17 +59,20 @@ SHADES = {
 
 @dataclass(frozen=True)
 class Size:
-    """`rates`: of learning, by side. A number of a codec moves many parameters at once, so its rate is lower."""
+    """`value_range`: of the codec's numbers, a few times the largest of any update here. `rates`: of learning, by side.
+    A number of a codec moves many parameters at once, so its rate is lower.
+    """
 
     hidden: tuple[int, ...]
     rank: int
     hospitals: int
     voters: int
+    value_range: float
     rates: Mapping[str, float]
 
 
-FULL = Size((9_990, 9_990), 8, 3, 2, {"consilium": 0.002, "plain": 0.01})
-QUICK = Size((300, 300), 4, 3, 1, {"consilium": 0.005, "plain": 0.01})
+FULL = Size((9_990, 9_990), 8, 3, 2, 0.005, {"consilium": 0.001, "plain": 0.003})
+QUICK = Size((300, 300), 4, 3, 1, 0.05, {"consilium": 0.005, "plain": 0.01})
 
 
 def task_of(size: Size, data: DemoData, side: str) -> TaskSpec:
@@ -80,7 +83,7 @@ def task_of(size: Size, data: DemoData, side: str) -> TaskSpec:
         "model": {"name": "mlp", "hidden": list(size.hidden)},
         "training": {**demo["training"], "epochs": 1, "learning_rate": size.rates[side]},
         "rounds": {**demo["rounds"], "max_weight": 1},
-        "update": {**demo["update"], "bits": 8, "value_range": 0.05, "clip_norm": 3.0, "codec": codec},
+        "update": {**demo["update"], "bits": 8, "value_range": size.value_range, "clip_norm": 3.0, "codec": codec},
     }
     return TaskSpec.model_validate({**demo, **sections})
 

@@ -41,7 +41,7 @@ def test_committed_results_are_short_enough_to_read(path: Path) -> None:
     json.loads(text, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("part", ["decoys", "learning", "load", "round", "soak"])
+@pytest.mark.parametrize("part", ["decoys", "hundred", "learning", "load", "round", "soak"])
 def test_pictures_can_be_drawn_from_committed_results(part: str, tmp_path: Path) -> None:
     module, result = import_module(PARTS[part]), json.loads((BENCH / "results" / f"{part}.json").read_text())
     module.plot(result, tmp_path)
