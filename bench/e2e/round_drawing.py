@@ -18,6 +18,7 @@ SHADES = {
     "chain, cell proofs": "#d9d9d9",
 }
 SIDES = {"client": "hospital's other work", "server": "server"}  # and their shades
+MOST_WIDE = 5  # sides of a size with texts in the usual letters
 RATIOS = {"flower": "plain", "secaggplus": "SecAgg+"}
 
 
@@ -36,6 +37,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
 
 
 def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
+    small = 9 if len(rows) <= MOST_WIDE else 7
     for place, row in enumerate(rows):
         helpers_s = sum(row.get("helpers_cpu_s", {}).values())
         shares = (row["train_cpu_s"], row["client_cpu_s"] - row["train_cpu_s"], row["server_cpu_s"], helpers_s)
@@ -43,8 +45,10 @@ def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
         for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
             axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
             bottom += seconds
-        ratios = [f"{row[key]:.1f} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
-        axes.text(place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=9)
+        ratios = [f"{row[key]:.2g} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
+        axes.text(
+            place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=small
+        )
     axes.set_xticks(range(len(rows)), [label_of(row) for row in rows], fontsize=8)
     axes.set_ylim(0, 1.5 * max(row["cpu_s"] for row in rows))
     axes.set_ylabel("CPU seconds a round, each hospital on its own machine")
