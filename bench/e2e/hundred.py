@@ -50,6 +50,7 @@ SEED, ROUNDS, ROWS = 0, 2, 100
 FLOAT = 4  # bytes
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 7_200)  # no deadline is measured
 FAREWELL = 300.0
+UNTIL_PUBLISHED = ("forming", "committing", "uploading", "publishing")
 SIDES = {"consilium": "Consilium, lowrank", "plain": "plain Flower"}
 SHADES = {
     "hospital": "#2f6f9f", "voter": "#b1588c", "aggregator": "#1f9e89", "server": "#8a8f98", "sponsor": "#c9b458",
@@ -96,16 +97,27 @@ def measure(quick: bool) -> dict[str, Any]:
             name: side(Path(folder) / name, size, data)
             for name, side in (("plain", play_plain), ("consilium", play_consilium))
         }
+    return {"what": __doc__, "size": asdict(size), "rows": ROWS, "to_plain": to_plain(sides), "sides": sides}
+
+
+def to_plain(sides: Mapping[str, Any]) -> dict[str, float]:
+    """Consilium's figures in plain Flower's, rounds by their mean. `published_s`: without the voters' judgement."""
     own, plain = sides["consilium"], sides["plain"]
-    ratios = {
+    return {
         "round_s": _ratio(own, plain, lambda side: fmean(one["seconds"] for one in side["rounds"])),
+        "published_s": _ratio(own, plain, lambda side: fmean(map(published_s, side["rounds"]))),
         "hospital_cpu_s": _ratio(own, plain, lambda side: fmean(one["cpu_s"]["hospital"] for one in side["rounds"])),
         "all_cpu_s": _ratio(own, plain, lambda side: fmean(one["cpu_s"]["all"] for one in side["rounds"])),
         "hospital_peak": _ratio(own, plain, lambda side: side["peak_mib"]["hospital"]),
         "all_peak": _ratio(own, plain, lambda side: side["peak_mib"]["all"]),
         "sent_bytes": _ratio(own, plain, lambda side: side["sent_bytes"]),
     }
-    return {"what": __doc__, "size": asdict(size), "rows": ROWS, "to_plain": ratios, "sides": sides}
+
+
+def published_s(played: Mapping[str, Any]) -> float:
+    """Seconds until the sum is on the chain; plain Flower's whole round."""
+    phases = played.get("phases_s")
+    return float(played["seconds"] if phases is None else sum(phases.get(one, 0.0) for one in UNTIL_PUBLISHED))
 
 
 def _ratio(own: Any, plain: Any, of: Callable[[Any], float]) -> float:

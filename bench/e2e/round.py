@@ -65,7 +65,7 @@ WHAT = (
     " this machine does; besides_cpu_s: what the slowest hospital read for this round while the one before was judged,"
     " which is in no other number; stages: MiB to and from a hospital, and seconds by part"
 )
-TO_KNOW = (
+TO_KNOW = [
     "private is masked and verified: hospitals commit to their updates on chain, and the contract adds the commitments"
     " up; neither plain Flower nor SecAgg+ shows anybody that a sum is right",
     "the private round ends with the published sum: how it is judged then is left out, as the others judge nothing;"
@@ -81,7 +81,7 @@ TO_KNOW = (
     "a codec's hospitals train, mask and commit to `numbers` instead of parameters, on the same rows in as many steps,"
     " at a lower rate: one of these numbers moves many parameters",
     "of publication `digests` only the sums' hashes go on chain and the sums into a store: no cell proofs are needed",
-)
+]
 MOST_PARTS = 14
 MOST_ON_CHAIN = 36  # blobs of a sum that are published as such; of more, hashes
 
