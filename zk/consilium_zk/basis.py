@@ -111,7 +111,7 @@ class Hashed(Basis):
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
-        places, against = self._drawn(start, stop)
+        places, against = self._part(start, stop)
         found = coordinates[places]
         np.negative(found, out=found, where=against)
         return found
@@ -130,6 +130,12 @@ class Hashed(Basis):
     def _all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Only for training, which needs it in each step: nine bytes a parameter."""
         return self._drawn(0, self.parameters)
+
+    def _part(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        if "_all" not in self.__dict__:
+            return self._drawn(start, stop)
+        places, against = self._all  # it trains: then all are drawn already
+        return places[start:stop], against[start:stop]
 
     def _drawn(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         words = _words(self._key, self._stream, start, stop)

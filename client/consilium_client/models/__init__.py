@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from consilium_client.data.examples import Examples
 
 Vector = NDArray[np.float32]
+_DRAWN = 1 << 20  # values drawn at a time
 Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example
 
 
@@ -120,11 +121,15 @@ def he_normal(seed: int, layers: Iterable[tuple[int, int]]) -> Vector:
 
     By numpy's PCG64: torch's own generator is one per process, and other draws from it would move the start.
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
-    parts = []
+    generator, layers = np.random.Generator(np.random.PCG64(seed)), list(layers)
+    found, place = np.zeros(sum((inputs + 1) * outputs for inputs, outputs in layers), dtype=np.float32), 0
     for inputs, outputs in layers:
-        parts += [generator.standard_normal(inputs * outputs) * np.sqrt(2.0 / inputs), np.zeros(outputs)]
-    return np.concatenate(parts).astype(np.float32)
+        end = place + inputs * outputs
+        for start in range(place, end, _DRAWN):  # a part at a time: doubles of a whole layer would take thrice as much
+            part = generator.standard_normal(min(_DRAWN, end - start)) * np.sqrt(2.0 / inputs)
+            found[start : start + len(part)] = part
+        place = end + outputs
+    return found
 
 
 def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> None:

@@ -21,7 +21,7 @@ from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
-from consilium_client.models.torch_parameters import flatten, trainable
+from consilium_client.models.torch_parameters import flatten, load, trainable
 
 # Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
