@@ -34,6 +34,7 @@ RANKS = (1, 4)
 SEEDS = 4
 FLOAT = 4  # bytes of a parameter as Flower sends it
 DILOCO = {"name": "nesterov", "learning_rate": 0.7, "momentum": 0.9, "fading": 0.7}
+UNFADING = DILOCO | {"fading": 1.0}
 MLP = {"name": "mlp", "hidden": [32, 16]}
 FEW = 1_000  # bytes in fp32
 ROWS_BY = ("data", "codec", "outer", "numbers")
@@ -45,7 +46,9 @@ LINES = (
 
 @dataclass(frozen=True)
 class Case:
-    """`sections`: of its task file. `nesterov_at`: the ratios at which that outer step is played, too."""
+    """`sections`: of its task file. `nesterov_at`: the ratios at which that outer step is played, too; `unfading`: and
+    without fading.
+    """
 
     data: str
     model: str
@@ -55,6 +58,7 @@ class Case:
     sections: Mapping[str, Any]
     ratios: Sequence[int] = RATIOS
     nesterov_at: Sequence[int] = (1, 50)
+    unfading: Sequence[int] = ()
 
 
 CASES = (
@@ -63,6 +67,7 @@ CASES = (
         "heart", "mlp", lambda seed: deal_heart(SHARED / "heart", 1, seed), 15, "auc",
         {"model": MLP, "training": {"epochs": 1, "batch_size": 16, "learning_rate": 0.05},
          "update": {"bits": 8, "value_range": 0.5, "clip_norm": 8.0}},
+        unfading=(1,),
     ),
     Case(
         "pneumonia", "cnn", lambda seed: deal_pneumonia(SHARED / "pneumoniamnist", 6, 1, seed), 8, "auc",
@@ -91,7 +96,12 @@ def runs(case: Case, seeds: int) -> Iterator[Run]:
     parameters = spec_of(case, data, {"name": "dense"}, mean).parameters
     for ratio in case.ratios:
         codec: dict[str, Any] = {"name": "hash", "buckets": -(-parameters // ratio)} if ratio > 1 else {"name": "dense"}
-        for outer in (mean, DILOCO) if ratio in case.nesterov_at else (mean,):
+        outers: list[Mapping[str, Any]] = [
+            mean,
+            *([DILOCO] if ratio in case.nesterov_at else []),
+            *([UNFADING] if ratio in case.unfading else []),
+        ]
+        for outer in outers:
             yield from (Run(number, codec, outer, ratio, seed) for seed in range(seeds))
     if case.model != "logistic":
         for rank in RANKS:
@@ -121,12 +131,16 @@ def played(run: Run) -> dict[str, Any]:
             game.play(round_)
             values.append(tested(spec, game.model, game.sums, held_out)[case.metric])
     return {
-        "data": case.data, "model": case.model, "codec": run.codec["name"], "outer": run.outer["name"],
+        "data": case.data, "model": case.model, "codec": run.codec["name"], "outer": named(run.outer),
         "ratio": round(run.ratio, 1), "numbers": spec.coordinates, "rounds": spec.rounds.rounds,
         "bytes_per_round": -(-spec.coordinates * spec.update_layout.lane_bits // 8),
         "blob_bytes_per_round": spec.update_bytes, "fp32_bytes_per_round": FLOAT * spec.parameters,
         "metric": case.metric, "history": [round(value, 4) for value in values],
     }  # fmt: skip
+
+
+def named(outer: Mapping[str, Any]) -> str:
+    return f"{outer['name']}, unfading" if outer.get("fading") == 1 else str(outer["name"])
 
 
 def measure(quick: bool) -> Iterator[dict[str, Any]]:

@@ -169,7 +169,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
         one.set_title(name, loc="left", fontsize=10)
         one.set_xlabel("rounds")
         one.set_ylabel("AUC")
-    axes[-1].legend(frameon=False, fontsize=7, loc="lower right")
+    axes[min(1, len(axes) - 1)].legend(frameon=False, fontsize=7, loc="lower right")
     write_figure(folder, "methods", drawn)
 
 
