@@ -138,7 +138,10 @@ def _words(row: Mapping[str, Any]) -> str:
     codec, outer = row["codec"], row["outer"]
     size = f" {codec['buckets']}" if "buckets" in codec else ""
     fading = ", fading" if outer.get("fading", 1) < 1 else ""
-    return f"{codec['name']}{size}, {outer['name']}{fading}"
+    changed = row.get("changed", {})
+    more = f", {changed['bits']} bits with feedback" if changed.get("feedback") else ""
+    more += ", control variates" if changed.get("control_variates") else ""
+    return f"{codec['name']}{size}, {outer['name']}{fading}{more}"
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
