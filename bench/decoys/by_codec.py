@@ -157,7 +157,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     axes.set_yticks(range(len(result["rows"])), [f"{row['data']}: {_words(row)}" for row in result["rows"]])
     axes.invert_yaxis()
     axes.set_xlabel("share of honest votes")
-    axes.legend(frameon=False, ncols=3, fontsize=8, loc="upper center", bbox_to_anchor=(0.4, -0.25))
+    drawn.legend(frameon=False, ncols=3, fontsize=8, loc="outside lower center")
     write_figure(folder, "decoy_codecs", drawn)
 
 
