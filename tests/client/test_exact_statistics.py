@@ -122,6 +122,21 @@ def test_a_repeated_row_is_a_row_more(path: Path) -> None:
     assert (caught.value.values["shared"], caught.value.values["differing"]) == (ROWS, 1)
 
 
+def test_classes_are_counted_once(path: Path) -> None:
+    """Two counts that differ by a corrected label tell from which class to which."""
+    ledger = ExactStatisticsRecord(path)
+    corrected = Table(TABLE.features, np.where(np.arange(ROWS) == 3, 1 - TABLE.labels, TABLE.labels))
+    ledger.give("bare", TABLE, SCHEMA)
+    ledger.give("counted", TABLE, SCHEMA, with_classes=True)
+    ledger.give("again", TABLE, SCHEMA, with_classes=True)
+    ledger.give("corrected, not counted", corrected, SCHEMA)
+    written = path.read_bytes()
+    with raises_fault(ClientError, "StatisticsOverlap", match="classes of some rows differ") as caught:
+        ledger.give("corrected", corrected, SCHEMA, with_classes=True)
+    assert caught.value.values["task"] == "counted"
+    assert path.read_bytes() == written
+
+
 def test_list_and_key_are_for_their_owner_alone_and_two_homes_lists_have_nothing_in_common(tmp_path: Path) -> None:
     homes = [tmp_path / name / "statistics.jsonl" for name in ("a", "b")]
     for path in homes:
