@@ -23,6 +23,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Accusation, CohortsFate, Decoys, PublishedCohort
 from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskParams, members
+from consilium_chain.rpc.blocks import BLOCKS_TIMED
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
 from consilium_chain.rpc.outgoing import Receipt
@@ -163,6 +164,16 @@ class LocalChain:
             assert self.rpc("evm_revert", second)
             self.rpc("evm_mine")  # after whatever was under way
             assert self.rpc("evm_revert", first)
+            self._leave_gaps_behind()
+
+    def _leave_gaps_behind(self) -> None:
+        """A block that anvil mines while it reverts may take the number of one that is gone, and leave a number without
+        a block. Readers that time the latest blocks need all of them, so that a gap must lie further back.
+        """
+        latest = int(self.rpc("eth_blockNumber"), 16)
+        timed = range(max(0, latest - BLOCKS_TIMED), latest + 1)
+        if any(self.rpc("eth_getBlockByNumber", hex(number), False) is None for number in timed):
+            self.rpc("anvil_mine", hex(BLOCKS_TIMED + 1), "0x1")
 
     def blob_transactions(self, first_block: int) -> int:
         """How many of type 3 there are from this block on."""

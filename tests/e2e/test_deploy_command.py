@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -155,9 +156,17 @@ def test_local_chain_needs_no_keystore(deploy: Deploy) -> None:
     assert code == 0, said
 
 
-def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
-    client = DeployNode(node.url, account).web3.provider
+def call_it_a_testnet(node: LocalNode, account: LocalAccount) -> None:
+    """Returns once the chain says so itself."""
+    client, end = DeployNode(node.url, account).web3.provider, time.monotonic() + 30
     assert "error" not in client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
+    while client.make_request(RPCEndpoint("eth_chainId"), []).get("result") != hex(TEST_CHAIN):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
+    call_it_a_testnet(node, account)
     refused(deploy(network="testnet"), "nothing was sent", "--yes")
     assert nonce(node, account) == 0
     refused(deploy("--yes", network="testnet", with_key=False), "--keystore and --password-file")
@@ -170,8 +179,7 @@ def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, acc
 def test_answer_at_a_terminal_decides(
     deploy: Deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
 ) -> None:
-    client = DeployNode(node.url, account).web3.provider
-    client.make_request(RPCEndpoint("anvil_setChainId"), [TEST_CHAIN])
+    call_it_a_testnet(node, account)
     terminal = io.StringIO(answer)
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", terminal)

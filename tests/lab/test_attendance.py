@@ -16,6 +16,7 @@ from consilium_chain.ledger.structs import Role, VoidReason
 from consilium_chain.settlement.settlement import Reason, Settlement
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples
+from consilium_client.hospital.learning import Updates
 from consilium_lab.demo.datasets import deal_wdbc, examples_of
 from consilium_lab.demo.references import row_weight
 from consilium_lab.demo.task_file import TaskSettings, task_toml
@@ -143,7 +144,7 @@ def test_a_sum_is_of_the_present_hospitals_by_weight(
     script({1}, {0, 4})
     rows = [part.rows for part in wards.hospitals.values()]
     assert len(set(rows)) > 2
-    monkeypatch.setattr(run, "learn", lambda spec, basis, *own: np.full(basis.size, len(own[2]) / 10_000))
+    monkeypatch.setattr(Updates, "learn", lambda own, round_, base, rows, *_: np.full(len(base), len(rows[1]) / 10_000))
     for name, value in (("accept_floor", -1.0), ("harmful_below", -2.0)):
         wards.raw = re.sub(f"{name} = .*".encode(), f"{name} = {value}".encode(), wards.raw)
     found = wards.play()
