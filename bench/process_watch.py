@@ -1,4 +1,4 @@
-"""What processes with all below them cost: CPU seconds, and memory with shared pages by their parts (PSS), by name."""
+"""The cost of processes with all below them, by name: CPU seconds, and memory with shared pages by parts (PSS)."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def _rounded(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
-    """What a round took of each kind of node, and how much memory."""
+    """A round's cost by kind of node, and the memory of each."""
     sides = result["sides"]
     drawn, (seconds, memory) = figure(13, 3.6, columns=2)
     for place, name in enumerate(SIDES):

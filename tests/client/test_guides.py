@@ -1,4 +1,4 @@
-"""What steers a hospital's training besides its rows: control variates, patience, class weights, and its memory."""
+"""Guides of a hospital's training besides its rows: control variates, patience, class weights, and its memory."""
 
 from __future__ import annotations
 

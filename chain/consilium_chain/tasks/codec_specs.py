@@ -64,12 +64,10 @@ class HashCodec(Codec):
     buckets: Annotated[int, Field(ge=1, le=MAX_SIZE)] = Field(description="numbers that travel, fewer than parameters")
 
     def size(self, shapes: Shapes) -> int:
-        if self.buckets >= parameters(shapes):
-            raise ValueError(
-                f"{self.buckets:,} buckets save nothing in a model of {parameters(shapes):,} parameters: lower buckets,"
-                ' or set the codec\'s name to "dense"'
-            )
-        return self.buckets
+        return _fewer(
+            self.buckets, shapes,
+            f"{self.buckets:,} buckets save nothing in a model of {parameters(shapes):,} parameters: lower buckets",
+        )  # fmt: skip
 
     def basis(self, shapes: Shapes, seed: bytes) -> Basis:
         return Hashed(seed, parameters(shapes), self.size(shapes))
@@ -88,12 +86,8 @@ class LowRankCodec(Codec):
         except ArgumentInvalid as error:
             raise ValueError(str(error)) from None
         found = sum(shape[0] * widths[name] for name, shape in shapes.items())
-        if found == parameters(shapes):
-            raise ValueError(
-                f"rank {self.rank} saves nothing in this model: lower rank, name fewer tensors in dense, or set the"
-                ' codec\'s name to "dense"'
-            )
-        return found
+        advice = f"rank {self.rank} saves nothing in this model: lower rank, name fewer tensors in dense"
+        return _fewer(found, shapes, advice)
 
     def basis(self, shapes: Shapes, seed: bytes) -> Basis:
         return LowRank(seed, shapes, self.rank, self.dense)
@@ -117,12 +111,8 @@ class DctCodec(Codec):
             )
         parts = [divmod(math.prod(shape), self.chunk) for shape in shapes.values()]
         found = sum(chunks * self.kept + rest for chunks, rest in parts)
-        if found == parameters(shapes):
-            raise ValueError(
-                f"no tensor of this model has {self.chunk} values, so chunks save nothing: lower chunk, or set the"
-                ' codec\'s name to "dense"'
-            )
-        return found
+        advice = f"no tensor of this model has {self.chunk} values, so chunks save nothing: lower chunk"
+        return _fewer(found, shapes, advice)
 
     def basis(self, shapes: Shapes, seed: bytes) -> Basis:
         return Cosines(seed, shapes, self.chunk, self.kept)
@@ -144,11 +134,8 @@ class SketchCodec(Codec):
         if self.rows % 2 == 0:
             raise ValueError(f"{self.rows} rows have no median: set rows to {self.rows - 1} or {self.rows + 1}")
         found, whole = self.rows * self.columns, parameters(shapes)
-        if found >= whole:
-            raise ValueError(
-                f"{self.rows} rows of {self.columns:,} numbers save nothing in a model of {whole:,} parameters: lower"
-                ' columns, or set the codec\'s name to "dense"'
-            )
+        advice = f"{self.rows} rows of {self.columns:,} numbers save nothing in a model of {whole:,} parameters"
+        _fewer(found, shapes, f"{advice}: lower columns")
         if self.kept is not None and self.kept > found:
             raise ValueError(
                 f"a sketch of {found:,} numbers cannot show {self.kept:,} parameters: lower kept, or raise columns"
@@ -161,6 +148,13 @@ class SketchCodec(Codec):
 
 
 CodecSpec = Annotated[DenseCodec | HashCodec | LowRankCodec | DctCodec | SketchCodec, Field(discriminator="name")]
+
+
+def _fewer(size: int, shapes: Shapes, advice: str) -> int:
+    """The size. Raises ValueError, with the advice, unless it is below the number of parameters."""
+    if size >= parameters(shapes):
+        raise ValueError(f'{advice}, or set the codec\'s name to "dense"')
+    return size
 
 
 def parameters(shapes: Shapes) -> int:

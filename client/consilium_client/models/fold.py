@@ -6,7 +6,7 @@ outer step together: a mean of numbers becomes a mean update of the parameters, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -44,16 +44,14 @@ class Fold:
 
     def after(self, state: Folded, round_: int, lanes: NDArray[np.uint64], weight: int) -> Folded:
         """The state after a settled round, from the sum of its accepted cohorts."""
-        moved = state
+        rest, mean = None, self._mean(lanes, weight) if self._keeps_mean else None
         if isinstance(self.basis, CountSketch):
             sketch = self._mean(lanes, weight)
             values, rest = self.basis.decoded(sketch if state.rest is None else state.rest + sketch)
-            moved = replace(moved, rest=rest)
             update: MeanUpdate = values.__getitem__
         else:
             update = self._update(lanes, weight)
-        moved = replace(moved, outer=self._outer.after(state.outer, update), round=round_)
-        return replace(moved, mean=self._mean(lanes, weight)) if self._keeps_mean else moved
+        return Folded(self._outer.after(state.outer, update), rest, mean, round_)
 
     def candidate(self, state: Folded, lanes: NDArray[np.uint64], weight: int) -> Vector:
         """A sum's candidate (`Outer.candidate`), float32 (p,): by this sum alone, without the rest of earlier ones."""

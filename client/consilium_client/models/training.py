@@ -34,7 +34,7 @@ def no_progress(done: int, steps: int, loss: float) -> None:
 
 @dataclass(frozen=True)
 class Guides:
-    """What steers training besides its rows. `held_out`: the inputs (n, …) and labels (n,) of rows kept out, for
+    """They steer training, besides its rows. `held_out`: the inputs (n, …) and labels (n,) of rows kept out, for
     `patience`. `correction`: what a step adds to the gradient, float32 (k,). `class_weights`: of a row of each class,
     float32 (classes,).
     """

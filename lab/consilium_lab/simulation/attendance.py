@@ -59,7 +59,7 @@ def viable(cohorts: Sequence[Sequence[int]], absent: Collection[int], spec: Task
 
 
 def void_settlement(hospitals: int, voters: int, pool_left: int, forfeited: int) -> Settlement:
-    """Of a round that ends with its commits. It pays nobody, and its part of the pool is not burnt."""
+    """A round that ends with its commits. It pays nobody, and its part of the pool is not burnt."""
     accounts = [Account(Role.HOSPITAL, index, 0, Reason.VOID) for index in range(hospitals)]
     accounts += [Account(Role.VOTER, index, 0, Reason.VOID) for index in range(voters)]
     accounts.append(Account(Role.AGGREGATOR, 0, 0, Reason.VOID))
