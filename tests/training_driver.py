@@ -76,6 +76,7 @@ class TrainingTask(TaskDriver):
     spec: TaskSpec | None = None
     homes: list[HospitalSettings] = field(default_factory=list)
     running: dict[int, HospitalNode] = field(default_factory=dict)
+    false_base: bytes | None = None  # what its hospitals state instead of their own
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,7 +118,7 @@ class TrainingTask(TaskDriver):
         layout, values = (
             (spec.update_layout, spec.lanes) if self.round else (spec.statistics_layout, spec.statistics_values)
         )
-        committed = CommittedUpdate(made.signed.points, made.signed.opening)
+        committed = CommittedUpdate(made.signed.points, made.signed.opening, base=self.false_base or made.signed.base)
         return Update(unpack(made.blobs, values, layout, 1), list(made.blobs), committed)
 
     def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:

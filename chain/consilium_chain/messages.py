@@ -34,5 +34,7 @@ class ReplyCode(IntEnum):
 
 
 def signed_update_bytes(blobs: int) -> int:
-    """Bytes on the wire: signature (64), value (32), proof (48), digest of secret shares (32), points (48 a blob)."""
-    return 64 + 32 + 48 + 32 + 48 * blobs
+    """Bytes on the wire: signature (64), value (32), proof (48), digest of secret shares (32), digest of the base (32),
+    points (48 a blob).
+    """
+    return 64 + 32 + 48 + 32 + 32 + 48 * blobs

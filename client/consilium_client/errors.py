@@ -240,6 +240,8 @@ class NodeError(ClientError):
         " node lags behind; start this node again",
         "PendingUpdateLost": "the update committed in round {round} is no longer on this disk, or was replaced; the"
         " round goes on without this hospital",
+        "BaseStale": "the update of round {round} was trained from base {trained}, but the record now gives {now}: a"
+        " reorganisation changed it; the round goes on without this hospital",
         "MemoryDamaged": "{path} has {bytes} bytes, not {expected}; restore it from a backup, or delete it: then this"
         " hospital goes on without what it knew of its earlier update",
         "EncryptionKeyLost": "{path} is not the encryption key that this hospital announced when it joined; restore the"

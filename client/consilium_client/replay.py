@@ -11,16 +11,18 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
+from consilium_chain.rounds.signed_updates import agreed_base
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.start_specs import FileStart, SeedStart
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_core.logs import emit
 from consilium_zk.basis import Basis, Coordinates
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
 from consilium_client.data.standardise import class_weights, public_sums
 from consilium_client.errors import ClientError, MismatchError
-from consilium_client.models import Vector, model_of
+from consilium_client.models import Vector, digest_of, model_of
 from consilium_client.models.fold import Fold, Folded
 from consilium_client.start import started_from, started_from_file
 from consilium_client.task import JoinedTask
@@ -42,6 +44,10 @@ class PublicRecord:
         self.sums = PublishedSums(ledger, store, task.number, spec)
         self._fold = Fold(spec, task.params.spec_hash)
         self._states: dict[int, Folded] = {}
+        self._sources: dict[
+            int, tuple[object, ...]
+        ] = {}  # by round: facts of the chain that its state after comes from
+        self._compared: set[int] = set()  # rounds whose stated bases were compared
 
     @property
     def basis(self) -> Basis:
@@ -76,6 +82,52 @@ class PublicRecord:
         """The model that round `round_` (1 …) starts from: float32 (p,)."""
         return self._before(round_).outer.model
 
+    def base_digest(self, round_: int) -> bytes:
+        """`digest_of` the base of a round; in round 0, of the first one."""
+        return digest_of(self.base(max(round_, FIRST_ROUND)))
+
+    def refresh(self, round_: int) -> None:
+        """Derives a round's base anew if the kept one is stale, and logs which one was.
+
+        It is stale if a reorganisation changed a round before it, or if more than half of a round's hospitals state
+        another one. The record has the last word, not the hospitals: a node goes on with the model that it derives.
+        """
+        for done, source in sorted(self._sources.items()):
+            if done < round_ and source != self._source(self._ledger.tasks.round_state(self._task.number, done)):
+                self._forget_after(done)
+                emit("base-undone", round=done + 1)
+                break
+        for stated_in in (round_ - 1, round_):
+            self._compare(stated_in)
+
+    def _compare(self, round_: int) -> None:
+        """Compares the base of a round with the digests that its hospitals state."""
+        if round_ in self._compared or round_ < STATISTICS_ROUND:
+            return
+        stated = self._ledger.record.stated_bases(self._task.number, round_).values()
+        hospitals = self._ledger.tasks.round_state(self._task.number, round_).members.bit_count()
+        agreed = agreed_base(stated, hospitals)
+        if agreed is None:
+            return
+        self._compared.add(round_)
+        if (kept := self.base_digest(round_)) == agreed:
+            return
+        self._forget_after(max(round_, FIRST_ROUND) - 1)
+        derived = self.base_digest(round_)
+        event = "base-healed" if derived == agreed else "base-differs"
+        emit(event, round=round_, kept=kept.hex(), derived=derived.hex(), stated=agreed.hex())
+
+    def _forget_after(self, done: int) -> None:
+        """Forgets the state after a round, and later ones. The next one is derived from the last that stays."""
+        self._states = {known: state for known, state in self._states.items() if known <= done}
+        self._sources = {known: source for known, source in self._sources.items() if known < done}
+        self._compared = {known for known in self._compared if known <= done}
+        self.sums.forget(done)
+
+    @staticmethod
+    def _source(state: RoundState) -> tuple[object, ...]:
+        return state.outcome, state.cohort_seed, state.survivors, state.accepted_cohorts, state.flipped_cohorts
+
     def latest_mean(self, round_: int) -> tuple[int, Coordinates] | None:
         """The latest settled round before `round_`, and its mean update, float64 (k,), in a task with control variates.
         None before the first.
@@ -107,15 +159,18 @@ class PublicRecord:
             )
 
     def _before(self, round_: int) -> Folded:
-        if not self._states:
-            self._states[FIRST_ROUND] = self._fold.begin(self._start())
-        for done in range(max(known for known in self._states if known <= round_), round_):
-            accepted, state = self.sums.accepted(done), self._states[done]
+        states, sources = self._states, self._sources
+        if FIRST_ROUND not in states:
+            states = {FIRST_ROUND: self._fold.begin(self._start())}
+        for done in range(max(known for known in states if known <= round_), round_):
+            found = self._ledger.tasks.round_state(self._task.number, done)
+            accepted, state = self.sums.accepted(done, found), states[done]
             moved = state if accepted is None else self._fold.after(state, done, accepted.lanes, accepted.weight)
             # The first one stays: any other can be derived again from it.
-            kept = {k: known for k, known in self._states.items() if k >= done or k == FIRST_ROUND}
-            self._states = {**kept, done + 1: moved}
-        return self._states[round_]
+            states = {k: known for k, known in states.items() if k >= done or k == FIRST_ROUND} | {done + 1: moved}
+            sources = {k: known for k, known in sources.items() if k + 1 in states} | {done: self._source(found)}
+        self._states, self._sources = states, sources
+        return states[round_]
 
     def _start(self) -> Vector:
         spec = self._task.spec

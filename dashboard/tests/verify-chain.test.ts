@@ -52,7 +52,7 @@ const LOGS: Log[] = [
     block: 10n,
     name: 'UpdateCommitted',
     indexed: { ...OF, hospital },
-    data: [POINTS[index], DIGEST],
+    data: [POINTS[index], DIGEST, DIGEST],
   })),
   { block: 12n, name: 'SurvivorsFixed', indexed: OF, data: [0b101n] },
   { block: 12n, name: 'DecoysSet', indexed: OF, data: [SEED, DIGEST] },

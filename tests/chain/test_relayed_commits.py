@@ -157,12 +157,10 @@ def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
     ledger = local_chain.treasury
     points = [commit(Blob(bytes(131_071) + bytes([i + 1]))) for i in range(blobs)]
     chain, contract = ledger.connection.chain_id, ledger.deployment.tasks
-    message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), keccak(b"a share bundle"))
+    digests = keccak(b"a share bundle"), keccak(b"a base")
+    message = commitment_message(chain, contract, 7, 2, b"".join(map(to_eip2537, points)), *digests)
     expected = keccak(b"\x19" + b"".join(encode_typed_data(full_message=message)))
-    assert (
-        bytes(ledger.contracts.tasks.read("commitmentDigest", 7, 2, b"".join(points), keccak(b"a share bundle")))
-        == expected
-    )
+    assert bytes(ledger.contracts.tasks.read("commitmentDigest", 7, 2, b"".join(points), *digests)) == expected
 
 
 @settings(max_examples=50)
@@ -170,7 +168,7 @@ def test_digest_is_eth_accounts(local_chain: LocalChain, blobs: int) -> None:
 def test_batches_keep_order_and_fit_a_transaction(count: int, blobs: int) -> None:
     points = bytes(BYTES_PER_EIP2537_G1 * blobs)
     address = Account.from_key(b"\x01" * 32).address
-    updates = [SignedUpdate(address, points, Opening(i, Proof(b"")), b"", b"", b"") for i in range(count)]
+    updates = [SignedUpdate(address, points, Opening(i, Proof(b"")), b"", b"", b"", b"") for i in range(count)]
     cut = list(update_batches(updates))
     assert [update for batch in cut for update in batch] == updates
     assert all(batch and len(batch) * (40_000 + 36_000 * blobs) <= 16_000_000 for batch in cut)

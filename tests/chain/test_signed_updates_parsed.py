@@ -27,19 +27,21 @@ NOT_A_POINT = b"\x80" + b"\xff" * (BYTES_PER_COMPRESSED_G1 - 1)
 def made(blobs: int) -> SignedUpdate:
     contents = [from_scalars([value + 1] * 4096) for value in range(blobs)]
     points = b"".join(to_eip2537(commit(blob)) for blob in contents)
-    return sign_update(HOSPITAL, 31_337, CONTRACT, 5, 2, points, open_at(contents[0], 99), bytes(range(32)))
+    return sign_update(
+        HOSPITAL, 31_337, CONTRACT, 5, 2, points, open_at(contents[0], 99), bytes(range(32)), bytes(range(32, 64))
+    )
 
 
 def parse(raw: bytes, blobs: int) -> SignedUpdate:
     return parse_signed_update(raw, HOSPITAL.address, blobs)
 
 
-@given(blobs=st.integers(1, MOST), value=st.integers(0, BLS_MODULUS - 1), words=st.binary(min_size=96, max_size=96))
+@given(blobs=st.integers(1, MOST), value=st.integers(0, BLS_MODULUS - 1), words=st.binary(min_size=128, max_size=128))
 @settings(max_examples=50)
 def test_signed_update_round_trips(blobs: int, value: int, words: bytes) -> None:
     proof = made(blobs).opening.proof
-    opening = Opening(value, proof)
-    update = SignedUpdate(HOSPITAL.address, made(blobs).points, opening, words[:32], words[32:64], words[64:])
+    cut = [words[at : at + 32] for at in range(0, 128, 32)]
+    update = SignedUpdate(HOSPITAL.address, made(blobs).points, Opening(value, proof), *cut)
     raw = update.to_wire()
     assert len(raw) == signed_update_bytes(blobs)
     assert parse(raw, blobs) == update
@@ -88,10 +90,10 @@ def test_changed_bytes_are_malformed_or_another_update(blobs: int, data: st.Data
         (64, BLS_MODULUS.to_bytes(32, "big")),
         (64, b"\xff" * 32),
         (96, NOT_A_POINT),
-        (144, NOT_A_POINT),
-        (192, NOT_A_POINT),
-        (192, bytes(BYTES_PER_COMPRESSED_G1)),
-        (192, b"\xc0" + bytes(46) + b"\x01"),  # infinity, but with something behind it
+        (208, NOT_A_POINT),
+        (256, NOT_A_POINT),
+        (256, bytes(BYTES_PER_COMPRESSED_G1)),
+        (256, b"\xc0" + bytes(46) + b"\x01"),  # infinity, but with something behind it
     ],
     ids=["value is the modulus", "huge value", "proof", "first point", "last point", "zeros", "dirty infinity"],
 )

@@ -240,7 +240,8 @@ class IndexedNetwork:
             self.phase(task, 0, Phase.COMMITTING, START + 90_000)
             for hospital in HOSPITALS:
                 points = plain(hash_of("point", hospital, 0) + bytes(16))
-                self.task_told("UpdateCommitted", task, 0, hospital, points=points, shareBundle=plain(bytes(32)))
+                none = plain(bytes(32))
+                self.task_told("UpdateCommitted", task, 0, hospital, points=points, shareBundle=none, base=none)
         with self.mined():
             self.task_told("SurvivorsFixed", task, 0, survivors=str(0b111111))
             for name in ("CohortSummed", "CohortPublished"):
@@ -264,7 +265,8 @@ class IndexedNetwork:
         with self.mined():
             for hospital in HOSPITALS[:-1]:
                 points = plain(hash_of("point", hospital, round_) + bytes(16))
-                self.task_told("UpdateCommitted", task, round_, hospital, points=points, shareBundle=plain(bytes(32)))
+                none = plain(bytes(32))
+                self.task_told("UpdateCommitted", task, round_, hospital, points=points, shareBundle=none, base=none)
             self.phase(task, round_, Phase.UPLOADING, START + 91_000)
         with self.mined():
             self.task_told("SurvivorsFixed", task, round_, survivors=str(0b011111))

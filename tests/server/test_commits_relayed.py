@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_chain.rounds.signed_updates import NO_BASE, SignedUpdate, parse_signed_update
 from consilium_server.aggregator import round_work
 from consilium_server.aggregator.round_work import GATHER, Committer, due
 from hypothesis import given
@@ -143,6 +143,40 @@ def test_a_wrong_update_is_left_out_and_named(
     assert (second["event"], second["hospitals"]) == ("relayed", 2)
     relaying.commit_if_due(updates, task.round_state, 0)
     assert told(capsys) == []  # it is not tried again
+
+
+def based(task: TaskDriver, *bases: bytes) -> dict[int, SignedUpdate]:
+    """Signed updates of the first hospitals that state these bases."""
+    updates = {}
+    for index, base in enumerate(bases):
+        update = task.updates[task.round, index] = task.make_update(index)
+        updates[index] = task.nodes[index].hospital.sign_update(
+            task.task, task.round, replace(update.committed, base=base)
+        )
+    return updates
+
+
+@pytest.mark.parametrize("other", [b"\2" * 32, NO_BASE], ids=["another", "none"])
+def test_a_hospital_that_trained_from_another_base_than_most_is_left_out_and_named(
+    task: TaskDriver, other: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relaying, updates = committer(task), based(task, b"\1" * 32, other, b"\1" * 32)
+    for _ in range(2):
+        relaying.commit_if_due(updates, task.round_state, 0)
+    assert task.round_state.committed == 0b101
+    first, second = told(capsys)
+    assert (first["event"], first["hospital"], first["error"]) == ("update-refused", 1, "BaseDiffers")
+    assert first["base"] == other.hex()
+    assert (second["event"], second["hospitals"]) == ("relayed", 2)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("count", [2, 3])
+def test_without_a_majority_of_all_no_base_is_refused(task: TaskDriver, count: int) -> None:
+    """Else one hospital, which is faster than the others, could keep them out."""
+    bases = [bytes([number + 1]) * 32 for number in range(count)]
+    committer(task).commit_if_due(based(task, *bases), task.round_state, ALL)
+    assert task.round_state.committed == (1 << count) - 1
 
 
 def test_all_wrong_updates_are_named(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:

@@ -266,7 +266,7 @@ def test_parse_reply_refuses_what_is_no_signed_update(case: str) -> None:
 
 
 def test_parse_reply_refuses_another_blob_count() -> None:
-    with pytest.raises(SignedUpdateMalformed, match="224 bytes instead of 272 for 2 blobs"):
+    with pytest.raises(SignedUpdateMalformed, match="256 bytes instead of 304 for 2 blobs"):
         parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 2)
 
 

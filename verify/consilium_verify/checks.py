@@ -54,6 +54,18 @@ def terms_match(of_file: TaskParams, on_chain: TaskParams) -> Check:
     return holds(Name.TASK_FILE, f"keccak256 {on_chain.spec_hash.hex()}; its terms are those on chain{added}")
 
 
+def bases_agree(derived: bytes, stated: Mapping[str, bytes]) -> Check:
+    """Compares the derived base's digest with the digests that hospitals state, by address.
+
+    One hospital may state a wrong one, and that must not discredit the others' round. It fails if most do.
+    """
+    other = {hospital: base for hospital, base in stated.items() if base != derived}
+    lines = [f"{hospital} stated {base.hex()}" for hospital, base in sorted(other.items())]
+    same = f"{len(stated) - len(other)} of {len(stated)} hospitals stated the base {derived.hex()}"
+    made = fails if 2 * len(other) > len(stated) else holds
+    return made(Name.BASES, "\n".join([same, *lines]))
+
+
 # --- decoys ------------------------------------------------------------------------------------------------------
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from consilium_client.models import digest_of
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, computed_field
 
@@ -30,6 +30,7 @@ class Name(StrEnum):
     BLOBS = "blobs"
     LANES = "lanes"
     CHEATERS = "cheaters"
+    BASES = "bases"
     MODEL = "model"
     SETTLEMENT = "settlement"
 
@@ -144,8 +145,7 @@ def unchecked(name: Name, why: str) -> Check:
 
 def derived(what: str, values: NDArray[np.float32] | NDArray[np.float64]) -> Derived:
     """`values`: of shape (n,)."""
-    raw = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-    return Derived(what=what, values=values.size, type=values.dtype.name, sha256=hashlib.sha256(raw).hexdigest())
+    return Derived(what=what, values=values.size, type=values.dtype.name, sha256=digest_of(values).hex())
 
 
 # --- claims --------------------------------------------------------------------------------------------------------
@@ -192,6 +192,11 @@ _CLAIMS = (
         "The cheaters of accused cohorts, if any, are named above: recomputed here from commitments and from signed"
         " uploads and evidence. No honest hospital that submitted evidence in time is among them, unless signatures"
         " were forged or collisions of SHA-256 or keccak256 found.",
+    ),
+    _Claim(
+        (Name.BASES,),
+        "Most hospitals signed that they trained from the base that this record gives: derived and compared here. Those"
+        " with another one are named above.",
     ),
     _Claim(
         (Name.MODEL,),

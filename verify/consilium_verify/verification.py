@@ -155,6 +155,7 @@ class _Verification:
                 self.checks.append(unchecked(name, why))
         if self._state.accused:
             self.checks.append(self._cheaters())
+        self.checks += self._bases(record)
         self.checks.append(self._model(record))
         self.checks.append(self._settlement())
 
@@ -263,6 +264,18 @@ class _Verification:
         return cheaters_follow(*place, found)
 
     # Model and settlement
+
+    def _bases(self, record: PublicRecord | None) -> list[Check]:
+        """Compares the base with those that hospitals state; no check if they state none."""
+        stated = self._ledger.record.stated_bases(self._task, self._round)
+        if not stated:
+            return []
+        if record is None:
+            return [unchecked(Name.BASES, "it needs the task file")]
+        try:
+            return [checks.bases_agree(record.base_digest(self._round), stated)]
+        except RECORD_FAULTS as error:
+            return [unchecked(Name.BASES, f"the base cannot be derived: {error}")]
 
     def _model(self, record: PublicRecord | None) -> Check:
         if record is None:

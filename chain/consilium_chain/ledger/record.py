@@ -13,7 +13,7 @@ from consilium_chain.ledger.events import ContractEvents
 from consilium_chain.ledger.publishing import Accusation, Decoys, SaidBefore
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.ledger.tasks import Tasks
-from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE
+from consilium_chain.rounds.signed_updates import NO_BASE, NO_SHARE_BUNDLE
 
 COMMITMENT_BYTES = 48
 
@@ -73,6 +73,14 @@ class Record:
         for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_, hospital=hospital):
             return bytes(event.values["points"])
         return None
+
+    def stated_bases(self, task: int, round_: int) -> dict[str, bytes]:
+        """Digests of the base, 32 bytes, by hospital that has committed and states one: unverified."""
+        found = {
+            event.values["hospital"]: bytes(event.values["base"])
+            for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
+        }
+        return {hospital: base for hospital, base in found.items() if base != NO_BASE}
 
     def rounds_committed(self, hospital: str) -> list[tuple[int, int]]:
         """Task and round of all commitments of a hospital, in the chain's order."""

@@ -16,7 +16,7 @@ from consilium_chain.ledger.messages import Messages
 from consilium_chain.ledger.staking import Staking
 from consilium_chain.ledger.structs import Role, TaskParams
 from consilium_chain.rounds.beacons import Beacon
-from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE, SignedUpdate, sign_update
+from consilium_chain.rounds.signed_updates import NO_BASE, NO_SHARE_BUNDLE, SignedUpdate, sign_update
 from consilium_chain.rounds.statements import SignedStatement
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.transport_keys import TransportKey
@@ -31,13 +31,14 @@ _OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 
 @dataclass(frozen=True)
 class CommittedUpdate:
-    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the KZG proof for their challenge, and in a masked task
-    the hospital's secret shares (`secure_aggregation`).
+    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the KZG proof for their challenge, in a masked task the
+    hospital's secret shares (`secure_aggregation`), and the digest of the base that it trained from (32 bytes).
     """
 
     points: bytes
     opening: Opening
     share_bundle: bytes = b""
+    base: bytes = NO_BASE
 
 
 class OperatorCalls:
@@ -102,7 +103,8 @@ class HospitalCalls:
 
     def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
         """`force`: sends it although the contract may refuse it."""
-        encoded = (update.points, update.opening.value.to_bytes(32, "big"), update.opening.proof, update.share_bundle)
+        value = update.opening.value.to_bytes(32, "big")
+        encoded = (update.points, value, update.opening.proof, update.share_bundle, update.base)
         blobs = len(update.points) // BYTES_PER_EIP2537_G1
         gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_SHARE_BYTE * len(update.share_bundle)
         return self._tasks.send("commitUpdate", task, round_, encoded, gas=gas, force=force)
@@ -111,8 +113,8 @@ class HospitalCalls:
         """Lets anybody commit this account's update, without ether of its own. One update per round."""
         connection, contract = self._contracts.connection, self._contracts.deployment.tasks
         share_bundle = keccak(update.share_bundle) if update.share_bundle else NO_SHARE_BUNDLE
-        opening, chain_id = update.opening, connection.chain_id
-        return sign_update(connection.signer, chain_id, contract, task, round_, update.points, opening, share_bundle)
+        place = connection.chain_id, contract, task, round_
+        return sign_update(connection.signer, *place, update.points, update.opening, share_bundle, update.base)
 
     def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
         return self._messages.statements(task, round_).sign(self._contracts.connection.signer, statement)

@@ -90,9 +90,11 @@ class PublishedSums:
             )
         return self.readings(round_, cohort, state)[state.flipped_cohorts >> cohort & 1]
 
-    def accepted(self, round_: int) -> CohortSum | None:
-        """The sum of all accepted cohorts of a training round; None without any. Raises as `cohort_sum`."""
-        state = self._ledger.tasks.round_state(self._task, round_)
+    def accepted(self, round_: int, state: RoundState | None = None) -> CohortSum | None:
+        """The sum of all accepted cohorts of a training round; None without any. `state`: if the caller has read it.
+        Raises as `cohort_sum`.
+        """
+        state = state or self._ledger.tasks.round_state(self._task, round_)
         if state.outcome is Outcome.PENDING:
             raise RecordIncomplete(
                 f"round {round_} of task {self._task} is not settled yet; wait, or choose an earlier round"
@@ -103,6 +105,12 @@ class PublishedSums:
             return None
         lanes = reduce(np.add, [found.lanes for found in valid])
         return CohortSum(lanes, sum(found.weight for found in valid))
+
+    def forget(self, round_: int) -> None:
+        """Forgets the values of this round and later ones, which a reorganisation may have changed."""
+        self._published = {key: found for key, found in self._published.items() if key[0] < round_}
+        self._progress = {known: found for known, found in self._progress.items() if known <= max(round_, 1)}
+        self._negated_deltas = {}
 
     def read_ahead(self, round_: int, state: RoundState) -> None:
         """Reads a round's publication while it is judged, so that `accepted` is quick later.

@@ -83,12 +83,12 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         return Kzg.challenge(taskId, round, hospital, points);
     }
 
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle)
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle, bytes32 base)
         external
         view
         returns (bytes32)
     {
-        return Signatures.digest(taskId, round, points, shareBundle);
+        return Signatures.digest(taskId, round, points, shareBundle, base);
     }
 
     function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory) {

@@ -38,7 +38,7 @@ contract RelayingTest is RelayFixture {
         ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
         for (uint256 i = 0; i < COUNT; ++i) {
             vm.expectEmit(address(tasks));
-            emit ITaskTypes.UpdateCommitted(id, 0, _signer(i), Lines.compressed(_lines(0, i)), 0);
+            emit ITaskTypes.UpdateCommitted(id, 0, _signer(i), Lines.compressed(_lines(0, i)), 0, Lines.BASE);
         }
         _relay(updates);
         vm.assertEq(_roundState().committed, 15);
@@ -84,7 +84,7 @@ contract RelayingTest is RelayFixture {
         Line[] memory second = _lines(0, 1);
         (updates[0], updates[1]) = (_signed(0), _signed(0, second));
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), Lines.compressed(_lines(0, 0)), 0);
+        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), Lines.compressed(_lines(0, 0)), 0, Lines.BASE);
         _relay(updates);
         vm.assertEq(_roundState().committed, 1);
         ITaskTypes.Update memory again = _open(0, _signer(0), second);
@@ -113,7 +113,7 @@ contract RelayingTest is RelayFixture {
 
     function test_commitUpdates_refusesAnothersSignature() public {
         ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
-        bytes32 digest = tasks.commitmentDigest(id, 0, Lines.compressed(_lines(0, 2)), 0);
+        bytes32 digest = tasks.commitmentDigest(id, 0, Lines.compressed(_lines(0, 2)), 0, Lines.BASE);
         (updates[2].r, updates[2].vs) = _sign(_key(1), digest);
         _expect(ITaskTypes.SignatureInvalid.selector, 2);
         _relay(updates);
@@ -127,17 +127,19 @@ contract RelayingTest is RelayFixture {
         _relay(_one(update));
     }
 
-    function test_commitUpdates_refusesSignatureOfAnotherRoundTaskChainOrContract() public {
+    function test_commitUpdates_refusesSignatureOfAnotherRoundBaseTaskChainOrContract() public {
         bytes memory points = Lines.compressed(_lines(0, 0));
-        _refuseDigest(tasks.commitmentDigest(id, 1, points, 0));
-        _refuseDigest(tasks.commitmentDigest(id + 1, 0, points, 0));
+        _refuseDigest(tasks.commitmentDigest(id, 1, points, 0, Lines.BASE));
+        _refuseDigest(tasks.commitmentDigest(id, 0, points, 0, bytes32(uint256(Lines.BASE) ^ 1)));
+        _refuseDigest(tasks.commitmentDigest(id + 1, 0, points, 0, Lines.BASE));
         uint256 chain = block.chainid;
         vm.chainId(chain + 1);
-        bytes32 elsewhere = tasks.commitmentDigest(id, 0, points, 0);
+        bytes32 elsewhere = tasks.commitmentDigest(id, 0, points, 0, Lines.BASE);
         vm.chainId(chain);
         _refuseDigest(elsewhere);
         vm.etch(address(0xC0DE), address(tasks).code);
-        (, bytes memory answer) = address(0xC0DE).staticcall(abi.encodeCall(tasks.commitmentDigest, (id, 0, points, 0)));
+        (, bytes memory answer) =
+            address(0xC0DE).staticcall(abi.encodeCall(tasks.commitmentDigest, (id, 0, points, 0, Lines.BASE)));
         _refuseDigest(abi.decode(answer, (bytes32)));
     }
 
@@ -261,7 +263,7 @@ contract RelayingTest is RelayFixture {
         (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(3), compressed);
         (, updates[3].value, updates[3].proof) = Lines.opened(wanted, ratio, z);
         updates[3].points = abi.encode(rogue);
-        (updates[3].r, updates[3].vs) = _sign(_key(3), tasks.commitmentDigest(id, 0, compressed, 0));
+        (updates[3].r, updates[3].vs) = _sign(_key(3), tasks.commitmentDigest(id, 0, compressed, 0, Lines.BASE));
         _expect(ITaskTypes.OpeningInvalid.selector, 3);
         _relay(updates);
     }
@@ -291,7 +293,7 @@ contract RelayingTest is RelayFixture {
         bytes memory compressed = bytes.concat(Bls12381.compress(abi.decode(low, (G1))), Bls12381.compress(second));
         ITaskTypes.SignedUpdate[] memory updates = _batch(COUNT);
         updates[2].points = bytes.concat(low, abi.encode(second));
-        (updates[2].r, updates[2].vs) = _sign(_key(2), tasks.commitmentDigest(id, 0, compressed, 0));
+        (updates[2].r, updates[2].vs) = _sign(_key(2), tasks.commitmentDigest(id, 0, compressed, 0, Lines.BASE));
         _expect(ITaskTypes.OpeningInvalid.selector, 2);
         _relay(updates);
     }

@@ -53,7 +53,7 @@ contract TrainingTest is Fixture {
             _commit(i);
         }
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 1, _hospital(3), Lines.compressed(_lines(1, 3)), 0);
+        emit ITaskTypes.UpdateCommitted(id, 1, _hospital(3), Lines.compressed(_lines(1, 3)), 0, Lines.BASE);
         _commit(3);
         _assertPhase(ITaskTypes.Phase.Uploading);
         vm.assertEq(_roundState().viableCohorts, 3);
@@ -100,7 +100,7 @@ contract TrainingTest is Fixture {
         vm.assertEq(ratio, vm.parseJsonUint(json, ".opening_of_three.ratio"));
         vm.assertEq(z, vm.parseJsonUint(json, ".opening_of_three.z"));
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(0), compressed, 0);
+        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(0), compressed, 0, 0);
         _commit(0, _hospital(0), _vector(json, ".opening_of_three"));
     }
 
@@ -114,10 +114,10 @@ contract TrainingTest is Fixture {
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 2));
         tasks.commitUpdate(id, 2, update);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 0, 128));
-        tasks.commitUpdate(id, 1, ITaskTypes.Update("", update.value, update.proof, ""));
+        tasks.commitUpdate(id, 1, ITaskTypes.Update("", update.value, update.proof, "", 0));
         bytes memory twice = bytes.concat(update.points, update.points);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 256, 128));
-        tasks.commitUpdate(id, 1, ITaskTypes.Update(twice, update.value, update.proof, ""));
+        tasks.commitUpdate(id, 1, ITaskTypes.Update(twice, update.value, update.proof, "", 0));
         tasks.commitUpdate(id, 1, update);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyCommitted.selector, id, _hospital(0)));
         tasks.commitUpdate(id, 1, update);
@@ -138,13 +138,13 @@ contract TrainingTest is Fixture {
         _toCommitting();
         ITaskTypes.Update memory update = _update(1, 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, _hospital(0), 0));
-        _commit(1, _hospital(0), ITaskTypes.Update(new bytes(128), update.value, update.proof, ""));
+        _commit(1, _hospital(0), ITaskTypes.Update(new bytes(128), update.value, update.proof, "", 0));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
         _commit(
-            1, _hospital(0), ITaskTypes.Update(update.points, update.value, bytes.concat(update.proof, hex"00"), "")
+            1, _hospital(0), ITaskTypes.Update(update.points, update.value, bytes.concat(update.proof, hex"00"), "", 0)
         );
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
-        _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, "", ""));
+        _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, "", "", 0));
     }
 
     function test_formCohorts_followsTheLastSeats() public {
@@ -241,7 +241,8 @@ contract TrainingTest is Fixture {
             points: vm.parseJsonBytes(json, string.concat(key, ".points")),
             value: vm.parseJsonBytes32(json, string.concat(key, ".y")),
             proof: vm.parseJsonBytes(json, string.concat(key, ".proof")),
-            shareBundle: ""
+            shareBundle: "",
+            base: 0
         });
     }
 }

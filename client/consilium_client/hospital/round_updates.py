@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from consilium_chain.errors import Refused, SignedUpdateMalformed, TransactionRejected
+from consilium_chain.errors import Refused, SignedUpdateMalformed, TransactionRejected, name_of
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.messages import ReplyCode, signed_update_bytes
@@ -28,7 +28,7 @@ from consilium_client.errors import NodeError
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Masking
 from consilium_client.hospital.training import Training
-from consilium_client.membership import log_failed
+from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.models import Vector
 from consilium_client.relay.wire import RoundReply
 
@@ -177,7 +177,8 @@ class RoundUpdates:
         work.train_s = work.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
         shares = self.secret_shares(work.number, seed, cohort)
-        committed = replace(self._decisions.committed(work.number, blobs), share_bundle=shares)
+        base = self._training.record.base_digest(work.number)
+        committed = replace(self._decisions.committed(work.number, blobs), share_bundle=shares, base=base)
         update = PendingUpdate(self._ledger.hospital.sign_update(self._task, work.number, committed), blobs, seed)
         self.pending.write(work.number, update)
         return update
@@ -209,7 +210,12 @@ class RoundUpdates:
             return
         work.has_sent = True
         signed, shares = work.update.signed, self.secret_shares(round_, work.update.seed)
-        own = CommittedUpdate(signed.points, signed.opening, shares)
+        own = CommittedUpdate(signed.points, signed.opening, shares, signed.base)
+        try:
+            self._require_current(round_, work.update)
+        except ROUND_ERRORS as error:
+            emit("round-failed", round=round_, error=name_of(error))
+            return
         try:
             receipt = self._ledger.hospital.commit_update(self._task, round_, own)
         except (Refused, TransactionRejected) as error:
@@ -219,7 +225,15 @@ class RoundUpdates:
         else:
             work.log_committed(by="own", gas=receipt.gas_used)
 
+    def _require_current(self, round_: int, update: PendingUpdate) -> None:
+        """Raises NodeError (BaseStale) if the update was trained from another base than the record now gives."""
+        record = self._training.record
+        record.refresh(round_)
+        if (now := record.base_digest(round_)) != update.signed.base:
+            raise NodeError("BaseStale", round=round_, trained=update.signed.base.hex(), now=now.hex())
+
     def signed(self, round_: int, update: PendingUpdate) -> RoundReply:
+        self._require_current(round_, update)
         body = update.signed.to_wire() + self.secret_shares(round_, update.seed)
         return RoundReply(ReplyCode.SIGNED, body=body)
 

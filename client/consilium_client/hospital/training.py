@@ -203,6 +203,7 @@ class Training:
 
     def packed(self, round_: int, local_update: LocalUpdate) -> list[Blob]:
         """A round's statistics, or from round 1 on the local update: clipped, quantised, and packed into blobs."""
+        self.record.refresh(round_)
         spec = self._spec
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()

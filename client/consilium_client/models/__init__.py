@@ -7,6 +7,7 @@ class. docs/models.md explains how to add a family.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float32]
 _DRAWN = 1 << 20  # values drawn at a time
 Inputs = NDArray[np.float32] | NDArray[np.int64]  # one row an example
+
+
+def digest_of(values: NDArray[np.float32] | NDArray[np.float64]) -> bytes:
+    """SHA-256 of the values' bytes, little-endian and in order: 32 bytes. Two parties compare a model by it."""
+    return hashlib.sha256(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()).digest()
 
 
 @dataclass(frozen=True)

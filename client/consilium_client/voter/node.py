@@ -240,6 +240,7 @@ class VoterNode:
         if round_ == STATISTICS_ROUND:
             self.record.sums.readings(round_, 0, round_state)
             return nothing
+        self.record.refresh(round_)
         if self.task.params.has_decoys(round_):
             self.record.require_decoys(round_)
         judged = self.judge.judged(round_, round_state)

@@ -14,7 +14,7 @@ from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, STATISTICS_ROUND, Role, ballot_size
-from consilium_chain.rounds.signed_updates import SignedUpdate
+from consilium_chain.rounds.signed_updates import NO_BASE, SignedUpdate
 from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.transport_keys import TransportKey, transport_message
 from consilium_zk.constants import BLS_MODULUS
@@ -186,7 +186,8 @@ class WorstCalls:
         sound_points, sound_value = self._update(round_)
         points = sound_points if points is None else points
         value = sound_value if value is None else value
-        return self._tasks.commitUpdate(self.task, round_, (points, value.to_bytes(32, "big"), proof, share_bundle))
+        given = (points, value.to_bytes(32, "big"), proof, share_bundle, NO_BASE)
+        return self._tasks.commitUpdate(self.task, round_, given)
 
     def _commits(self, round_: int) -> Iterator[Try]:
         """The contract refuses them, or they change nothing."""
@@ -224,6 +225,7 @@ class WorstCalls:
             "another's, with the largest signature": [malleable],
             "another's, again and again": [theirs] * 64,
             "its own, with an unknown share bundle": [replace(own, share_bundle=b"\xff" * 32)],
+            "its own, with another base": [replace(own, base=b"\xff" * 32)],
             "its own, for another round": [
                 ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
             ],

@@ -11,7 +11,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, RoundState, TaskState, members
 from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
-from consilium_chain.rounds.signed_updates import SignedUpdate
+from consilium_chain.rounds.signed_updates import SignedUpdate, agreed_base
 from consilium_core.logs import emit
 from consilium_zk.errors import SharesInvalid
 from consilium_zk.secret_shares import ShareBundle
@@ -52,6 +52,7 @@ class Committer:
 
         It sends a commitment again if a reorganisation removed its block.
         """
+        self._refuse_other_bases(updates, round_state)
         signed = sum(1 << index for index in updates)
         missing = round_state.members & ~round_state.committed & ~self._wrong & (signed | ~silent)
         waiting = missing & signed
@@ -60,6 +61,16 @@ class Committer:
         if not self._over and due(waiting, missing, now - (self._since or now)):
             self._commit(updates, waiting)
             self._since = None
+
+    def _refuse_other_bases(self, updates: Mapping[int, SignedUpdate], round_state: RoundState) -> None:
+        """Leaves out hospitals that state another base than most of the round. Their updates would move the sum by the
+        difference of the two models. The aggregator derives no model: it knows the base by the hospitals' word.
+        """
+        agreed = agreed_base((update.base for update in updates.values()), round_state.members.bit_count())
+        for index, update in updates.items():
+            if agreed not in (None, update.base) and not (self._wrong | round_state.committed) >> index & 1:
+                self._wrong |= 1 << index
+                emit("update-refused", round=self._round, hospital=index, error="BaseDiffers", base=update.base.hex())
 
     def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int) -> None:
         """Tries the batch without cost, and leaves out the hospital that a refusal names."""

@@ -79,10 +79,10 @@ interface ITaskRounds is ITaskTypes {
         view
         returns (uint256 ratio, uint256 point);
     /// @notice The digest that a hospital signs for `commitUpdates` (EIP-712):
-    ///         UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing) in the domain
+    ///         UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing,bytes32 base) in the domain
     ///         ("Consilium", "1", chain, this contract).
     /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle)
+    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle, bytes32 base)
         external
         view
         returns (bytes32);

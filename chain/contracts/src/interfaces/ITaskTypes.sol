@@ -202,6 +202,7 @@ interface ITaskTypes {
         bytes32 value; // of the combined polynomial at the challenge
         bytes proof; // G1, compressed, 48 bytes
         bytes shareBundle; // of a masked task: encrypted secret shares for the cohort (docs/secure-aggregation.md)
+        bytes32 base; // SHA-256 of the model that the hospital trained from; in round 0 of the first one
     }
 
     /// @notice An update that another account sends, with the hospital's signature on `commitmentDigest`. The value and
@@ -212,6 +213,7 @@ interface ITaskTypes {
         bytes32 value; // as in `Update`
         G1 proof; // EIP-2537: the batch check adds proofs up, which precompile 0x0A cannot
         bytes32 shareBundle; // keccak256 of the secret shares, which the aggregator has; 0 if the task is not masked
+        bytes32 base; // as in `Update`
         bytes32 r; // the signature in its compact form (EIP-2098)
         bytes32 vs;
     }
@@ -242,8 +244,14 @@ interface ITaskTypes {
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
     /// @param points the commitments, G1 compressed, 48 bytes per blob, so that everybody can add them up.
     /// @param shareBundle keccak256 of the hospital's secret shares; 0 if it has none.
+    /// @param base as the hospital states it. The contract knows no model: readers derive it and compare.
     event UpdateCommitted(
-        uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes points, bytes32 shareBundle
+        uint256 indexed taskId,
+        uint256 indexed round,
+        address indexed hospital,
+        bytes points,
+        bytes32 shareBundle,
+        bytes32 base
     );
     /// @notice Secret shares from the hospital's own transaction: the aggregator may not have them.
     event SharesPublished(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes shareBundle);

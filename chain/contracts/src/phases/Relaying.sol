@@ -48,14 +48,14 @@ abstract contract Relaying is Training {
         // a masked sum that nobody can unmask.
         if (update.shareBundle != 0) _requireAggregator(_tasks[taskId]);
         bytes memory points = _record(_tasks[taskId], number, hospital, index, update.points);
-        bytes32 digest = Signatures.digest(taskId, number, points, update.shareBundle);
+        bytes32 digest = Signatures.digest(taskId, number, points, update.shareBundle, update.base);
         bool isSigned = Signatures.isBy(hospital, digest, update.r, update.vs);
         if (!isSigned) revert SignatureInvalid(hospital);
         // A value has one form, as for precompile 0x0A.
         if (uint256(update.value) >= Kzg.MODULUS) revert OpeningInvalid(hospital);
         claim.update = position;
         (claim.ratio, claim.point) = Kzg.challenge(taskId, number, hospital, points);
-        emit UpdateCommitted(taskId, number, hospital, points, update.shareBundle);
+        emit UpdateCommitted(taskId, number, hospital, points, update.shareBundle, update.base);
     }
 
     /// @dev Reverts with the first hospital whose proof fails alone; the last one needs no check.

@@ -50,7 +50,8 @@ abstract contract Training is Concluding, ITaskRounds {
         _checkProof(taskId, number, update, points);
         pending = pending.without(index);
         round.pending = pending;
-        emit UpdateCommitted(taskId, number, msg.sender, points, _recordShares(taskId, number, update.shareBundle));
+        bytes32 shares = _recordShares(taskId, number, update.shareBundle);
+        emit UpdateCommitted(taskId, number, msg.sender, points, shares, update.base);
         if (pending == 0) _closeCommitting(taskId, task);
     }
 

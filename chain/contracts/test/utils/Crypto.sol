@@ -47,6 +47,9 @@ struct Line {
 
 /// @notice Commitments to lines, and their KZG proofs. The prover only needs the first power of the ceremony.
 library Lines {
+    /// @dev The digest that every hospital states of the model that it trained from.
+    bytes32 internal constant BASE = sha256("the model before");
+
     function tau() internal pure returns (G1 memory) {
         return G1({
             xHigh: 0x0d3eb50121139aa34db1d545093ac937,
@@ -87,6 +90,7 @@ library Lines {
         G1 memory proof;
         (update.points, update.value, proof) = opened(lines, ratio, z);
         update.proof = Bls12381.compress(proof);
+        update.base = BASE;
     }
 
     /// @dev As above, with the proof as a point.

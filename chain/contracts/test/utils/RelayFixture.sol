@@ -41,8 +41,10 @@ abstract contract RelayFixture is Fixture {
         bytes memory compressed = Lines.compressed(lines);
         (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(i), compressed);
         update.hospital = _signer(i);
+        update.base = Lines.BASE;
         (update.points, update.value, update.proof) = Lines.opened(lines, ratio, z);
-        (update.r, update.vs) = _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.shareBundle));
+        (update.r, update.vs) =
+            _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.shareBundle, update.base));
     }
 
     /// @dev EIP-2098.
