@@ -164,6 +164,7 @@ class LocalChain:
             assert self.rpc("evm_revert", second)
             self.rpc("evm_mine")  # after whatever was under way
             assert self.rpc("evm_revert", first)
+            self.rpc("evm_mine")  # a gap shows only after it
             self._leave_gaps_behind()
 
     def _leave_gaps_behind(self) -> None:

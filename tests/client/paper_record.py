@@ -183,6 +183,9 @@ class PaperRecord:
     def ending_hash(self, task: int, round_: int) -> bytes:
         return self.ending
 
+    def stated_bases(self, task: int, round_: int) -> dict[str, bytes]:
+        return {}
+
     def decoys_set(self, task: int, round_: int) -> Decoys | None:
         return self.decoys.get(round_)
 

@@ -229,7 +229,7 @@ def test_a_trials_updates_are_the_same_each_time_and_only_on_a_local_chain(tmp_p
         return node.training.packed(1, node.local_update)
 
     assert blobs(7) == blobs(7) != blobs(8)
-    assert blobs(None) != blobs(None)
+    assert len({tuple(blobs(None)) for _ in range(4)}) > 1  # two may round all ten lanes alike
     record.connection.chain_id = 1
     with raises_fault(ClientError, "TrialNotLocal", match="chain 1"):
         blobs(7)
