@@ -50,5 +50,6 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
 
 def validation_faults(error: ValidationError) -> str:
     """Faults with their keys; a fault of several values together has no key."""
-    faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors()]
+    prefix = "Value error, "  # pydantic's own, before our words
+    faults = [(".".join(map(str, fault["loc"])), fault["msg"].removeprefix(prefix)) for fault in error.errors()]
     return "; ".join(shown(f"{key}: {message}" if key else message, MOST_OF_A_FAULT) for key, message in faults)
