@@ -95,12 +95,21 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     drawn, (left, right) = figure(8, 2.8, 2)
     names = [row["data"] for row in result["rows"]]
     for place, row in enumerate(result["rows"]):
-        left.errorbar(place, row["simulated"], row["spread"] or 0, fmt="s", color=COLOURS["committing"], capsize=3)
-        left.plot(place, row["demo"], "x", color=COLOURS["scoring"], markersize=9)
+        left.errorbar(
+            place,
+            row["simulated"],
+            row["spread"] or 0,
+            fmt="s",
+            mfc="none",
+            ms=10,
+            color=COLOURS["committing"],
+            capsize=4,
+        )
+        left.plot(place, row["demo"], "x", color=COLOURS["scoring"], markersize=6, zorder=3)
         right.bar(place, row["gas"] / row["estimated_gas"], color=COLOURS["committing"], width=0.5)
     for axes in (left, right):
         axes.set_xticks(range(len(names)), names)
-    left.set_title("accuracy: demo ×, simulated ■ with its spread", loc="left", fontsize=9)
+    left.set_title("accuracy: demo ×, simulated □ with its spread", loc="left", fontsize=9)
     right.set_title("gas of the demo, as a share of the estimate", loc="left", fontsize=9)
     right.set_ylim(0, 1.1)
     write_figure(folder, "foretold", drawn)
