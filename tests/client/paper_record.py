@@ -17,6 +17,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Decoys
 from consilium_chain.ledger.structs import Hospital, Outcome, Phase, RoundState, TaskParams, TaskState
+from consilium_chain.rounds.signed_updates import NO_BASE
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
@@ -52,6 +53,7 @@ class PaperRecord:
         self.decoys: dict[int, Decoys] = {}
         self.held_out: bytes | None = None
         self.ballots: dict[tuple[int, str], tuple[bytes, tuple[int, ...]]] = {}  # commitments and scores
+        self.stated: dict[int, bytes] = {}  # the base's digest that all hospitals state, by round
         self.ending = bytes(32)  # the hash of the block in which any round ended
         self.clock = 0
         self.on_block: Callable[[], object] = lambda: None
@@ -114,7 +116,9 @@ class PaperRecord:
                 ]
         self._put(round_, sums)
         everybody = (1 << len(sums)) - 1
-        self.rounds[round_] = replace(NEW_ROUND, cohorts=len(sums), viable_cohorts=everybody, survivors=everybody)
+        self.rounds[round_] = replace(
+            NEW_ROUND, cohorts=len(sums), viable_cohorts=everybody, members=everybody, survivors=everybody
+        )
         return self.rounds[round_]
 
     def settle(self, round_: int, accepted: int) -> None:
@@ -184,7 +188,8 @@ class PaperRecord:
         return self.ending
 
     def stated_bases(self, task: int, round_: int) -> dict[str, bytes]:
-        return {}
+        base = self.stated.get(round_, NO_BASE)
+        return {one.node: base for one in self.hospitals(task) if base != NO_BASE}
 
     def decoys_set(self, task: int, round_: int) -> Decoys | None:
         return self.decoys.get(round_)

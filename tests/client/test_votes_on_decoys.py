@@ -285,6 +285,16 @@ def test_ballot_holds_a_score_of_each_reading(voter: MakeVoter) -> None:
     assert len(set(ballot[:2] + ballot[3:5])) == 4
 
 
+def test_a_voter_with_an_altered_base_derives_it_anew_before_it_judges(voter: MakeVoter) -> None:
+    record, node = voter()
+    record.publish(1, drawn(record, 1))
+    honest = judged(record, node, 1)
+    record.stated[1] = node.record.base_digest(1)
+    state = node.record._states[1]
+    node.record._states[1] = replace(state, outer=replace(state.outer, model=-state.outer.model))
+    assert judged(record, node, 1) == honest
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "auc", "macro_f1"])
 def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) -> None:
     task = PLAIN.replace("[judging]", f'[judging]\nmetric = "{metric}"')
