@@ -1,23 +1,31 @@
 """The command line takes each `consilium` command of the documentation. Those that need neither a chain nor a network
-run, as typed, on files that the tests make.
+run, as typed, on files that the tests make: at a terminal where they ask, and else in this process, which has imported
+once what each process of its own would import for seconds.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import shlex
 import shutil
 from pathlib import Path
+from typing import Protocol
 
 import click
 import pytest
+from command_line import CommandLine, consilium, done, own_signals
 from consilium_chain.deploying.address_book import Deployment
 from consilium_cli.main import app
 from consilium_client.hospital.audit_log import AuditLog
 from consilium_lab.demo.options import parse_attack
 from documented import ROOT, Documented, commands, documented, leaf, options, parsed, unknown
 from model_driver import written
+from task_files import of_few_rounds
 from typed import typed
 from typer.main import get_command
+
+__all__ = ["consilium", "own_signals"]
 
 FOUND = list(documented())
 WHOLE = [one for one in FOUND if one.whole]
@@ -46,10 +54,26 @@ def shown(one: Documented) -> str:
     return f"{one.page}: {one.text}"
 
 
-def run(folder: Path, text: str, answers: dict[str, str] | None = None, code: int = 0) -> str:
-    """Runs a command that the documentation has, in exactly these words."""
-    assert text in {one.text for one in FOUND}, f"the documentation has no `consilium {text}`"
-    return typed(folder, f"consilium {text.replace('[', '').replace(']', '')}", answers, code)
+class Run(Protocol):
+    def __call__(self, text: str, answers: dict[str, str] | None = None, code: int = 0) -> str: ...
+
+
+@pytest.fixture
+def run(consilium: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command that the documentation has, in exactly these words, in `tmp_path`; returns what it said."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def run(text: str, answers: dict[str, str] | None = None, code: int = 0) -> str:
+        assert text in {one.text for one in FOUND}, f"the documentation has no `consilium {text}`"
+        words = text.replace("[", "").replace("]", "")
+        if answers is not None:
+            return typed(tmp_path, f"consilium {words}", answers, code)
+        found, said = consilium(*map(os.path.expanduser, shlex.split(words)))
+        assert found == code, f"{text}: exit code {found}\n{said}"
+        return said
+
+    return run
 
 
 def write_rows(path: Path, columns: str = "age,chol,sick,clinic", count: int = 720) -> None:
@@ -129,19 +153,23 @@ def test_every_command_has_help_and_its_options_have_too() -> None:
             assert not isinstance(one, click.Option) or getattr(one, "help", None), f"{name} {one.name}"
 
 
-def test_a_newcomer_drafts_a_task_and_simulates_it(tmp_path: Path) -> None:
+def test_a_newcomer_drafts_a_task_and_simulates_it(tmp_path: Path, run: Run) -> None:
     write_rows(tmp_path / "rows.csv")
-    run(tmp_path, "task new --from rows.csv --sites clinic")
-    assert "gas" in run(tmp_path, "operator check task.toml")
-    assert "all rows in one place" in run(tmp_path, "simulate task.toml --table rows.csv --sites clinic")
+    run("task new --from rows.csv --sites clinic")
+    assert "gas" in run("operator check task.toml")
+    drafted = tmp_path / "task.toml"
+    drafted.write_text(of_few_rounds(drafted.read_text()))
+    assert "all rows in one place" in run("simulate task.toml --table rows.csv --sites clinic")
 
 
-def test_the_task_file_of_the_guide_is_simulated_with_a_file_for_each_party(tmp_path: Path) -> None:
-    (tmp_path / "task.toml").write_text(TASK)
+def test_the_task_file_of_the_guide_is_simulated_with_a_file_for_each_party(
+    tmp_path: Path, consilium: CommandLine
+) -> None:
+    (tmp_path / "task.toml").write_text(of_few_rounds(TASK))
     parties = [*(f"--site {name}={name}.csv" for name in "ABCDEF"), *(f"--voter {name}={name}.csv" for name in "VWXYZ")]
     for party in parties:
         write_rows(tmp_path / party.partition("=")[2], "age,chol,sick", 120)
-    assert "epsilon 8" in typed(tmp_path, f"consilium simulate task.toml {' '.join(parties)}")
+    done(consilium("simulate", "task.toml", *shlex.split(" ".join(parties))), "epsilon 8")
 
 
 def test_attacks_of_the_demo_exist() -> None:
@@ -150,66 +178,66 @@ def test_attacks_of_the_demo_exist() -> None:
     assert all(parse_attack(attack) for attack in attacks)
 
 
-def test_an_account_is_made_and_its_password_changed(tmp_path: Path) -> None:
-    assert "consilium chain local fund 0x" in run(tmp_path, "new-key key.json --password-file password")
+def test_an_account_is_made_and_its_password_changed(tmp_path: Path, run: Run) -> None:
+    assert "consilium chain local fund 0x" in run("new-key key.json --password-file password")
     (tmp_path / "new").touch(mode=0o600)
     (tmp_path / "new").write_text("another password\n")
-    changed = run(tmp_path, "change-password key.json --password-file password --new-password-file new")
+    changed = run("change-password key.json --password-file password --new-password-file new")
     assert "now opens with the password in new" in changed
 
 
-def test_a_hospital_makes_homes_and_exports_its_audit_log(tmp_path: Path) -> None:
+def test_a_hospital_makes_homes_and_exports_its_audit_log(tmp_path: Path, run: Run) -> None:
     """Without a chain, the checks at the end of `init` find a fault."""
     write_contracts(tmp_path)
     write_rows(tmp_path / "rows.csv")
     (tmp_path / "artifacts").mkdir()
     answers = {question.format("Columns that"): answer for question, answer in INIT.items()}
-    assert "no chain node answers" in run(tmp_path, "hospital init", answers, code=1)
+    assert "no chain node answers" in run("hospital init", answers, code=1)
     home = tmp_path / "home" / ".consilium" / "hospital"
     assert (home / "policy.toml").exists()
-    assert "chain" in run(tmp_path, "doctor hospital", code=1)
-    run(tmp_path, "hospital pause")
+    assert "chain" in run("doctor hospital", code=1)
+    run("hospital pause")
     log = AuditLog(home / "audit.jsonl")
     log.leaving("trial", "http://127.0.0.1:8545", b"\1", call="commitUpdate", contract="0x" + "1" * 40)
-    run(tmp_path, "hospital export-audit --output hospital.audit")
-    run(tmp_path, "verify-audit hospital.audit")
+    run("hospital export-audit --output hospital.audit")
+    run("verify-audit hospital.audit")
     shutil.copy(tmp_path / "hospital.audit", tmp_path / "last-month.audit")
     log.leaving("trial", "http://127.0.0.1:8545", b"\2", call="commitUpdate", contract="0x" + "1" * 40)
     (tmp_path / "hospital.audit").unlink()
-    run(tmp_path, "hospital export-audit --output hospital.audit")
-    run(tmp_path, "verify-audit hospital.audit --extends last-month.audit")
+    run("hospital export-audit --output hospital.audit")
+    run("verify-audit hospital.audit --extends last-month.audit")
     second = "hospital init --like ~/.consilium/hospital --home ~/.consilium/hospital-2 --address-book new.json"
-    run(tmp_path, second, code=1)
+    run(second, code=1)
     assert (home.with_name("hospital-2") / "node.toml").exists()
 
 
-def test_a_voter_makes_a_home(tmp_path: Path) -> None:
+def test_a_voter_makes_a_home(tmp_path: Path, run: Run) -> None:
     write_contracts(tmp_path)
     write_rows(tmp_path / "rows.csv")
     (tmp_path / "artifacts").mkdir()
     answers = {question.format("Metrics by"): answer for question, answer in INIT.items()}
-    assert "no chain node answers" in run(tmp_path, "voter init", answers, code=1)
+    assert "no chain node answers" in run("voter init", answers, code=1)
     assert (tmp_path / "home" / ".consilium" / "voter" / "policy.toml").exists()
-    run(tmp_path, "voter pause")
+    run("voter pause")
 
 
-def test_a_model_is_used(tmp_path: Path) -> None:
+def test_a_model_is_used(tmp_path: Path, run: Run) -> None:
     written(tmp_path, TASK).rename(tmp_path / "heart")
     write_rows(tmp_path / "rows.csv", "age,chol")
     write_rows(tmp_path / "labelled.csv")
-    run(tmp_path, "predict heart --input rows.csv --output predictions.csv")
+    run("predict heart --input rows.csv --output predictions.csv")
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 721
-    shown = run(tmp_path, "operator evaluate heart --data labelled.csv --site-column clinic --output result.json")
+    shown = run("operator evaluate heart --data labelled.csv --site-column clinic --output result.json")
     assert "clinic-5" in shown
 
 
-def test_a_copy_of_artifacts_is_checked(tmp_path: Path) -> None:
+def test_a_copy_of_artifacts_is_checked(tmp_path: Path, run: Run) -> None:
     (tmp_path / "copy").mkdir()
-    assert "0 of 0 artifacts match" in run(tmp_path, "artifacts check copy")
+    assert "0 of 0 artifacts match" in run("artifacts check copy")
 
 
-def test_help_of_the_demo_shows_every_option(tmp_path: Path) -> None:
-    help_text = run(tmp_path, "demo --help")
+def test_help_of_the_demo_shows_every_option(run: Run) -> None:
+    help_text = run("demo --help")
     _, demo, _ = leaf(command_line(), ["demo"])
     assert {one for one in options(demo) if one not in help_text} == set()
 

@@ -39,6 +39,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patients import patients
 from raised_faults import raises_fault
+from task_files import of_few_rounds
 
 __all__ = ["command"]
 
@@ -183,9 +184,11 @@ def test_prices_below_nothing_and_no_seed_are_refused() -> None:
 
 @pytest.fixture
 def own(tmp_path: Path, command: CommandLine) -> Path:
-    """A folder with a table, its task file and its mapping."""
+    """A folder with a table, its task file and its mapping. Two rounds: every test plays several whole tasks."""
     patients().to_csv(tmp_path / "own.csv", index=False)
     done(command("task", "new", "--from", "own.csv", "--label", "died", "--sites", "hospital", "--output", "task.toml"))
+    task = tmp_path / "task.toml"
+    task.write_text(of_few_rounds(task.read_text()))
     return tmp_path
 
 
