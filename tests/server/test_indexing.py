@@ -59,6 +59,12 @@ max_hospitals = 4
 """
 
 
+# How the chain is read has nothing to do with where it is kept.
+ONE_DATABASE = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
     """A chain for one test, which reorganises it."""
@@ -220,6 +226,7 @@ class Narrow(Logs):
         return super().events_of(contracts, first_block, last_block)
 
 
+@ONE_DATABASE
 def test_ranges_shrink_until_the_node_gives_them(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     ledger = reader(traffic.chain, Narrow)
     last = Indexer(ledger, database).catch_up()
@@ -228,6 +235,7 @@ def test_ranges_shrink_until_the_node_gives_them(traffic: Traffic, database: Eng
     assert same_as_anew(database, reader(traffic.chain), tmp_path) > 500
 
 
+@ONE_DATABASE
 def test_ranges_shrink_where_there_are_many_events(
     traffic: Traffic,
     database: Engine,
@@ -246,6 +254,7 @@ def test_ranges_shrink_where_there_are_many_events(
     assert same_as_anew(database, reader(traffic.chain), tmp_path)
 
 
+@ONE_DATABASE
 def test_a_node_that_gives_no_events_is_told_and_nothing_kept(traffic: Traffic, database: Engine) -> None:
     class Silent(Logs):
         def events_of(self, contracts: Sequence[Any], first_block: int, last_block: int) -> list[Event]:
@@ -282,6 +291,7 @@ def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, databas
     assert same_as_anew(database, reader(chain), tmp_path)
 
 
+@ONE_DATABASE
 def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     class Astray(Logs):
         """Another machine at the same address, on another branch, gives one answer."""
@@ -301,6 +311,7 @@ def test_a_log_of_another_branch_is_not_kept(traffic: Traffic, database: Engine,
     assert same_as_anew(database, reader(traffic.chain), tmp_path)
 
 
+@ONE_DATABASE
 @pytest.mark.parametrize("name", ["NodeRegistered", "UnbondingStarted", "StakeLocked"])
 def test_a_node_that_leaves_events_out_is_found_out_where_they_do_not_add_up(
     traffic: Traffic, database: Engine, name: str
@@ -319,7 +330,14 @@ def test_a_node_that_leaves_events_out_is_found_out_where_they_do_not_add_up(
 # Reorganisations
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("database_url", "seed"),
+    [
+        ("sqlite", 0), ("postgresql", 1),
+        *(pytest.param(*one, marks=pytest.mark.deep) for one in (("sqlite", 1), ("postgresql", 0))),
+    ],
+    indirect=["database_url"],
+)  # fmt: skip
 def test_reorganisations_of_any_depth_leave_what_a_fresh_index_has(
     traffic: Traffic, database: Engine, tmp_path: Path, seed: int
 ) -> None:
@@ -434,7 +452,14 @@ def _invent(database: Engine) -> None:
         store.add(connection, [Cohort(block.number, 10**6, 0, task=1, round=1, members=1)])
 
 
-@pytest.mark.parametrize("tamper", [_drop, _change, _invent])
+@pytest.mark.parametrize(
+    ("database_url", "tamper"),
+    [
+        ("sqlite", _drop), ("sqlite", _change), ("sqlite", _invent), ("postgresql", _change),
+        *(pytest.param("postgresql", tamper, marks=pytest.mark.deep) for tamper in (_drop, _invent)),
+    ],
+    indirect=["database_url"],
+)  # fmt: skip
 def test_reindex_tells_what_differs_and_puts_it_right(
     traffic: Traffic, database: Engine, tmp_path: Path, tamper: Callable[[Engine], None]
 ) -> None:
@@ -462,6 +487,7 @@ def test_tables_that_cannot_be_brought_on_are_replaced(traffic: Traffic, databas
     assert same_as_anew(database, ledger, tmp_path) > 200
 
 
+@ONE_DATABASE
 def test_task_files_are_fetched_when_the_store_has_them(
     traffic: Traffic, database: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,6 +57,12 @@ def around(request: pytest.FixtureRequest) -> Around:
     return {"broker_url": redis.url, "database_url": postgres.database()}
 
 
+# What these tests look at, the broker and the kind of database have no part in.
+ONE_AROUND = pytest.mark.parametrize(
+    "around", ["embedded", pytest.param("redis and postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
     with changeable_chain() as chain:
@@ -190,6 +196,7 @@ def test_a_task_that_nobody_moves_on_is_moved_on_once_by_two_workers(
     assert (told[0]["job"], told[0]["task"], told[0]["step"]) == ("tick", task, "tick")
 
 
+@ONE_AROUND
 def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
     chain: LocalChain, around: Around, tmp_path: Path
 ) -> None:
@@ -250,9 +257,7 @@ def members_of(group: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(
-    "around", ["embedded", pytest.param("redis and postgresql", marks=pytest.mark.deep)], indirect=True
-)
+@ONE_AROUND
 def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
     chain: LocalChain, around: Around, tmp_path: Path
 ) -> None:
