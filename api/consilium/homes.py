@@ -18,7 +18,7 @@ from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.artifacts.backends import parse_places
 from consilium_core.errors import ConfigInvalid, KeystoreError
 from consilium_core.private_files import read_private_file, write_private_file
-from consilium_core.typed_toml import validation_faults
+from consilium_core.typed_toml import own_words
 from eth_account import Account
 from pydantic import ValidationError
 
@@ -135,8 +135,8 @@ def checked_policy(rules: Mapping[str, Any], kind: type[TaskPolicy]) -> dict[str
     try:
         kind.model_validate(policy)
     except ValidationError as error:
-        why = f"the policy would be invalid: {validation_faults(error)}"
-        raise OwnersRefusal("PolicyInvalid", why=why) from None
+        faults = "; ".join(f"{fault['loc'][0]}: {own_words(fault['msg'])}" for fault in error.errors())
+        raise OwnersRefusal("PolicyInvalid", why=f"the policy would be invalid: {faults}") from None
     return policy
 
 

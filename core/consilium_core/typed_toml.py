@@ -48,8 +48,12 @@ def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str],
         raise refusal(f"{what} is invalid: {validation_faults(error)}") from error
 
 
+def own_words(message: str) -> str:
+    """A fault's message, without what pydantic puts before the words of a rule of ours."""
+    return message.removeprefix("Value error, ")
+
+
 def validation_faults(error: ValidationError) -> str:
     """Faults with their keys; a fault of several values together has no key."""
-    prefix = "Value error, "  # pydantic's own, before our words
-    faults = [(".".join(map(str, fault["loc"])), fault["msg"].removeprefix(prefix)) for fault in error.errors()]
+    faults = [(".".join(map(str, fault["loc"])), own_words(fault["msg"])) for fault in error.errors()]
     return "; ".join(shown(f"{key}: {message}" if key else message, MOST_OF_A_FAULT) for key, message in faults)
