@@ -110,7 +110,7 @@ class RelayServer:
 @contextmanager
 def relay_server() -> Iterator[RelayServer]:
     server = _Server()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield RelayServer(server)

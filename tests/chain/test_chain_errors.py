@@ -57,7 +57,7 @@ class Impostor(http.server.BaseHTTPRequestHandler):
 def impostor() -> Iterator[str]:
     """A server that is no chain node; its class says what it answers."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Impostor)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

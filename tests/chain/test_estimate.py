@@ -77,7 +77,8 @@ def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], int]:
 
 
 @pytest.mark.parametrize(
-    ("hospitals", "voters", "cohorts", "decoys"), [(3, 2, 1, False), (4, 3, 2, True), (12, 3, 4, True)]
+    ("hospitals", "voters", "cohorts", "decoys"),
+    [(3, 2, 1, False), (12, 3, 4, True), pytest.param(4, 3, 2, True, marks=pytest.mark.deep)],
 )
 def test_a_played_task_costs_what_it_was_said_to(
     own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, decoys: bool

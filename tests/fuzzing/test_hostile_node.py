@@ -78,7 +78,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 def ledger() -> Iterator[Ledger]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     Answers.body = b'{"jsonrpc":"2.0","id":0,"result":"0x7a69"}'
     connection = Connection(f"http://127.0.0.1:{server.server_port}", Account.from_key(b"\x11" * 32))

@@ -74,8 +74,8 @@ class Dealt:
         self.hospitals = named(examples_of(self.data.hospitals, self.data.schema), "hospital")
         self.voters = named(examples_of(self.data.held_out, self.data.schema), "voter")
 
-    def play(self, seed: int = 0) -> Simulation:
-        return simulate(self.raw, self.hospitals, self.voters, seed)
+    def play(self, seed: int = 0, compared: bool = False) -> Simulation:
+        return simulate(self.raw, self.hospitals, self.voters, seed, compared=compared)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def dealt() -> Dealt:
 
 @pytest.fixture(scope="module")
 def played(dealt: Dealt) -> Simulation:
-    return dealt.play()
+    return dealt.play(compared=True)
 
 
 def together(parts: dict[str, Examples]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -113,7 +113,7 @@ def test_money_is_the_contracts(played: Simulation) -> None:
 
 
 def test_the_same_seed_gives_the_same_cohorts() -> None:
-    dealt = Dealt(cohorts=2, masked=False)
+    dealt = Dealt(cohorts=2, masked=False, rounds=2)
     first, again, other = (dealt.play(seed) for seed in (1, 1, 2))
     cohorts = [[one.cohorts for one in found.rounds] for found in (first, again, other)]
     assert cohorts[0] == cohorts[1] != cohorts[2]
@@ -130,7 +130,7 @@ def test_the_next_base_is_the_weighted_mean_within_a_quantiser_step(
     spec = parse_task_spec(own.raw)
     updates = {part.rows: 0.01 * (1 + index) for index, part in enumerate(own.hospitals.values())}
     monkeypatch.setattr(Updates, "learn", lambda own, round_, base, rows, *_: np.full(len(base), updates[len(rows[1])]))
-    found = simulate(own.raw, own.hospitals, own.voters)
+    found = simulate(own.raw, own.hospitals, own.voters, compared=False)
     weights = [row_weight(part.rows, spec) for part in own.hospitals.values()]
     taken = [index for k in members(found.rounds[0].settlement.accepted) for index in found.rounds[0].cohorts[k]]
     assert len(taken) == 3, "all are accepted"
@@ -144,7 +144,7 @@ def test_a_poisoner_alone_in_its_cohort_is_rejected_and_earns_nothing() -> None:
     dealt = Dealt(cohorts=3, masked=False)
     honest = dealt.hospitals["hospital-2"]
     poisoned = dataclasses.replace(honest, labels=1 - honest.labels)
-    found = simulate(dealt.raw, dealt.hospitals | {"hospital-2": poisoned}, dealt.voters)
+    found = simulate(dealt.raw, dealt.hospitals | {"hospital-2": poisoned}, dealt.voters, compared=False)
     for one in found.rounds:
         (own,) = (k for k, cohort in enumerate(one.cohorts) if cohort == [2])
         assert not one.settlement.accepted >> own & 1
@@ -159,7 +159,7 @@ def test_a_hospital_without_a_bond_left_is_out_of_the_task(monkeypatch: pytest.M
     poisoned = dataclasses.replace(honest, labels=1 - honest.labels)
     dealt.raw = re.sub(rb"harmful_slash_bps = .*", b"", dealt.raw)
     dealt.raw = dealt.raw.replace(b"[money]", b"[money]\nharmful_slash_bps = 10_000")
-    found = simulate(dealt.raw, dealt.hospitals | {"hospital-2": poisoned}, dealt.voters)
+    found = simulate(dealt.raw, dealt.hospitals | {"hospital-2": poisoned}, dealt.voters, compared=False)
     assert found.slashed["hospital-2"] == found.spec.money.hospital_bond * TOKEN
     assert [sorted(index for cohort in one.cohorts for index in cohort) for one in found.rounds] == [[0, 1, 2]] + [
         [0, 1]
