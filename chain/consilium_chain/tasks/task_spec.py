@@ -336,6 +336,10 @@ class TaskSpec(Section):
                 "exact statistics are sums without noise, which epsilon does not bound: set statistics ="
                 ' "schema", or remove [privacy]'
             )
+        if self.privacy is not None and not self.model.learns_privately:
+            raise ValueError(
+                f'the model {self.model.name} has no form with noise: set it to "lora", or remove [privacy]'
+            )
         self.training.require_alongside(self.privacy, self.statistics, self.update.codec)
         longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:

@@ -112,6 +112,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
     "lora": ("lora", "Lora"),
+    "encoder": ("lora", "WholeEncoder"),
 }
 
 

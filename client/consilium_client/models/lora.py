@@ -1,4 +1,5 @@
-"""Low-rank adapters on a pretrained transformer encoder (Hu et al. 2021), with a dense layer on its tokens' mean.
+"""A pretrained transformer encoder with a dense layer on its tokens' mean: low-rank adapters (Hu et al. 2021) or all of
+its weights are trained.
 
 The encoder's weights come with a package and are pinned by their hash. A running node fetches nothing.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -15,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.model_specs import ENCODERS, LoraSpec
+from consilium_chain.tasks.model_specs import ENCODERS, LoraSpec, OnEncoder
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
@@ -24,7 +26,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
 from consilium_client.models import Evaluation, Inputs, Model, Vector
-from consilium_client.models.torch_parameters import evaluated, load
+from consilium_client.models.torch_parameters import evaluated, flatten, load
 
 EVALUATED_AT_ONCE = 64  # texts
 ADAPTED = ("query", "value")
@@ -49,33 +51,26 @@ WEIGHTS = {
 }
 
 
-class Lora(Model):
+class _OnEncoder(Model):
     rounding = 100  # in single precision
     threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
 
-    def __init__(self, spec: LoraSpec, data: DataSchema) -> None:
-        self._spec, self._data = spec, data
+    def __init__(self, spec: OnEncoder, data: DataSchema) -> None:
+        self._shape, self._max_tokens = ENCODERS[spec.encoder], spec.max_tokens
+        self._encoder_name, self._outputs = spec.encoder, data.outputs
         self.parameters = spec.parameters(data)
         self.input_shape: tuple[int, ...] = (spec.max_tokens,)
+
+    @abstractmethod
+    def _encoder(self) -> nn.Module:
+        """The pretrained encoder; all that is to be trained in it requires gradients."""
 
     def require_installed(self) -> None:
         _ = self._folder  # found and checked once, and kept
 
     @cached_property
     def _folder(self) -> Path:
-        return _folder(self._spec.encoder)
-
-    def initial(self, seed: int) -> Vector:
-        """Each adapter's first matrix is uniform within ± sqrt(1 / inputs), as in the authors' code and PEFT, and the
-        second is zero, so that the encoder is unchanged at first. The dense layer is zero."""
-        generator = np.random.Generator(np.random.PCG64(seed))
-        parts: list[NDArray[np.float64]] = []
-        shape, rank = ENCODERS[self._spec.encoder], self._spec.rank
-        for _ in range(shape.layers * len(ADAPTED)):
-            parts.append(generator.uniform(-1, 1, rank * shape.width) * np.sqrt(1.0 / shape.width))
-            parts.append(np.zeros(shape.width * rank))
-        parts.append(np.zeros((shape.width + 1) * self._data.outputs))
-        return np.concatenate(parts).astype(np.float32)
+        return _folder(self._encoder_name)
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Tokens, int64 (n, max_tokens), padded with PADDING."""
@@ -83,8 +78,8 @@ class Lora(Model):
 
         texts = of_kind(TextSet, examples).texts
         tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
-        tokenizer.enable_truncation(self._spec.max_tokens)
-        tokenizer.enable_padding(length=self._spec.max_tokens, pad_id=PADDING)
+        tokenizer.enable_truncation(self._max_tokens)
+        tokenizer.enable_padding(length=self._max_tokens, pad_id=PADDING)
         return np.array([one.ids for one in tokenizer.encode_batch(list(texts))], dtype=np.int64)
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
@@ -95,9 +90,45 @@ class Lora(Model):
 
     def module(self, parameters: Vector) -> _Classifier:
         self.require(parameters)
-        module = _Classifier(_encoder(self._folder, self._spec), ENCODERS[self._spec.encoder].width, self._data.outputs)
+        module = _Classifier(self._encoder(), self._shape.width, self._outputs)
         load(module, parameters)
         return module
+
+
+class Lora(_OnEncoder):
+    def __init__(self, spec: LoraSpec, data: DataSchema) -> None:
+        super().__init__(spec, data)
+        self._rank, self._alpha = spec.rank, spec.alpha
+
+    def initial(self, seed: int) -> Vector:
+        """Each adapter's first matrix is uniform within ± sqrt(1 / inputs), as in the authors' code and PEFT, and the
+        second is zero, so that the encoder is unchanged at first. The dense layer is zero."""
+        generator, wide = np.random.Generator(np.random.PCG64(seed)), self._shape.width
+        parts: list[NDArray[np.float64]] = []
+        for _ in range(self._shape.layers * len(ADAPTED)):
+            parts.append(generator.uniform(-1, 1, self._rank * wide) * np.sqrt(1.0 / wide))
+            parts.append(np.zeros(wide * self._rank))
+        parts.append(np.zeros((wide + 1) * self._outputs))
+        return np.concatenate(parts).astype(np.float32)
+
+    def _encoder(self) -> nn.Module:
+        from peft import LoraConfig, inject_adapter_in_model
+
+        config = LoraConfig(
+            r=self._rank, lora_alpha=self._alpha, target_modules=list(ADAPTED), lora_dropout=0.0, bias="none"
+        )
+        adapted: nn.Module = inject_adapter_in_model(config, _pretrained(self._folder))
+        return adapted
+
+
+class WholeEncoder(_OnEncoder):
+    def initial(self, seed: int) -> Vector:
+        """The encoder as it came, and a dense layer of zeros, for any seed."""
+        layer = np.zeros((self._shape.width + 1) * self._outputs, dtype=np.float32)
+        return np.concatenate([flatten(self._encoder()), layer])
+
+    def _encoder(self) -> nn.Module:
+        return _pretrained(self._folder)
 
 
 class _Classifier(nn.Module):
@@ -122,23 +153,19 @@ class _Classifier(nn.Module):
         return (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-def _encoder(folder: Path, spec: LoraSpec) -> nn.Module:
-    """The pretrained encoder with adapters, which are its only trainable parameters."""
+def _pretrained(folder: Path) -> nn.Module:
     os.environ["HF_HUB_OFFLINE"] = "1"  # read at import: a node never asks a hub
-    from peft import LoraConfig, inject_adapter_in_model
     from transformers import AutoModel
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()  # it would warn about the pooling layer, which is left out on purpose
     # Without dropout, the same seed gives the same steps, even if other code draws from torch's generator.
-    encoder = AutoModel.from_pretrained(
+    encoder: nn.Module = AutoModel.from_pretrained(
         folder, local_files_only=True, use_safetensors=True, trust_remote_code=False,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, add_pooling_layer=False,
     )  # fmt: skip
-    config = LoraConfig(r=spec.rank, lora_alpha=spec.alpha, target_modules=list(ADAPTED), lora_dropout=0.0, bias="none")
-    adapted: nn.Module = inject_adapter_in_model(config, encoder)
-    return adapted
+    return encoder
 
 
 def _folder(encoder: str) -> Path:

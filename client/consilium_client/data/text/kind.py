@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import TextSchema
-from consilium_chain.tasks.model_specs import LoraSpec
+from consilium_chain.tasks.model_specs import OnEncoder
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 
@@ -75,7 +75,7 @@ class TextKind(Kind[RawTexts, TextSchema]):
     def profile(self, raw: RawTexts, spec: TaskSpec) -> TextProfile:
         schema, texts = of_kind(TextSchema, spec.data), raw.texts
         words = [len(text.split()) for text in texts.texts]
-        tokens = spec.model.max_tokens if isinstance(spec.model, LoraSpec) else None
+        tokens = spec.model.max_tokens if isinstance(spec.model, OnEncoder) else None
         classes = classes_of(texts.labels, schema)
         repeated, contradicting = repeats(texts.texts, texts.labels)
         counts: dict[StrEnum, int] = {
