@@ -64,8 +64,8 @@ def test_pending_updates_keep_the_latest_round_only(folder: Path) -> None:
         131_072 // 2,
         131_072 * 3,
         131_072 * 3 + 48 * 3,
-        131_072 * 3 + 48 * 3 + 176,
-        131_072 * 3 + 48 * 3 + 176 + 32,
+        131_072 * 3 + 48 * 3 + 208,
+        131_072 * 3 + 48 * 3 + 208 + 32,
     ],
 )
 def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None:
@@ -76,7 +76,7 @@ def test_pending_updates_refuse_a_truncated_file(folder: Path, cut: int) -> None
         pending(folder).read(3)
 
 
-@pytest.mark.parametrize("start", [96, 128, 208, 256])
+@pytest.mark.parametrize("start", [96, 128, 240, 288])
 def test_pending_updates_refuse_a_file_with_rubbish_of_the_right_length(folder: Path, start: int) -> None:
     """In value, proof, point and blob."""
     pending(folder).write(3, OTHER)

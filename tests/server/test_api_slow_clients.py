@@ -88,8 +88,8 @@ def test_export_to_many_who_do_not_read_holds_no_connection(network: IndexedNetw
             assert most <= EXPORTING + 2, "exports leave connections to others"
             assert within(60, lambda: in_use(app) == 0), "an export holds a connection while its client reads nothing"
             assert metrics.labels("/v1/accounts/{account}/history.csv", "GET", "200")._value.get() == 0
-            assert httpx.get(f"{url}/v1/payments", timeout=5).status_code == 200
-            assert httpx.get(f"{url}/ready", timeout=5).status_code == 200
+            assert httpx.get(f"{url}/v1/payments", timeout=60).status_code == 200
+            assert httpx.get(f"{url}/ready", timeout=60).status_code == 200
         finally:
             for one in slow:
                 one.close()
@@ -194,16 +194,16 @@ def test_live_events_go_on_after_any_fault_of_the_database(
             raise fault()
 
     with served(app) as url, listening(url) as listener:
-        assert within(60, lambda: httpx.get(f"{url}/ready").status_code == 200)
+        assert within(60, lambda: httpx.get(f"{url}/ready", timeout=60).status_code == 200)
         event.listen(engine, "begin", fail)
         assert within(60, lambda: reader.failure == type(fault()).__name__)
         event.remove(engine, "begin", fail)
-        answer = httpx.get(f"{url}/ready")
+        answer = httpx.get(f"{url}/ready", timeout=60)
         assert (answer.status_code, answer.json()["type"]) == (503, "urn:consilium:problem:not-ready")
         assert answer.json()["detail"] == (
             f"live events wait for the database, whose last error was {type(fault()).__name__}: check that it runs"
         )
-        assert within(60, lambda: httpx.get(f"{url}/ready").status_code == 200)
+        assert within(60, lambda: httpx.get(f"{url}/ready", timeout=60).status_code == 200)
         with network.mined():
             network.task_told("HospitalAbsent", 1, 1)
         assert listener.next()["data"]["name"] == "HospitalAbsent"
