@@ -269,7 +269,7 @@ def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pyte
             ) as caught:
                 site.deploy()
             assert caught.value.values["transaction"] == site.steps()["ConsiliumToken"]["transaction"]
-    site.rpc("anvil_setIntervalMining", 1)
+    mine_again(site)
     site.deploy()
     assert site.nonce() == STEPS
 
@@ -279,13 +279,19 @@ def stop_mining(site: Site) -> None:
     site.rpc("anvil_setIntervalMining", 0)
 
 
+def mine_again(site: Site) -> None:
+    """What waits, and from then on each transaction as it comes: not one a second."""
+    site.rpc("evm_setAutomine", True)
+    site.rpc("evm_mine")
+
+
 def test_step_that_nodes_forgot_is_sent_again_under_its_nonce(own_chain: Site) -> None:
     site = own_chain
     site.cut(0)
     stop_mining(site)
     site.cut(0)
     site.rpc("anvil_dropTransaction", site.steps()["Staking"]["transaction"])
-    site.rpc("anvil_setIntervalMining", 1)
+    mine_again(site)
     site.deploy()
     assert site.nonce() == STEPS
 
@@ -301,7 +307,7 @@ def test_step_that_arrives_under_another_hash_is_not_sent_again(own_chain: Site)
     deploying = site.begin()
     assert deploying.addresses == {}
     site.rpc("anvil_mine", "0x1")
-    site.rpc("anvil_setIntervalMining", 1)
+    mine_again(site)
     deploying.carry_out(lambda _: None)
     assert site.nonce() == STEPS
 

@@ -22,8 +22,9 @@ FOUND = "accept_floor = -1000.0\nharmful_below = -1000.0"
 @pytest.mark.parametrize(
     ("training", "update", "top"),
     [
-        ("control_variates = true\nsteps = 4", "bits = 8", ""),
-        ("epochs = 2", "bits = 2\nfeedback = true", ""),
+        # The fourth has both of these.
+        pytest.param("control_variates = true\nsteps = 4", "bits = 8", "", marks=pytest.mark.deep),
+        pytest.param("epochs = 2", "bits = 2\nfeedback = true", "", marks=pytest.mark.deep),
         ('class_weights = "balanced"', 'codec = {name = "dense"}', EXACT),
         ("control_variates = true\nsteps = 4", "bits = 2\nfeedback = true", EXACT),
         ('epochs = 3\nlocal = ["0.bias"]', "bits = 8", ""),
