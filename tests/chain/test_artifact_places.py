@@ -291,7 +291,6 @@ def test_a_mirror_that_misbehaves_costs_little_and_another_is_asked(
     assert {fields["place"] for _, fields in told} == {without_secrets(bad.url)}
     if how in ("hang", "drip"):  # asked once, with all that it was asked for side by side, and last from then on
         assert sum(bad.asked.values()) == 1
-    if how in ("hang", "drip"):
         monkeypatch.setattr(backends, "TIMEOUT", 0.5)  # nobody has to keep it any more
     # Alone it has shown nothing, unless it did send something else.
     expected = ArtifactCorrupt if how in CONCLUSIVE else StoreMissing

@@ -280,7 +280,7 @@ def stop_mining(site: Site) -> None:
 
 
 def mine_again(site: Site) -> None:
-    """What waits, and from then on each transaction as it comes: not one a second."""
+    """Mines the transactions that wait, and from then on each one as it comes."""
     site.rpc("evm_setAutomine", True)
     site.rpc("evm_mine")
 

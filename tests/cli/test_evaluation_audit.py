@@ -258,7 +258,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         Disclosure.read(tmp_path / "none")
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_a_changed_file_is_refused_by_name_or_found(voted: Voted, data: st.DataObject) -> None:
     """Whatever is cut out of it or put in."""
@@ -293,7 +293,7 @@ def is_named(error: BaseException | None) -> bool:
 FIELDS = ["round", "voter", "held_out_secret", "root", "blinding", "batches"]
 
 
-@settings(max_examples=24)  # each replays the round: a second on a busy machine
+@settings(max_examples=60)
 @given(field=st.sampled_from(FIELDS), part=st.sampled_from(["index", "salt", "fingerprints", "path"]), data=st.data())
 def test_a_well_formed_lie_is_found(voted: Voted, field: str, part: str, data: st.DataObject) -> None:
     shown = json.loads(voted.disclosure(HONEST).model_dump_json())
