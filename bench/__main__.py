@@ -36,7 +36,9 @@ import time
 from collections.abc import Generator
 from contextlib import closing, nullcontext
 from importlib import import_module
+from multiprocessing import active_children
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -70,6 +72,13 @@ PARTS = {
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
+def _end(*_: object) -> NoReturn:
+    """As an exception, so that what a measurement started is ended. A pool would first wait for its workers."""
+    for child in active_children():
+        child.terminate()
+    sys.exit(143)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
@@ -84,7 +93,7 @@ def main() -> None:
             if (path := given.results / f"{part}.json").exists():
                 import_module(PARTS[part]).plot(json.loads(path.read_text()), given.results)
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that children are ended
+    signal.signal(signal.SIGTERM, _end)
     console = Console()
     broke = False
     summary = Table("measurement", "result", box=None, pad_edge=False)

@@ -8,7 +8,8 @@ import numpy as np
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.standardise import public_sums
-from consilium_operators.model_folder import ModelFile, Proof, named_tensors, write_model
+from consilium_client.models.weights import shared_tensors, vector_of
+from consilium_operators.model_folder import ModelFile, Proof, write_model
 from consilium_operators.model_inputs import model_inputs
 from consilium_verify.report import derived
 
@@ -35,9 +36,10 @@ def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
     """A model of random parameters, with a public task's statistics."""
     spec = parse_task_spec(text.encode())
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    tensors = shared_tensors(spec, parameters)
     index = ModelFile(
         task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
-        round=1, rounds=1, verified=True, sha256=derived("", parameters).sha256,
+        round=1, rounds=1, verified=True, sha256=derived("", vector_of(tensors)).sha256,
         statistics=tuple(public_sums(spec.data).tolist()), classes=tuple(spec.data.classes),
         inputs=model_inputs(spec.data, public_sums(spec.data)), mapping=mapping, files={},
     )  # fmt: skip
@@ -45,5 +47,5 @@ def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
         task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,
         rounds=(),
     )  # fmt: skip
-    write_model(folder / "model", index, named_tensors(spec, parameters), "# a card\n", proof)
+    write_model(folder / "model", index, tensors, "# a card\n", proof)
     return folder / "model"

@@ -49,16 +49,20 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Model:
-    """A finished model. `details`: its parameters, float32 (p,), its task, and its card."""
+    """A finished model. `details`: its tensors, float32, its task, and its card."""
 
     details: SavedModel
 
     @classmethod
-    def read(cls, folder: str | Path) -> Model:
-        """The model of a folder that `download_model` wrote. Raises OperatorError (ModelFolderInvalid)."""
+    def read(cls, folder: str | Path, *, local: str | Path | None = None) -> Model:
+        """The model of a folder that `download_model` wrote. `local`: a hospital's file of its own local tensors.
+
+        Raises OperatorError (ModelFolderInvalid).
+        """
         from consilium_operators.model_folder import read_model
 
-        return cls(read_model(Path(folder)))
+        found = read_model(Path(folder))
+        return cls(found if local is None else found.with_local(Path(local)))
 
     @property
     def name(self) -> str:
@@ -72,7 +76,7 @@ class Model:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of the parameters' bytes, little-endian."""
+        """The SHA-256 of the file's parameters, their bytes little-endian."""
         return self.details.index.sha256
 
     def predict(
@@ -89,7 +93,7 @@ class Model:
         `mapping`: in place of the model's. `id_column`: of the rows, to copy. `clamp`: counts a value outside the
         model's range as the nearest bound, and an unknown code as missing. `output`: a new CSV file for the same table.
 
-        Raises DataError (RangeError), OperatorError (OutputTaken), ModelError (ModelNotInstalled).
+        Raises DataError (RangeError), OperatorError (OutputTaken, LocalTensorsMissing), ModelError (ModelNotInstalled).
         """
         import pandas as pd
         from consilium_operators.prediction import Predictor

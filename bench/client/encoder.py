@@ -26,7 +26,7 @@ from bench.client.folding import Played
 from bench.client.learning_rounds import tested
 from bench.results_store import COLOURS, Skipped, figure, say, write_figure
 
-ROUNDS, SEEDS = 12, 4
+ROUNDS, SEEDS = 8, 4
 TOKENS = 48  # of a text
 WAYS: dict[str, Mapping[str, Any]] = {
     "encoder": {

@@ -23,6 +23,12 @@ ClampOption = Annotated[
 ]
 
 
+LocalOption = Annotated[
+    Path | None,
+    typer.Option(help="your own local tensors, of a task that has them: memory/PLACE/local.safetensors in a home"),
+]
+
+
 def predict_command(
     model: ModelArgument,
     *,
@@ -31,9 +37,10 @@ def predict_command(
     mapping: MappingOption = None,
     id_column: Annotated[str | None, typer.Option(help="column of the input to copy into the output")] = None,
     clamp: ClampOption = False,
+    local: LocalOption = None,
 ) -> None:
     """Predicts a class, and each class's probability, for each row. The rows need no label, and stay here."""
-    used = consilium.Model.read(model)
+    used = consilium.Model.read(model, local=local)
     warn_unverified(used.verified)
     found = used.predict(input_, mapping=mapping, id_column=id_column, clamp=clamp, output=output)
     typer.echo(f"{output}: {len(found):,} predictions of {used.name}")

@@ -11,7 +11,7 @@ tasks/N.left       the approval was withdrawn, but the bond is still locked
 audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
 split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
                                                          statistics.key       (`exact_statistics`), and its key
-memory/PLACE/        of a task's earlier rounds (`memory`)
+memory/PLACE/        of a task's earlier rounds (`memory`); at its end local.safetensors
 
 A home is for the contracts of one address book. For other contracts, the owner makes another home, which shares the
 first one's account, policy and record of privacy costs (`Home.create_like`).

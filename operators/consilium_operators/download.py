@@ -12,6 +12,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
 from consilium_client.data.mapping import read_mapping
+from consilium_client.models.weights import shared_tensors, vector_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import Report, derived
@@ -25,7 +26,6 @@ from consilium_operators.model_folder import (
     ModelFile,
     Proof,
     RoundProof,
-    named_tensors,
     read_model,
     write_model,
 )
@@ -72,7 +72,8 @@ def download(
         raise OperatorError("NotVerified", task=number, failed=failed, first=min(checked.failed))
     parameters, sums = record.base(rounds[-1] + 1), record.statistics()
     measured = measure(record, joined, rounds[-1], options.measure_on) if options.measure_on else None
-    digest = derived("model", parameters).sha256
+    tensors = shared_tensors(joined.spec, parameters)
+    digest = derived("model", vector_of(tensors)).sha256
     raw = store.get_file(joined.params.spec_hash)
     index = ModelFile(
         task=number, name=joined.spec.name, chain_id=ledger.connection.chain_id, contract=ledger.deployment.tasks,
@@ -86,7 +87,7 @@ def download(
         spec_hash=index.spec_hash, model_sha256=digest, rounds=_proofs(ledger, number, checked.rounds),
     )  # fmt: skip
     card = model_card(index, joined.spec, proof, ledger.tasks.hospitals(number))
-    write_model(output, index, named_tensors(joined.spec, parameters), card, proof)
+    write_model(output, index, tensors, card, proof)
     return index
 
 

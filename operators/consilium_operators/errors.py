@@ -50,6 +50,10 @@ class OperatorError(FaultError):
             "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
             " --site-column, such as the hospital's name"
         ),
+        "LocalTensorsMissing": (
+            "the model leaves out {names}, which each hospital has for itself: pass yours with --local FILE, from"
+            " `memory` in its home"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

@@ -84,8 +84,8 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
     yield f"- judged by {spec.judging.metric}"
     if local := spec.training.local:
         yield (
-            f"- not trained together: {', '.join(local)}. Each hospital has its own values, which never left it. Here"
-            " they have their starting values"
+            f"- left out of this model: {', '.join(local)}. Each hospital has its own values, which never left it, and"
+            " predicts with these. Voters judged, and figures below are, with their starting values"
         )
 
 

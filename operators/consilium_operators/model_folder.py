@@ -2,7 +2,7 @@
 
 | file | content |
 |---|---|
-| `model.safetensors` | the parameters, float32, by the names of the family's torch module |
+| `model.safetensors` | the parameters, float32, by the names of the family's torch module; without local tensors |
 | `model.json` | `ModelFile`: task file, statistics, inputs, mapping, and the SHA-256 of the other files |
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping as Mapped
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,7 +25,7 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Vector
-from consilium_client.models.weights import parse_weights
+from consilium_client.models.weights import Tensors, parse_tensors, vector_of
 from consilium_core.visible_text import Name
 from consilium_verify.report import Report, derived
 from numpy.typing import NDArray
@@ -49,10 +49,10 @@ class _Plain(BaseModel):
 class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
-    `verified`: no check of any round failed. `sha256`: of the parameters' bytes, little-endian, as `consilium verify`
-    prints it. `classes` and `inputs` follow from the task file and the statistics. `mapping`: of the files that the
-    model's users have, unless they name another. `measured`: if its author has held-out
-    rows. `files`: the SHA-256 of each.
+    `verified`: no check of any round failed. `sha256`: of the file's parameters, their bytes little-endian, as
+    `consilium verify` prints it. `classes` and `inputs` follow from the task file and the statistics. `mapping`: of the
+    files that the model's users have, unless they name another. `measured`: if its author has held-out rows. `files`:
+    the SHA-256 of each.
     """
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
@@ -112,28 +112,27 @@ class Proof(_Plain):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A folder's content, all of it checked. `parameters`: float32 (p,). `sums`: float64 (statistics_values,)."""
+    """A folder's content, all of it checked. `tensors`: float32, by name. `sums`: float64 (statistics_values,)."""
 
     index: ModelFile
     spec: TaskSpec
-    parameters: Vector
+    tensors: Tensors
     sums: NDArray[np.float64]
     card: str
 
+    def parameters(self) -> Vector:
+        """All of the model, float32 (p,). Raises OperatorError (LocalTensorsMissing)."""
+        if missing := [name for name in self.spec.training.local if name not in self.tensors]:
+            raise OperatorError("LocalTensorsMissing", names=", ".join(missing))
+        return vector_of({name: self.tensors[name] for name in self.spec.model.tensors(self.spec.data)})
 
-def named_tensors(spec: TaskSpec, parameters: Vector) -> dict[str, NDArray[np.float32]]:
-    """`parameters`: (p,), cut by `Family.tensors`."""
-    found, position = {}, 0
-    for name, shape in spec.model.tensors(spec.data).items():
-        size = int(np.prod(shape))
-        found[name] = np.ascontiguousarray(parameters[position : position + size].reshape(shape), np.float32)
-        position += size
-    return found
+    def with_local(self, path: Path) -> SavedModel:
+        """The model with a hospital's own local tensors, of a file in its home. Raises ModelFolderInvalid."""
+        own = _tensors(path, _read(path), self.spec, self.spec.training.local)
+        return replace(self, tensors={**self.tensors, **own})
 
 
-def write_model(
-    folder: Path, index: ModelFile, tensors: Mapped[str, NDArray[np.float32]], card: str, proof: Proof
-) -> None:
+def write_model(folder: Path, index: ModelFile, tensors: Tensors, card: str, proof: Proof) -> None:
     """Writes all files or none: they have another name until all are complete. Fills in `index.files`.
 
     An earlier model's files are replaced one by one, so that readers always find each.
@@ -158,14 +157,14 @@ def write_model(
 def read_model(folder: Path) -> SavedModel:
     """Raises ModelFolderInvalid."""
     try:
-        index = ModelFile.model_validate_json(_read(folder, INDEX))
+        index = ModelFile.model_validate_json(_read(folder / INDEX))
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])) or INDEX
         raise _invalid(folder / INDEX, f"{where}: {fault['msg']}") from None
     contents = {}
     for name in (MODEL, CARD, PROOF):
-        contents[name] = _read(folder, name)
+        contents[name] = _read(folder / name)
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
             raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was changed")
     spec = _spec(folder, index)
@@ -174,18 +173,18 @@ def read_model(folder: Path) -> SavedModel:
             folder / INDEX, f"it has {len(index.statistics)} statistics, but the task has {spec.data.statistics_values}"
         )
     _require_derived(folder, index, spec)
-    parameters = _parameters(folder / MODEL, contents[MODEL], spec)
-    if derived("", parameters).sha256 != index.sha256:
+    names = [name for name in spec.model.tensors(spec.data) if name not in spec.training.local]
+    tensors = _tensors(folder / MODEL, contents[MODEL], spec, names)
+    if derived("", vector_of(tensors)).sha256 != index.sha256:
         raise _invalid(folder / MODEL, f"the digest of its parameters is not the one in {INDEX}")
-    return SavedModel(index, spec, parameters, np.array(index.statistics), contents[CARD].decode())
+    return SavedModel(index, spec, tensors, np.array(index.statistics), contents[CARD].decode())
 
 
 def _invalid(path: Path, why: str) -> OperatorError:
     return OperatorError("ModelFolderInvalid", path=path, why=why)
 
 
-def _read(folder: Path, name: str) -> bytes:
-    path = folder / name
+def _read(path: Path) -> bytes:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise _invalid(path, f"it has more than {MOST_BYTES:,} bytes")
@@ -216,8 +215,8 @@ def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
             raise _invalid(folder / INDEX, str(error)) from error
 
 
-def _parameters(path: Path, raw: bytes, spec: TaskSpec) -> Vector:
+def _tensors(path: Path, raw: bytes, spec: TaskSpec, names: Iterable[str]) -> Tensors:
     try:
-        return parse_weights(raw, spec)
+        return parse_tensors(raw, spec, names)
     except ModelError as error:
         raise _invalid(path, error.values["why"]) from error

@@ -36,9 +36,10 @@ class Predictor:
     def __init__(self, saved: SavedModel, clamp: bool = False) -> None:
         """`clamp`: values outside the model's range count as in training, as the nearest bound or as missing.
 
-        Raises ModelNotInstalled, EncoderAltered.
+        Raises ModelNotInstalled, EncoderAltered, LocalTensorsMissing.
         """
         self.saved, self.clamp, self._model = saved, clamp, model_of(saved.spec)
+        self._parameters = saved.parameters()
         self._model.require_installed()
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
@@ -59,7 +60,7 @@ class Predictor:
     def probabilities(self, examples: Examples) -> NDArray[np.float64]:
         """By class, float64 (n, classes). Raises UpdateNotFinite."""
         inputs = self._model.inputs(examples, self.saved.sums)
-        return self._model.evaluate(self.saved.parameters, inputs).probabilities
+        return self._model.evaluate(self._parameters, inputs).probabilities
 
 
 def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:

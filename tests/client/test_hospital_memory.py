@@ -12,6 +12,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_lab.seeds import seed_of
 from consilium_lab.simulation.run import simulate
+from safetensors.numpy import load_file
 from training_driver import ROWS, propose, task_file
 
 EXACT = 'statistics = "exact"'
@@ -58,3 +59,12 @@ def test_nodes_that_start_anew_in_each_round_train_as_a_simulation_does(
     homes = [sorted(path.name for path in (home.home / "memory").rglob("*") if path.is_file()) for home in task.homes]
     kinds = {kind for kind, words in MEMORIES.items() if words in training + update}
     assert homes[0] == sorted(f"{kind}-{number}" for kind in kinds for number in (2, 3))
+    for home, node in zip(task.homes, nodes, strict=True):
+        kept = home.home / "memory" / node.context.name
+        last = np.frombuffer((kept / "local-3").read_bytes(), np.float32) if "local" in kinds else None
+        node.training.forget()
+        assert [path.name for path in kept.glob("*")] == ([] if last is None else ["local.safetensors"])
+        if last is not None:
+            assert load_file(kept / "local.safetensors")["0.bias"].tolist() == last.tolist()
+            node.training.forget()
+            assert (kept / "local.safetensors").stat().st_mode & 0o777 == 0o600

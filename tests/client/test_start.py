@@ -19,6 +19,7 @@ from consilium_chain.tasks.start_specs import FileStart, TaskStart
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.errors import ClientError, ModelError
 from consilium_client.models import model_of
+from consilium_client.models.weights import named_tensors
 from consilium_client.replay import PublicRecord
 from consilium_client.start import MOST_STARTS, started_from_file
 from consilium_client.task import load_task
@@ -26,7 +27,6 @@ from consilium_core.errors import ArtifactMissing
 from consilium_lab.errors import LabError
 from consilium_lab.simulation.run import simulate
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import named_tensors
 from consilium_operators.proposals import propose
 from consilium_operators.weights import store_weights
 from consilium_zk.kzg import commit

@@ -63,7 +63,7 @@ from bad_input_breaks import (
     voting,
     voting_twice,
 )
-from bad_input_world import LOGISTIC, LOGISTIC_MODEL, MISTYPED, NAME, ROWS, SHADES, TASKS, WITH_CODES, Case
+from bad_input_world import LOGISTIC, LOGISTIC_MODEL, MISTYPED, NAME, ROWS, SHADES, TASKS, WITH_CODES, WITH_LOCAL, Case
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.data.examples import MOST_ROWS
 from consilium_operators.model_folder import CARD, INDEX, MODEL
@@ -327,6 +327,7 @@ AREAS: dict[str, list[Case]] = {
         Case("its model.json is none", model(lambda folder: (folder / INDEX).write_text("{}"))),
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
+        Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
         Case("the port is taken", taken_port),
         Case("a value outside the model's range", predicting("age\n50\n5718\n")),
         Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),

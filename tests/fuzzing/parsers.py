@@ -74,7 +74,7 @@ from consilium_core.artifacts.backends import parse_place
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
-from consilium_operators.model_folder import _parameters, read_model
+from consilium_operators.model_folder import _tensors, read_model
 from consilium_operators.prediction import examples_of, rows_of
 from consilium_server.aggregator import decoys, reply_store
 from consilium_server.aggregator.decoys import RoundSecrets
@@ -1068,7 +1068,10 @@ SERVER = {
     ),
     "model.safetensors": Parser(
         tensors,
-        only("ModelFolderInvalid", lambda raw, folder: _parameters(folder / "model.safetensors", raw, SPEC)),
+        only(
+            "ModelFolderInvalid",
+            lambda raw, folder: _tensors(folder / "model.safetensors", raw, SPEC, SPEC.model.tensors(SPEC.data)),
+        ),
         (OperatorError,),
     ),
     "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),

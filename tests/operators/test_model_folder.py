@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.data.mapping import parse_mapping
+from consilium_client.models.weights import named_tensors
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, named_tensors, read_model
+from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF, read_model
+from consilium_operators.prediction import Predictor
 from model_driver import TABLE, written
 from raised_faults import raises_fault
 from safetensors.numpy import save
@@ -32,7 +34,7 @@ def resealed(folder: Path, name: str, raw: bytes, **index: Any) -> None:
 
 def other_tensors(change: Callable[[dict[str, np.ndarray[Any, Any]]], object]) -> Callable[[Path], None]:
     def tamper(folder: Path) -> None:
-        tensors = named_tensors(SPEC, read_model(folder).parameters)
+        tensors = dict(read_model(folder).tensors)
         tensors = {name: one.copy() for name, one in tensors.items()}
         change(tensors)
         resealed(folder, MODEL, save(tensors))
@@ -105,6 +107,26 @@ def test_a_mapping_travels_with_the_model_as_it_was_written(tmp_path: Path) -> N
     assert held == mapping
     assert held is not None
     assert held.columns["sex"].model_fields_set == {"absent"}
+
+
+def test_local_tensors_are_left_out_and_a_hospitals_own_complete_the_model(tmp_path: Path) -> None:
+    text, local = TABLE + '[training]\nlocal = ["2.weight", "2.bias"]\n', tmp_path / "local.safetensors"
+    saved, spec = read_model(written(tmp_path, text)), parse_task_spec(text.encode())
+    assert list(saved.tensors) == ["0.weight", "0.bias"]
+    with raises_fault(OperatorError, "LocalTensorsMissing", r"leaves out 2\.weight, 2\.bias, .*--local"):
+        Predictor(saved)
+    ones = named_tensors(spec, np.ones(spec.parameters, np.float32))
+    own = {name: ones[name] for name in spec.training.local}
+    local.write_bytes(save(own))
+    whole = saved.with_local(local)
+    shared = spec.coordinates
+    assert (whole.parameters()[shared:] == 1).all()
+    assert whole.parameters()[:shared].tobytes() == b"".join(one.tobytes() for one in saved.tensors.values())
+    Predictor(whole)
+    for wrong in ({"2.bias": own["2.bias"]}, {**own, "0.bias": saved.tensors["0.bias"]}, dict(saved.tensors)):
+        local.write_bytes(save(wrong))
+        with raises_fault(OperatorError, "ModelFolderInvalid", "names, shapes and types"):
+            saved.with_local(local)
 
 
 def test_half_a_folder_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

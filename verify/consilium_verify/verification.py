@@ -21,6 +21,7 @@ from consilium_client.errors import ClientError
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
+from consilium_zk.basis import Shared
 from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
@@ -284,7 +285,10 @@ class _Verification:
         is_last = self._round == self._params.rounds
         what = "final model" if is_last else f"base of round {following}"
         try:
-            found = [derived(what, record.base(following))]
+            model = record.base(following)
+            found = [derived(what, model)]
+            if isinstance(record.basis, Shared):
+                found.append(derived(f"{what} without local tensors", model[record.basis.is_shared]))
             if self._round == STATISTICS_ROUND and self._state.outcome is Outcome.SETTLED:
                 found.insert(0, derived("statistics", record.statistics()))
         except RECORD_FAULTS as error:

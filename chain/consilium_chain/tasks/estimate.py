@@ -298,7 +298,7 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
             Rule.DIGESTS, "sums are in the artifact store only, which must keep them as long as they are needed"
         )
     if local := spec.training.local:
-        yield Concern(Rule.LOCAL, f"voters judge, and the released model has, starting values of {', '.join(local)}")
+        yield Concern(Rule.LOCAL, f"voters judge starting values of {', '.join(local)}; the model leaves them out")
     if rounds.cohorts == 1:
         yield Concern(
             Rule.ONE_COHORT, "a round is accepted or rejected as a whole, so one harmful update spoils it for all"

@@ -23,7 +23,7 @@ from consilium_cli.operator.proposal_screen import (
     show_proposed,
 )
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
-from consilium_cli.prediction import ClampOption, MappingOption, ModelArgument, warn_unverified
+from consilium_cli.prediction import ClampOption, LocalOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
     from consilium_operators.proposals import Funding
@@ -263,9 +263,10 @@ def serve_model(
     folder: ModelArgument,
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port on loopback")] = PORT,
     clamp: ClampOption = False,
+    local: LocalOption = None,
 ) -> None:
     """Serves a model's predictions over HTTP, on this machine only, until Ctrl-C. Rows go to POST /predict."""
-    model = consilium.Model.read(folder)
+    model = consilium.Model.read(folder, local=local)
 
     def on_start(url: str) -> None:
         warn_unverified(model.verified)
@@ -287,6 +288,7 @@ def evaluate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="seed of the intervals' draws")] = 0,
     clamp: ClampOption = False,
+    local: LocalOption = None,
 ) -> None:
     """Measures a model on labelled rows: metrics with 95 % intervals, calibration, and each site apart."""
     from rich.console import Console
@@ -295,7 +297,7 @@ def evaluate(
 
     if output is not None and output.suffix == ".png":
         raise typer.BadParameter("pass a name such as result.json; the picture goes beside it", param_hint="--output")
-    used = consilium.Model.read(model)
+    used = consilium.Model.read(model, local=local)
     warn_unverified(used.verified)
     found = used.evaluate(data, mapping=mapping, site_column=site_column, seed=seed, clamp=clamp, output=output)
     show(Console(), found.report)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from consilium_client.hospital.memory import Memory
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Guides, Progress, in_round, learn, mean_gradient, no_progress, train
+from consilium_client.models.weights import named_tensors
 
 
 class Record(Protocol):
@@ -67,6 +68,17 @@ class Updates:
         found = base.copy()
         found[~self._basis.is_shared] = kept[1]
         return found
+
+    def local_tensors(self) -> dict[str, NDArray[np.float32]]:
+        """This hospital's own ones after the last round that it trained, by name; none if it never did."""
+        if not isinstance(self._basis, Shared):
+            return {}
+        after = self._spec.rounds.rounds + 1
+        if self._memory.recall("local", after, self._basis.parameters - self._basis.size) is None:
+            return {}
+        model = self.own_model(after, np.zeros(self._basis.parameters, np.float32))
+        named = named_tensors(self._spec, model)
+        return {name: named[name] for name in self._spec.training.local}
 
     def _guides(self, round_: int, held_out: tuple[Inputs, NDArray[np.int64]] | None) -> Guides:
         """Those of a round's training. `held_out`: inputs and labels of the hospital's rows that are kept out."""

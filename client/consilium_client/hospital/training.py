@@ -27,6 +27,7 @@ from consilium_zk.errors import ArgumentInvalid
 from consilium_zk.packing import pack
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
+from safetensors.numpy import save
 
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy
@@ -47,6 +48,7 @@ from consilium_client.replay import PublicRecord
 if TYPE_CHECKING:
     from consilium_client.privacy.accountant import PrivateRounds
 
+LOCAL_TENSORS = "local.safetensors"
 SEED_BITS = 128  # of the operating system's randomness
 LEAST_SALT, MOST_SALT = 16, hashlib.blake2b.MAX_KEY_SIZE  # bytes
 LocalUpdate = Callable[[int, Vector], Coordinates]
@@ -191,7 +193,8 @@ class Training:
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
-        self._memory = OnDisk(context.settings.home / "memory" / context.name)
+        self._folder = context.settings.home / "memory" / context.name
+        self._memory = OnDisk(self._folder)
         self._updates = Updates(self._spec, self.record, self._memory)
         self.privacy = Privacy(context, policy, self.examples)
         self._read = STATISTICS_ROUND  # the latest round whose sums it tried to read
@@ -231,7 +234,9 @@ class Training:
         return self._model.inputs(self.own_test, self.record.statistics()), self.own_test.labels
 
     def forget(self) -> None:
-        """Deletes what the ended task needed from round to round."""
+        """Deletes what the ended task needed from round to round. Local tensors become a file, to predict with."""
+        if own := self._updates.local_tensors():
+            write_private_file(self._folder / LOCAL_TENSORS, save(own))
         self._memory.forget()
 
     def has_read(self, round_: int) -> bool:
