@@ -27,7 +27,7 @@ from consilium_lab.demo.datasets import deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from eth_account.signers.local import LocalAccount
 
-OPEN_POLICY = {"operators": "any", "models": "any", "columns": "any", "masked_only": False}
+OPEN_POLICY = {"operators": "any", "models": "any", "programs": "any", "columns": "any", "masked_only": False}
 WINDOW = 10_000  # seconds of chain time: none passes but by `pass_time`
 
 

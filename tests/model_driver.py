@@ -9,6 +9,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.standardise import public_sums
 from consilium_client.models.weights import shared_tensors, vector_of
+from consilium_client.programs.library import Files
 from consilium_operators.model_folder import ModelFile, Proof, write_model
 from consilium_operators.model_inputs import model_inputs
 from consilium_verify.report import derived
@@ -32,7 +33,7 @@ hidden = [4]
 """
 
 
-def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
+def written(folder: Path, text: str, mapping: Mapping | None = None, program: Files | None = None) -> Path:
     """A model of random parameters, with a public task's statistics."""
     spec = parse_task_spec(text.encode())
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
@@ -47,5 +48,5 @@ def written(folder: Path, text: str, mapping: Mapping | None = None) -> Path:
         task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,
         rounds=(),
     )  # fmt: skip
-    write_model(folder / "model", index, tensors, "# a card\n", proof)
+    write_model(folder / "model", index, tensors, "# a card\n", proof, program)
     return folder / "model"

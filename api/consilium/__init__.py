@@ -31,6 +31,7 @@ from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts, store_weights
 from consilium.chain import LocalChain, checked_address, deploy, fund_account
+from consilium.exporting import ExportedProgram, export
 from consilium.keys import change_password, new_key
 from consilium.lab import (
     Attack,
@@ -81,6 +82,7 @@ __all__ = [
     "Economics",
     "EconomicsOptions",
     "Evaluation",
+    "ExportedProgram",
     "Fault",
     "GridResult",
     "LocalChain",
@@ -103,6 +105,7 @@ __all__ = [
     "doctor",
     "download_model",
     "draft",
+    "export",
     "fetch_artifacts",
     "fetch_data",
     "fund_account",

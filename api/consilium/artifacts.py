@@ -47,9 +47,9 @@ def check_artifacts(folder: str | Path) -> ArtifactsFound:
 
 def store_weights(file: str | Path, *, artifacts: Sequence[str | Path]) -> str:
     """Puts a safetensors file into the first place of a store, in parts. Returns the section `[start]` of a task file
-    that starts from it.
+    that starts from it. Of the folder that `export` wrote, it stores both files, and returns the section `[model]`.
 
-    Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, OperatorError (WeightsTooLong).
+    Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, OperatorError (WeightsTooLong), ProgramError.
     """
     from consilium_operators.weights import store_weights
 

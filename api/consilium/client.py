@@ -11,6 +11,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import NEW_HOSPITAL, Policy
 from consilium_client.data.kinds import read_examples
@@ -19,6 +20,7 @@ from consilium_client.home import Approval, HospitalHome, is_running, running_al
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
 from consilium_client.models import model_of
 from consilium_client.privacy.membership import in_words
+from consilium_client.programs.library import loaded
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
@@ -117,6 +119,18 @@ class Client(Node[HospitalHome]):
         except DataError:
             return Membership(ASSUMED_ROWS, True, in_words(task.spec, ASSUMED_ROWS))
         return self._membership(task, rows)
+
+    def program(self, task: JoinedTask) -> list[tuple[str, str]]:
+        """A title and a text each: what the task's program takes, gives, holds and costs; none if it has no program.
+
+        Raises ProgramError, ModelError (WeightsUnusable), ArtifactMissing, ArtifactCorrupt.
+        """
+        spec = task.spec
+        if not isinstance(spec.model, ProgramSpec):
+            return []
+        from consilium_client.programs.description import described  # torch: seconds to import
+
+        return described(loaded(spec.model, spec.data).program, spec.training.batch_size)
 
     def check_data(
         self, task: int | Task | None = None, *, data: str | Path | None = None, mapping: str | Path | None = None

@@ -142,7 +142,8 @@ def simulate(
     they get a third of each hospital's rows. `mapping` reads the table; a drafted task has its own. Otherwise `sites`
     and `voters` are files or folders by name, and `mappings` has a file for those that need one.
 
-    `artifacts`: folders and URLs of the store with the weights that the task starts from, if it names a file.
+    `artifacts`: folders and URLs of the store with the task's program, or the weights that it starts from, if it names
+    these.
 
     `seed` decides on the split of a table, on cohorts, on training and on sign-flipped sums; the noise of private tasks
     is random. `dropouts`: the chance (0 to 1) of each hospital to miss a round; it commits nothing then, and the round

@@ -68,12 +68,14 @@ def check_command(
 
 @app.command("put")
 def put_command(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="weights of a model, safetensors")],
+    file: Annotated[
+        Path, typer.Argument(exists=True, help="weights of a model, safetensors; or the folder of an exported program")
+    ],
     artifacts: Annotated[
         list[str], typer.Option(help="folder or URL of the store; may be repeated: the first is written to")
     ],
 ) -> None:
-    """Puts a file of weights into the artifact store, and prints the lines of a task file that starts from it."""
+    """Puts weights or a program into the artifact store, and prints the lines of a task file that uses them."""
     typer.echo(consilium.store_weights(file, artifacts=places_to_read(artifacts)), nl=False)
 
 

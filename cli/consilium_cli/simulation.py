@@ -58,7 +58,7 @@ def simulate_task_command(
     ] = None,
     artifacts: Annotated[
         list[str] | None,
-        typer.Option(help="folder or URL of the artifact store, if the task starts from a file of weights"),
+        typer.Option(help="folder or URL of the artifact store, if the task has a program or starts from a file"),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="seed of the split, of cohorts, of training and of decoys, as in the demo")

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
+from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, Metric, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
 from eth_utils.address import is_hex_address
@@ -73,6 +75,9 @@ class TaskPolicy(Section):
 
     operators: list[Address] | Literal["any"] = Field(description='accounts whose tasks may be joined, or "any"')
     models: list[str] | Literal["any"] = Field(description='model families of the tasks, or "any"')
+    programs: list[Digest] | Literal["any"] = Field(
+        default=[], description='programs that may be computed, by their hash, or "any"; by default none'
+    )
     max_bond: int | None = Field(
         default=None, ge=0, description="the largest part of this node's stake that a task may lock, in whole tokens"
     )
@@ -104,6 +109,11 @@ class TaskPolicy(Section):
         return [
             *self._unlisted("operators", operator.lower(), f"operator {operator}"),
             *self._unlisted("models", spec.model.name, f"model {spec.model.name}"),
+            *(
+                self._unlisted("programs", spec.model.program, f"program {spec.model.program}")
+                if isinstance(spec.model, ProgramSpec)
+                else []
+            ),
             *self._above("max_bond", bond, f"it locks {bond} tokens"),
             *self._above("max_days", days, f"it may last {days:,.1f} days"),
             *(

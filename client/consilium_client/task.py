@@ -11,6 +11,8 @@ from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.tasks.proposal import keeps, task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 
+from consilium_client.programs.library import offer
+
 
 @dataclass(frozen=True)
 class JoinedTask:
@@ -32,4 +34,5 @@ def load_task(ledger: Ledger, store: ArtifactStore, number: int) -> JoinedTask:
         raise SpecMismatch(
             f"the terms of task {number} on chain differ from its file; do not join, and ask its operator"
         )
+    offer(store, spec)
     return JoinedTask(number, spec, params)

@@ -11,8 +11,10 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.data.mapping import read_mapping
 from consilium_client.models.weights import shared_tensors, vector_of
+from consilium_client.programs.library import files_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import Report, derived
@@ -87,7 +89,8 @@ def download(
         spec_hash=index.spec_hash, model_sha256=digest, rounds=_proofs(ledger, number, checked.rounds),
     )  # fmt: skip
     card = model_card(index, joined.spec, proof, ledger.tasks.hospitals(number))
-    write_model(output, index, tensors, card, proof)
+    model = joined.spec.model
+    write_model(output, index, tensors, card, proof, files_of(store, model) if isinstance(model, ProgramSpec) else None)
     return index
 
 

@@ -45,6 +45,9 @@ class OperatorError(FaultError):
         ),
         "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "WeightsTooLong": "{path} has {size:,} bytes, and a file of weights has 1 to {most:,}: bring another",
+        "ProgramFolderInvalid": (
+            "{path} lacks {missing}: pass a file of weights, or the folder that `consilium.export` wrote"
+        ),
         "OutputTaken": "{path} exists already: move it away, or pass another --output",
         "TooManySites": (
             "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"

@@ -6,6 +6,7 @@
 | `model.json` | `ModelFile`: task file, statistics, inputs, mapping, and the SHA-256 of the other files |
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
+| `program.json`, `program.safetensors` | the program and its author's weights, if the model is a program |
 
 No file contains code, and no file is read with pickle.
 """
@@ -21,11 +22,14 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Vector
-from consilium_client.models.weights import Tensors, parse_tensors, vector_of
+from consilium_client.models.weights import Tensors, parse_model_tensors, vector_of
+from consilium_client.programs.errors import ProgramError
+from consilium_client.programs.library import Files, keep
 from consilium_core.visible_text import Name
 from consilium_verify.report import Report, derived
 from numpy.typing import NDArray
@@ -37,6 +41,7 @@ from consilium_operators.measuring import Measured
 from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
+PROGRAM, PROGRAM_WEIGHTS = "program.json", "program.safetensors"
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -132,12 +137,17 @@ class SavedModel:
         return replace(self, tensors={**self.tensors, **own})
 
 
-def write_model(folder: Path, index: ModelFile, tensors: Tensors, card: str, proof: Proof) -> None:
-    """Writes all files or none: they have another name until all are complete. Fills in `index.files`.
+def write_model(
+    folder: Path, index: ModelFile, tensors: Tensors, card: str, proof: Proof, program: Files | None = None
+) -> None:
+    """Writes all files or none: they have another name until all are complete. Fills in `index.files`. `program`: its
+    files, if the model is one.
 
     An earlier model's files are replaced one by one, so that readers always find each.
     """
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
+    if program is not None:
+        contents |= {PROGRAM: program.graph, PROGRAM_WEIGHTS: program.weights}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
     contents[INDEX] = index.model_dump_json(indent=2, exclude_none=True).encode()
@@ -168,6 +178,11 @@ def read_model(folder: Path) -> SavedModel:
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
             raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was changed")
     spec = _spec(folder, index)
+    if isinstance(spec.model, ProgramSpec):
+        try:
+            keep(Files(_read(folder / PROGRAM), _read(folder / PROGRAM_WEIGHTS)), spec.model)
+        except ProgramError as error:
+            raise _invalid(folder / PROGRAM, "its program is not the one of its task file") from error
     if len(index.statistics) != spec.data.statistics_values:
         raise _invalid(
             folder / INDEX, f"it has {len(index.statistics)} statistics, but the task has {spec.data.statistics_values}"
@@ -217,6 +232,6 @@ def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
 
 def _tensors(path: Path, raw: bytes, spec: TaskSpec, names: Iterable[str]) -> Tensors:
     try:
-        return parse_tensors(raw, spec, names)
+        return parse_model_tensors(raw, spec, names)
     except ModelError as error:
         raise _invalid(path, error.values["why"]) from error

@@ -16,10 +16,13 @@ from consilium_chain.rounds.machine import last_round
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.estimate import Estimate, estimate
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.proposal import RoundPay, room_in_pool, round_pay, task_params
 from consilium_chain.tasks.start_specs import FileStart, TaskStart
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
+from consilium_client.models import model_of
+from consilium_client.programs.library import offer
 from consilium_client.start import started_from, started_from_file
 
 from consilium_operators.errors import OperatorError
@@ -135,6 +138,9 @@ def propose(
         started_from(ledger, store, spec, spec.start)
     elif isinstance(spec.start, FileStart):
         started_from_file(store, spec, spec.start)
+    offer(store, spec)
+    if isinstance(spec.model, ProgramSpec):
+        model_of(spec)
     plan = _plan(ledger, params, estimate(spec))
     on_plan(plan)
     is_second = bool(plan.still_open) and not again

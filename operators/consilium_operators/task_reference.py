@@ -127,6 +127,8 @@ def _kind(field: Schema) -> str:
         items = "sections" if "$ref" in str(field["items"]) else _kind(field["items"])
         bounds = _bounds(field.get("minItems"), field.get("maxItems"))
         return f"list of {items}" + (f", {bounds} of them" if bounds else "")
+    if field.get("type") == "object":
+        return f"table of names, each a {_kind(field['additionalProperties'])}"
     words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
     kind = words[field["type"]]
     if kind == "text":

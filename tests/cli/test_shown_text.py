@@ -64,7 +64,7 @@ def hostile() -> tuple[JoinedTask, TaskState]:
 
 
 def test_show_prints_a_strangers_names_visibly_and_obeys_none(screen: Console) -> None:
-    print_task(screen, *hostile())
+    print_task(screen, *hostile(), program=[])
     assert is_visible(said(screen))
     assert "who falls ill [bold]soon[/bold]" in said(screen)
     assert f"{LINKED}; label sickU+202E (no or [red]yes)" in said(screen)

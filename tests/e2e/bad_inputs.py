@@ -328,6 +328,9 @@ AREAS: dict[str, list[Case]] = {
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
+        Case("a folder without a program is put into the store", lambda w: [
+            "artifacts", "put", str(w.folder), "--artifacts", str(w.folder)
+        ]),
         Case("the port is taken", taken_port),
         Case("a value outside the model's range", predicting("age\n50\n5718\n")),
         Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),

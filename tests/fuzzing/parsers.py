@@ -66,6 +66,9 @@ from consilium_client.hospital import audit_log
 from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
 from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
+from consilium_client.programs import program as programs
+from consilium_client.programs.errors import ProgramError
+from consilium_client.programs.measuring import measured
 from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import DisclosedBatch, Disclosure
@@ -1009,6 +1012,13 @@ def tensor_of(kind: str) -> bytes:
 SPEC = parse_task_spec(TASK)
 
 
+# A dense layer without a bias.
+PROGRAM = programs.written(programs.Program(
+    (4,), "float32", 2, {"w": (2, 4)}, {}, {},
+    (programs.Call("linear.default", (programs.Input(), programs.Tensor("w")), {}),),
+))  # fmt: skip
+
+
 def predictable() -> list[bytes]:
     return [json.dumps({"rows": [{"age": 5, "site": 1}, {"age": "7.5", "site": None}]}).encode()]
 
@@ -1073,6 +1083,16 @@ SERVER = {
             lambda raw, folder: _tensors(folder / "model.safetensors", raw, SPEC, SPEC.model.tensors(SPEC.data)),
         ),
         (OperatorError,),
+    ),
+    "program": Parser(
+        lambda: [PROGRAM],
+        only(
+            ("ProgramMalformed", "ProgramTooLarge", "OperatorForbidden"),
+            lambda raw, _: measured(programs.parse_program(raw), 4, training=False),
+        ),
+        (ProgramError,),
+        "json",
+        lambda: DEEP_JSON,
     ),
     "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),
 }

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing, StoreUnwritable
 
-from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads, weights_parts
+from consilium_chain.artifacts.public_record import artifacts_of, named_files, shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 
@@ -52,7 +52,7 @@ def copy_task(
         if found is not None and digest in named.evidence:
             files |= dict.fromkeys(shown_uploads(found))
         if found is not None and digest == named.files[0]:
-            files |= dict.fromkeys(weights_parts(found))
+            files |= dict.fromkeys(named_files(found))
         on_progress(reading.sound, len(files) + len(named.blobs))
     wanted = len(files) + len(named.blobs)
     for digest in list(files)[len(named.files) :]:

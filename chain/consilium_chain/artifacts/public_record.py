@@ -11,6 +11,7 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, members
 from consilium_chain.rounds.disputes import parse_shown
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.start_specs import FileStart
 from consilium_chain.tasks.task_spec import parse_task_spec
 
@@ -53,13 +54,14 @@ def shown_uploads(evidence: bytes) -> tuple[bytes, ...]:
         return ()
 
 
-def weights_parts(task_file: bytes) -> tuple[bytes, ...]:
-    """The parts of the file of weights that a task file names, as files; empty if it names none or is no task file."""
+def named_files(task_file: bytes) -> tuple[bytes, ...]:
+    """The files that a task file names: a program, and parts of weights; empty if it names none or is no task file."""
     try:
-        start = parse_task_spec(task_file).start
+        spec = parse_task_spec(task_file)
     except SpecInvalid:
         return ()
-    return _once(start.digests) if isinstance(start, FileStart) else ()
+    model = spec.model.digests if isinstance(spec.model, ProgramSpec) else []
+    return _once([*model, *(spec.start.digests if isinstance(spec.start, FileStart) else [])])
 
 
 def _once(digests: Iterable[bytes]) -> tuple[bytes, ...]:

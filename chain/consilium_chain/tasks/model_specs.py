@@ -16,6 +16,7 @@ from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
 from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 
 Data = TableSchema | TextSchema | ImageSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
@@ -35,6 +36,9 @@ class Family(Section, ABC):
     @abstractmethod
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         """The same values as named tensors in order, row by row: trainable parameters of the client's torch module."""
+
+    def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:  # most go with all
+        """Raises ValueError."""
 
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
@@ -200,7 +204,55 @@ class EncoderSpec(OnEncoder):
         return named | _layer("last", shape.width, data.outputs)
 
 
-ModelSpec = Annotated[LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec, Field(discriminator="name")]
+class ProgramSpec(Family):
+    """A model that its author exported from PyTorch, as a graph of operators: no code of it runs at a hospital.
+
+    `consilium.export` writes this section. Program and weights are files of the artifact store.
+    """
+
+    takes = "a program's own"
+    name: Literal["program"]
+    program: Digest = Field(description="keccak256 of the program's file, as hexadecimal digits")
+    weights: Annotated[list[Digest], Field(min_length=1, max_length=MOST_PARTS)] = Field(
+        description="keccak256 of each 8 MiB of the file of its weights, in order"
+    )
+    shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
+    moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if unknown := [name for name in self.moving if name not in self.shapes]:
+            raise ValueError(f"moving has {unknown[0]}, and shapes does not: export the model again")
+        if len(self.moving) == len(self.shapes):
+            raise ValueError("no tensor is left to train: export the model again")
+        return self
+
+    @property
+    def digests(self) -> list[bytes]:
+        """The program's file, and the parts of its weights."""
+        return [bytes.fromhex(one) for one in (self.program, *self.weights)]
+
+    def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
+        if self.moving and (codec != "dense" or control_variates or private):
+            raise ValueError(
+                f"{self.moving[0]} moves without a gradient (a batch norm's mean), which no codec, control variates or"
+                " noise follow: leave these out, or export the model with group norms"
+            )
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(sizes) for sizes in self.shapes.values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(sizes) for name, sizes in self.shapes.items()}
+
+    def require_fits(self, data: Data) -> None:
+        if data.kind == "text":
+            raise ValueError("a program reads tables and images so far: take lora or encoder for texts")
+
+
+ModelSpec = Annotated[
+    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec, Field(discriminator="name")
+]
 
 
 def dense_parameters(layers: list[int]) -> int:

@@ -340,6 +340,8 @@ class TaskSpec(Section):
             raise ValueError(
                 f'the model {self.model.name} has no form with noise: set it to "lora", or remove [privacy]'
             )
+        private = self.privacy is not None
+        self.model.require_alongside(self.update.codec.name, self.training.control_variates, private)
         self.training.require_alongside(self.privacy, self.statistics, self.update.codec)
         longest = self.windows.longest(r.rounds) + BEACON_DAYS * DAY
         if longest > MAX_DAYS * DAY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def show_task(folder: Path, number: int) -> None:
     client = opened_client(folder)
     task, state = client.task(number), client.state(number)
     console = Console(highlight=False)
-    print_task(console, task, state)
+    print_task(console, task, state, client.program(task))
     membership = client.membership(task)
     if membership.is_assumed:
         console.print(
@@ -79,8 +80,8 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
         console.print(f"  · {escape(shown(objection))}")
 
 
-def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
-    """Prints a task's program, columns, outgoing data, time, pay and costs."""
+def print_task(console: Console, task: JoinedTask, state: TaskState, program: Sequence[tuple[str, str]]) -> None:
+    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`: in words, if the model is one."""
     spec = task.spec
     console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
     grid = Table.grid(padding=(0, 2))
@@ -89,6 +90,12 @@ def print_task(console: Console, task: JoinedTask, state: TaskState) -> None:
     for name, words in _facts(task, state):
         grid.add_row(name, escape(shown(words)))
     console.print(grid)
+    if program:
+        console.print("\n[bold]The program[/bold], a graph of operators, and no code:")
+        of_program = Table.grid(padding=(0, 2))
+        for name, words in program:
+            of_program.add_row(name, escape(words))
+        console.print(of_program)
 
 
 def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
@@ -107,11 +114,17 @@ def _length(training: TrainingSpec) -> str:
     return f"{training.epochs} epoch(s)" if training.steps is None else f"{training.steps} step(s)"
 
 
+def _origin(spec: TaskSpec) -> str:
+    if spec.model.name == "program":
+        return ": the task brings a graph of operators"
+    return ", from this installation: the task brings its name"
+
+
 def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
-        ("runs", f"{spec.model.name}, {spec.size_in_words}, from this installation: the task brings no code"),
+        ("runs", f"{spec.model.name}, {spec.size_in_words}{_origin(spec)}, and no code"),
         ("starts from", spec.start.in_words),
         ("on", spec.data.in_words),
         (

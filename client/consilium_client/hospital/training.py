@@ -189,6 +189,8 @@ class Training:
         policy.require_rows(self._spec, self.examples.rows)
         self._model: Model = model_of(self._spec)
         self._model.require_installed()
+        if self._spec.privacy is not None:
+            self._model.require_apart()
         require_device(context.settings.device)
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)

@@ -59,6 +59,10 @@ class Model(ABC):
         """Raises ModelError (ModelNotInstalled, EncoderAltered) unless the model can run here."""
         return  # most families need nothing more
 
+    def require_apart(self) -> None:
+        """Raises ProgramError (RowsMixed) if one row's result depends on others: then no row's gradient is its own."""
+        return  # no family here mixes rows
+
     @abstractmethod
     def initial(self, seed: int) -> Vector:
         """Starting parameters (p,), the same on every machine for the same seed (an integer ≥ 0)."""
@@ -113,6 +117,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "cnn": ("cnn", "Cnn"),
     "lora": ("lora", "Lora"),
     "encoder": ("lora", "WholeEncoder"),
+    "program": ("program", "OfProgram"),
 }
 
 

@@ -1,4 +1,4 @@
-"""A module's trainable parameters as one vector, in the module's own order, and its evaluation in parts."""
+"""A module's learnt tensors as one vector, in the module's own order, and its evaluation in parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def evaluated(
 def load(module: nn.Module, parameters: Vector) -> None:
     """Copies `parameters`, of the right length, into the module."""
     position = 0
-    for into in trainable(module):
+    for into in learnt(module):
         values = parameters[position : position + into.numel()].astype(np.float32)
         with torch.no_grad():
             into.copy_(torch.from_numpy(values).view_as(into))
@@ -34,8 +34,13 @@ def load(module: nn.Module, parameters: Vector) -> None:
 
 def flatten(module: nn.Module) -> Vector:
     """float32 (p,)."""
-    parts = [one.detach().reshape(-1).cpu().numpy() for one in trainable(module)]
+    parts = [one.detach().reshape(-1).cpu().numpy() for one in learnt(module)]
     return np.concatenate(parts, dtype=np.float32)
+
+
+def learnt(module: nn.Module) -> list[torch.Tensor]:
+    """Those of an update: trainable parameters, and a program's tensors that layers write in training."""
+    return [*trainable(module), *getattr(module, "moving", {}).values()]
 
 
 def trainable(module: nn.Module) -> list[nn.Parameter]:

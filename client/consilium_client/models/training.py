@@ -25,6 +25,7 @@ from consilium_client.models.torch_parameters import flatten, load, trainable
 
 # Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
+_MOST_SEED = (1 << 63) - 1  # of torch's generator
 _CHUNK = 1 << 15  # parameters at a time: they stay in cache, without a second copy of the model
 
 
@@ -131,6 +132,7 @@ class _Training:
         self._settings, self._held_out = spec.training, None
         if guides.held_out is not None and spec.training.patience is not None and len(guides.held_out[1]):
             self._held_out = tuple(torch.from_numpy(one).to(device) for one in guides.held_out)
+        self._least = 2 if getattr(self.module, "moving", None) else 1  # one row has no deviation to norm it by
         weights = guides.class_weights
         self._weights = None if weights is None else torch.from_numpy(weights).to(device)
 
@@ -138,8 +140,10 @@ class _Training:
         """All steps of a round, each by `step` from the module's gradients; ends at the best pass, if passes count."""
         settings, rows = self._settings, len(self._rows)
         generator, patient = np.random.Generator(np.random.PCG64(seed)), _Patience(settings.patience, moved)
+        torch.manual_seed(seed & _MOST_SEED)  # a program's dropout draws from torch's own generator
         steps, of_pass = settings.steps_on(rows), -(-rows // settings.batch_size)
-        for done, batch in zip(range(1, steps + 1), _batches(rows, settings.batch_size, generator), strict=False):
+        batches = _batches(rows, settings.batch_size, generator, self._least)
+        for done, batch in zip(range(1, steps + 1), batches, strict=False):
             self.module.zero_grad()
             loss = self._loss(batch)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -153,8 +157,11 @@ class _Training:
         return self._model.loss(self.module(self._rows[batch]), self._targets[batch], "mean", self._weights)
 
     def _worth(self, rows: torch.Tensor, targets: torch.Tensor) -> float:
+        self.module.eval()
         with torch.no_grad():
-            return float(self._model.loss(self.module(rows), targets, "mean", self._weights))
+            loss = float(self._model.loss(self.module(rows), targets, "mean", self._weights))
+        self.module.train()
+        return loss
 
 
 class _Patience:
@@ -178,10 +185,13 @@ class _Patience:
             self._moved.back(self._best)
 
 
-def _batches(rows: int, size: int, generator: np.random.Generator) -> Iterator[torch.Tensor]:
-    """Rows' numbers without end: each pass has every row once, in an order of its own."""
+def _batches(rows: int, size: int, generator: np.random.Generator, least: int) -> Iterator[torch.Tensor]:
+    """Rows' numbers without end: each pass has every row once, in an order of its own, but for a last batch of fewer
+    than `least`.
+    """
     while True:
-        yield from torch.split(torch.from_numpy(generator.permutation(rows)), size)
+        found = torch.split(torch.from_numpy(generator.permutation(rows)), size)
+        yield from found if len(found) == 1 or len(found[-1]) >= least else found[:-1]
 
 
 def in_round(spec: TaskSpec, round_: int) -> TaskSpec:

@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Model, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
 from consilium_client.models.training import Progress, Within, no_progress, prepare, proximal_term
+from consilium_client.programs.interpreter import Interpreter
+from consilium_client.programs.row_gradients import Loss, take_row_gradients
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
@@ -158,7 +160,8 @@ def _descend_privately(
     mechanism: Mechanism, inner: torch.optim.Optimizer, progress: Progress,
 ) -> None:  # fmt: skip
     settings = spec.training
-    per_row = GradSampleModule(module, loss_reduction="sum")
+    summed = partial(model.loss, reduction="sum")
+    take = partial(take_row_gradients, module) if isinstance(module, Interpreter) else _by_hooks(module)
     optimizer = _SecretNoise(
         inner,
         noise_multiplier=mechanism.noise_multiplier, max_grad_norm=privacy.max_grad_norm,
@@ -169,10 +172,21 @@ def _descend_privately(
         for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
-            loss = model.loss(per_row(rows[batch]), targets[batch], "sum")
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss = take(summed, rows[batch], targets[batch])
             optimizer.step()
             progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)
+
+
+def _by_hooks(module: nn.Module) -> Callable[[Loss, torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Takes each row's gradient by Opacus' hooks, which know the layers of a family; as `take_row_gradients`."""
+    per_row = GradSampleModule(module, loss_reduction="sum")
+
+    def take(loss: Loss, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        found = loss(per_row(rows), targets)
+        found.backward()  # type: ignore[no-untyped-call]
+        return found
+
+    return take
 
 
 class _Calls(torch.optim.Optimizer):

@@ -12,6 +12,7 @@ from typing import Any
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
@@ -40,7 +41,9 @@ class Place:
         }
 
     def policy(self, spec: TaskSpec) -> dict[str, Any]:
-        return {"operators": "any" if self.is_open else [self.operator], "models": [spec.model.name]}
+        programs = [spec.model.program] if isinstance(spec.model, ProgramSpec) else []
+        operators = "any" if self.is_open else [self.operator]
+        return {"operators": operators, "models": [spec.model.name], "programs": programs}
 
 
 def write_key(home: Path, account: LocalAccount) -> None:

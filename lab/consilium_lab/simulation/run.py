@@ -29,6 +29,7 @@ from consilium_client.hospital.training import LEAST_SALT, RoundSeeds, split, st
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import WORTH
 from consilium_client.models.training import in_round
+from consilium_client.programs.library import offer
 from consilium_client.voter.evaluating import Judge
 from consilium_core.artifacts.backends import Place
 from consilium_verify.report import derived
@@ -126,9 +127,10 @@ def simulate(
     if isinstance(spec.start, TaskStart):
         raise LabError("StartNotSimulated", task=spec.start.task)
     require_enough(spec, len(hospitals), len(voters))
-    model_of(spec).require_installed()
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
         store = ArtifactStore([Path(folder), *places])
+        offer(store, spec)
+        model_of(spec).require_installed()
         attendance = Attendance(len(hospitals), dropouts, seed)
         return _Game(raw, spec, hospitals, voters, seed, store, attendance).play(on_round, compared)
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from consilium_chain.artifacts.public_record import shown_uploads, weights_parts
+from consilium_chain.artifacts.public_record import named_files, shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
 from consilium_core.logs import emit
@@ -118,7 +118,7 @@ def pin(store: ArtifactStore, named: RoundArtifacts) -> int:
             continue
     for digest in named.task_files:
         try:
-            files += weights_parts(store.get_file(digest))
+            files += named_files(store.get_file(digest))
         except UNREADABLE:  # reported below
             continue
     count = 0

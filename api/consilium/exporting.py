@@ -1,0 +1,39 @@
+"""Programs: PyTorch models that tasks bring as graphs of operators, without code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from consilium_client.programs.program import Program
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class ExportedProgram:
+    """`folder`: its two files. `details`: its graph. `parameters`: the numbers that are trained and sent."""
+
+    folder: Path
+    details: Program
+    parameters: int
+
+
+def export(
+    module: nn.Module, example: torch.Tensor, path: str | Path, *, outputs: str | int | None = None
+) -> ExportedProgram:
+    """Writes a PyTorch module as a program into a new folder; `consilium artifacts put` stores it for a task.
+
+    `example`: two or more rows of the model's input, float32 or int64. `outputs`: name or place of the logits (n,
+    outputs) in the module's result, if that is no tensor. Two classes have one logit, more have one each.
+
+    Raises ProgramError (NotExportable), OperatorError (OutputTaken).
+    """
+    import math
+
+    from consilium_operators.exporting import export
+
+    found = export(module, example, Path(path), outputs).program
+    return ExportedProgram(Path(path), found, sum(map(math.prod, found.learnt.values())))

@@ -1,0 +1,73 @@
+"""A program's results and costs, without data: its shapes alone go through the graph, node by node, before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from consilium_client.programs.errors import ProgramError
+from consilium_client.programs.interpreter import DTYPES, Interpreter
+from consilium_client.programs.program import Program, malformed
+
+MOST_VALUES: Final = 1 << 28  # of one node's result
+MOST_OPERATIONS: Final = 1 << 41  # of one row, forward: a minute of one core
+MOST_OF_A_STEP: Final = 1 << 32  # of all results together: 16 GiB of float32
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a step on `rows` rows. `values`: of all nodes' results. `operations`: multiplications and additions, forward.
+
+    `shapes`: of each node's result; None if it is no tensor.
+    """
+
+    rows: int
+    values: int
+    operations: int
+    shapes: tuple[tuple[int, ...] | None, ...]
+
+
+def measured(program: Program, rows: int, training: bool = True) -> Cost:
+    """Raises ProgramError (ProgramTooLarge; ProgramMalformed if the graph cannot be computed or gives no logits)."""
+    module, shapes = _without_data(program).train(training), list[tuple[int, ...] | None]()
+    values = 0
+
+    def watch(at: int, found: Any) -> None:
+        nonlocal values
+        for one in found if isinstance(found, list | tuple) else [found]:
+            size = one.numel() if isinstance(one, torch.Tensor) else 1
+            values += size
+            _require(f"the result of node {at} on {rows} rows", size, MOST_VALUES)
+            _require(f"a step on {rows} rows", values, MOST_OF_A_STEP)
+        shapes.append(tuple(found.shape) if isinstance(found, torch.Tensor) else None)
+
+    given = torch.empty((rows, *program.shape), dtype=DTYPES[program.type_], device="meta")
+    counter = FlopCounterMode(display=False)
+    try:
+        with torch.no_grad(), counter:
+            found = module.computed(given, watch)[-1]
+    except ProgramError as error:
+        if error.name != "ProgramFailed":
+            raise
+        raise malformed("node {node} ({operator}) cannot be computed: {why}".format(**error.values)) from error
+    if not isinstance(found, torch.Tensor) or not found.is_floating_point() or shapes[-1] != (rows, program.outputs):
+        raise malformed(f"its last node does not give {program.outputs} logits for each of {rows} rows")
+    operations = counter.get_total_flops()
+    _require(f"a step on {rows} rows", operations, MOST_OPERATIONS * rows, "operations")
+    return Cost(rows, values, operations, tuple(shapes))
+
+
+def _without_data(program: Program) -> Interpreter:
+    shapes = {**{name: (shape, "float32") for name, shape in program.learnt.items()}, **program.frozen}
+    empty = {
+        name: torch.empty(shape, dtype=DTYPES[type_], device="meta") for name, (shape, type_) in shapes.items()
+    }  # fmt: skip
+    return Interpreter(program, empty)
+
+
+def _require(what: str, found: int, most: int, unit: str = "values") -> None:
+    if found > most:
+        raise ProgramError("ProgramTooLarge", what=what, found=found, most=most, unit=unit)

@@ -1,0 +1,60 @@
+"""Each row's own gradient of a program, for differential privacy.
+
+A row's gradient is taken of the program on that row alone. So whatever the graph does, no row has a part in another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch.func import grad_and_value, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from consilium_client.programs.errors import ProgramError
+from consilium_client.programs.interpreter import Interpreter
+
+MOST_AT_ONCE: Final = 1 << 26  # gradient values: a quarter of a gigabyte
+TRIED: Final = 3  # rows
+APART: Final = 1e-6  # logits of a row by itself and among others, relative to their size
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def take_row_gradients(module: Interpreter, loss: Loss, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Sets each parameter's `grad_sample` (n, *shape), as Opacus' optimisers read it. Returns the sum of the losses.
+
+    `loss`: of logits (1, outputs) and labels (1,).
+    """
+    parameters = [one.detach() for one in module.trained]
+    if not len(rows):
+        for one in module.trained:
+            one.grad_sample = torch.zeros((0, *one.shape), device=one.device)
+        return torch.zeros(())
+
+    def of_row(trained: list[torch.Tensor], row: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return loss(module.computed(row[None], trained=trained)[-1], target[None])
+
+    at_once = max(1, MOST_AT_ONCE // sum(one.numel() for one in parameters))
+    many = vmap(grad_and_value(of_row), in_dims=(None, 0, 0), randomness="different", chunk_size=at_once)
+    with sdpa_kernel(SDPBackend.MATH):  # the others have no rule for many rows at once
+        gradients, losses = many(parameters, rows, targets)
+    for one, own in zip(module.trained, gradients, strict=True):
+        one.grad_sample = own
+    summed: torch.Tensor = losses.sum()
+    return summed
+
+
+def require_apart(module: Interpreter) -> None:
+    """Raises ProgramError (RowsMixed) if a row's logits depend on the rows beside it: training a row by itself would
+    make another model than its author means.
+    """
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn((TRIED, *module.program.shape), generator=generator).double()
+    module = module.double().eval()
+    with torch.no_grad():
+        together = module(rows)
+        alone = torch.cat([module(one[None]) for one in rows])
+    if not torch.allclose(together, alone, rtol=0, atol=APART * float(together.abs().max())):
+        raise ProgramError("RowsMixed")
