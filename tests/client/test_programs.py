@@ -116,6 +116,38 @@ def test_every_allowed_operator_exists_and_writes_nothing_in_place() -> None:
         assert written_to in ([], ["running_mean", "running_var"]), name
 
 
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2)
+        self.second.weight = self.first.weight
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.last(torch.tanh(self.second(torch.tanh(self.first(rows)))))
+        return logits
+
+
+def test_tied_weights_stay_one_tensor() -> None:
+    torch.manual_seed(1)
+    module, rows = Tied(), torch.randn(3, 4)
+    found = exported(module, rows)
+    assert [*found.program.trainable] == ["first.weight", "first.bias", "second.bias", "last.weight", "last.bias"]
+    program = interpreted(found)
+    for computed in (module(rows), program(rows)):
+        computed.sum().backward()
+    own, expected = program.trained[0].grad, module.first.weight.grad
+    assert own is not None
+    assert expected is not None
+    np.testing.assert_allclose(own, expected, rtol=1e-5)
+
+
+def test_export_leaves_the_module_as_it_was() -> None:
+    for trains in (True, False):
+        module = convolutions().train(trains)
+        exported(module, torch.randn(IMAGES))
+        assert {one.training for one in module.modules()} == {trains}
+
+
 class Branching(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -44,13 +44,20 @@ class Exported:
 
 def exported(module: nn.Module, example: torch.Tensor, outputs: str | int | None = None) -> Exported:
     """`example`: two or more rows of the model's input. `outputs`: the name or place of the logits in the module's
-    result, if that is no tensor. The module is not changed, but for `eval()`.
+    result, if that is no tensor.
 
     Raises ProgramError (NotExportable, and as `parse_program` does).
     """
     if example.ndim < 2 or len(example) < 2 or example.dtype not in (torch.float32, torch.int64):
         raise _not("the example is not two or more rows of float32 or int64: stack two of them")
-    module = _Logits(module, outputs).eval()
+    trains = module.training
+    try:
+        return _evaluating(_Logits(module, outputs).eval(), example)
+    finally:
+        module.train(trains)
+
+
+def _evaluating(module: nn.Module, example: torch.Tensor) -> Exported:
     try:
         with warnings.catch_warnings(action="ignore"):  # of the author's module: the graph below is checked anyway
             traced = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim.AUTO},), strict=False)
@@ -125,11 +132,15 @@ class _Graph:
             value = values.get(spec.target or "")
             if not isinstance(value, torch.Tensor):
                 raise _not(f"{spec.target} is no tensor")
-            name = (spec.target or "").removeprefix("module.")
+            name = self._known_as(value) or (spec.target or "").removeprefix("module.")
             self._known[node] = Tensor(name)
             self.tensors[name] = value
         if traced.graph_signature.buffers_to_mutate:
             raise _not("it changes a buffer in evaluation")
+
+    def _known_as(self, value: torch.Tensor) -> str | None:
+        """The name of the same tensor, if a module has it under two: they must stay one in training."""
+        return next((name for name, one in self.tensors.items() if _is_same(one, value)), None)
 
     def program(self) -> Program:
         """Without nodes that lead to nothing, and tensors that no node uses."""
@@ -253,6 +264,15 @@ class _Graph:
         if given is None or isinstance(given, bool | int | float | str):
             return given
         raise _not(f"an operator has an argument that no program holds: {type(given).__name__}")
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return (one.data_ptr(), one.shape, one.stride(), one.dtype) == (
+        other.data_ptr(),
+        other.shape,
+        other.stride(),
+        other.dtype,
+    )
 
 
 def _flat(node: fx.Node) -> tuple[Any, ...]:
