@@ -119,6 +119,10 @@ MALFORMED: dict[str, Changes] = {
                                        found["trainable"].clear()),
     "a layer that writes into trained weights": replaced(1, 3, {"tensor": "1.weight"}),
     "a layer that writes into its input": replaced(1, 3, X),
+    "a layer that would write into frozen means": lambda found: (
+        found["frozen"].extend([*one, "float32"] for one in found["moving"]), found["moving"].clear(),
+        found["nodes"][1][1].__setitem__(5, True),
+    ),
     "two layers that write into one mean": with_last(["batch_norm.default", [
         {"node": 0}, W, W, {"tensor": "1.running_mean"}, {"tensor": "1.running_var"}, False, 0.1, 1e-5, False], {}]),
     "a moving tensor that nothing writes": lambda found: found["moving"].append(["0.bias2", [3]]),

@@ -148,6 +148,18 @@ def test_export_leaves_the_module_as_it_was() -> None:
         assert {one.training for one in module.modules()} == {trains}
 
 
+def test_a_norm_that_its_author_keeps_still_moves_nothing() -> None:
+    torch.manual_seed(1)
+    module, rows = convolutions(), torch.randn(IMAGES)
+    norm = module.get_submodule("1").eval()
+    found = exported(module, rows)
+    assert not norm.training
+    assert module.training
+    assert not found.program.moving
+    assert {"1.running_mean", "1.running_var"} <= set(found.program.frozen)
+    np.testing.assert_allclose(interpreted(found).train()(rows).detach(), module(rows).detach(), rtol=1e-4, atol=1e-6)
+
+
 class Branching(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,26 +44,28 @@ class Exported:
 
 def exported(module: nn.Module, example: torch.Tensor, outputs: str | int | None = None) -> Exported:
     """`example`: two or more rows of the model's input. `outputs`: the name or place of the logits in the module's
-    result, if that is no tensor.
+    result, if that is no tensor. Norms that evaluate while the module trains (`norm.eval()`) keep their running means.
 
     Raises ProgramError (NotExportable, and as `parse_program` does).
     """
     if example.ndim < 2 or len(example) < 2 or example.dtype not in (torch.float32, torch.int64):
         raise _not("the example is not two or more rows of float32 or int64: stack two of them")
-    trains = module.training
+    trained = {name: one.training for name, one in module.named_modules()}
+    still = {name for name, trains in trained.items() if module.training and not trains}
     try:
-        return _evaluating(_Logits(module, outputs).eval(), example)
+        return _evaluating(_Logits(module, outputs).eval(), example, still)
     finally:
-        module.train(trains)
+        for name, one in module.named_modules():
+            one.training = trained[name]
 
 
-def _evaluating(module: nn.Module, example: torch.Tensor) -> Exported:
+def _evaluating(module: nn.Module, example: torch.Tensor, still: Collection[str]) -> Exported:
     try:
         with warnings.catch_warnings(action="ignore"):  # of the author's module: the graph below is checked anyway
             traced = torch.export.export(module, (example,), dynamic_shapes=({0: torch.export.Dim.AUTO},), strict=False)
     except Exception as error:  # of the author's code and of the tracer: all kinds
         raise _not(f"PyTorch cannot trace it: {f'{error}'.strip().partition(chr(10))[0][:300]}") from error
-    graph = _Graph(traced, example)
+    graph = _Graph(traced, example, still)
     raw = written(graph.program())
     program = parse_program(raw)
     measured(program, 1, training=False)
@@ -108,9 +110,10 @@ def _require_equal(module: nn.Module, found: Exported, example: torch.Tensor) ->
 
 
 class _Graph:
-    """A traced graph as a program's nodes. `tensors`: by name, those that some node uses."""
+    """A traced graph as a program's nodes. `tensors`: by name. `still`: modules whose running means do not move."""
 
-    def __init__(self, traced: torch.export.ExportedProgram, example: torch.Tensor) -> None:
+    def __init__(self, traced: torch.export.ExportedProgram, example: torch.Tensor, still: Collection[str]) -> None:
+        self._still = still
         self.tensors: dict[str, torch.Tensor] = {}
         self._calls: list[Call] = []
         self._known: dict[fx.Node, Argument] = {}
@@ -148,7 +151,7 @@ class _Graph:
         used = {one.name for call in calls for one in call.all_arguments() if isinstance(one, Tensor)}
         moving = [
             one.name for call in calls for place in MOVING.get(call.operator, ())
-            if isinstance(one := call.arguments[place], Tensor)
+            if isinstance(one := call.arguments[place], Tensor) and one.name.rpartition(".")[0] not in self._still
         ]  # fmt: skip
         trainable, frozen = dict[str, tuple[int, ...]](), dict[str, tuple[tuple[int, ...], str]]()
         for name, value in self.tensors.items():

@@ -54,7 +54,7 @@ class Interpreter(nn.Module):
         self.trained = nn.ParameterList([nn.Parameter(tensors[name]) for name in program.trainable])
         self.moving = {name: tensors[name] for name in program.moving}
         self._frozen = {name: tensors[name] for name in program.frozen}
-        self._steps = [_step(call) for call in program.nodes]
+        self._steps = [_step(call, program) for call in program.nodes]
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Interpreter:
         """As `.to` and `.double` need it: names with points cannot be buffers of a module."""
@@ -91,9 +91,10 @@ class Interpreter(nn.Module):
         return state.values
 
 
-def _step(call: Call) -> _Read:
+def _step(call: Call, program: Program) -> _Read:
     function, flag, norm = _function(call.operator), SWITCHED.get(call.operator), call.operator in MOVING
-    if norm and call.arguments[MOVING[call.operator][0]] is None:
+    means = call.arguments[MOVING[call.operator][0]] if norm else None
+    if norm and not (isinstance(means, Tensor) and means.name in program.moving):
         flag, norm = None, False
     readers = [_reader(one) for one in call.arguments]
     named = {name: _reader(one) for name, one in call.named.items()}

@@ -27,7 +27,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from consilium_client.programs.errors import ProgramError
-from consilium_client.programs.operators import ALLOWED, MOVING, TYPES
+from consilium_client.programs.operators import ALLOWED, MOVING, SWITCHED, TYPES
 
 FORMAT: Final = "consilium-program-1"
 MOST_BYTES: Final = 4 << 20
@@ -172,7 +172,7 @@ def _require_tensors(program: Program, stated: int) -> None:
             into = call.arguments[place] if place < len(call.arguments) else None
             if isinstance(into, Tensor) and into.name in program.moving:
                 written.append(into.name)
-            elif into is not None:
+            elif not (into is None or _is_still(call, program, into)):
                 raise malformed(f"node {at} would write into something that is not a moving tensor")
     if unknown := sorted(used - set(known)):
         raise malformed(f"a node uses the tensor {unknown[0]}, which it does not have")
@@ -180,6 +180,12 @@ def _require_tensors(program: Program, stated: int) -> None:
         raise malformed(f"no node uses the tensor {unused[0]}")
     if sorted(written) != sorted(program.moving):
         raise malformed("a moving tensor is not written by exactly one node")
+
+
+def _is_still(call: Call, program: Program, means: Argument) -> bool:
+    """True of a norm that has frozen means, and no rows' own."""
+    flag = call.arguments[SWITCHED[call.operator]] if len(call.arguments) > SWITCHED[call.operator] else None
+    return isinstance(means, Tensor) and means.name in program.frozen and flag is False
 
 
 def _nodes(given: Any) -> list[Any]:
