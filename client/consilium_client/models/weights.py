@@ -59,7 +59,7 @@ def parse_tensors(raw: bytes, wanted: Mapping[str, tuple[tuple[int, ...], str]])
     """Tensors of these shapes and types, in this order. Raises ModelError (WeightsUnusable)."""
     size = sum(math.prod(shape) * np.dtype(type_).itemsize for shape, type_ in wanted.values())
     if len(raw) > size + MOST_HEADER:
-        raise _unusable(f"it has {len(raw):,} bytes, and its tensors have {size:,}")
+        raise _unusable(f"it has {len(raw):,} bytes, more than the {size:,} of its tensors")
     try:
         tensors = load(raw)
     except SafetensorError as error:
