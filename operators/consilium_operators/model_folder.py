@@ -125,6 +125,7 @@ class SavedModel:
     sums: NDArray[np.float64]
     card: str
 
+    @property
     def parameters(self) -> Vector:
         """All of the model, float32 (p,). Raises OperatorError (LocalTensorsMissing)."""
         if missing := [name for name in self.spec.training.local if name not in self.tensors]:

@@ -39,7 +39,7 @@ class Predictor:
         Raises ModelNotInstalled, EncoderAltered, LocalTensorsMissing.
         """
         self.saved, self.clamp, self._model = saved, clamp, model_of(saved.spec)
-        self._parameters = saved.parameters()
+        self._parameters = saved.parameters
         self._model.require_installed()
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 

@@ -120,8 +120,8 @@ def test_local_tensors_are_left_out_and_a_hospitals_own_complete_the_model(tmp_p
     local.write_bytes(save(own))
     whole = saved.with_local(local)
     shared = spec.coordinates
-    assert (whole.parameters()[shared:] == 1).all()
-    assert whole.parameters()[:shared].tobytes() == b"".join(one.tobytes() for one in saved.tensors.values())
+    assert (whole.parameters[shared:] == 1).all()
+    assert whole.parameters[:shared].tobytes() == b"".join(one.tobytes() for one in saved.tensors.values())
     Predictor(whole)
     for wrong in ({"2.bias": own["2.bias"]}, {**own, "0.bias": saved.tensors["0.bias"]}, dict(saved.tensors)):
         local.write_bytes(save(wrong))
