@@ -13,7 +13,7 @@ from eth_utils.crypto import keccak
 
 from consilium_operators.errors import OperatorError
 
-PROGRAM, WEIGHTS, SECTION = "program.json", "weights.safetensors", "model.toml"
+PROGRAM, WEIGHTS = "program.json", "weights.safetensors"
 
 
 def store_weights(store: ArtifactStore, path: Path) -> str:

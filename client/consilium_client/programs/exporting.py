@@ -236,7 +236,7 @@ class _Graph:
         self._known[node] = Node(len(self._calls) - 1)
 
     def _renew(self, node: fx.Node) -> None:
-        """What an operator wrote in place, later nodes read from its result. `_require_equal` finds shared memory."""
+        """Later nodes read from its result what an operator wrote in place. `_require_equal` finds shared memory."""
         self._known[node.args[0]] = self._known[node]  # type: ignore[index]
 
     def _without_gradients(self, owner: nn.Module, node: fx.Node) -> Argument:

@@ -13,13 +13,14 @@ from consilium_client.programs.interpreter import DTYPES, Interpreter
 from consilium_client.programs.program import Program, malformed
 
 MOST_VALUES: Final = 1 << 28  # of one node's result
-MOST_OPERATIONS: Final = 1 << 41  # of one row, forward: a minute of one core
+MOST_OPERATIONS: Final = 1 << 41  # of one row, forward
 MOST_OF_A_STEP: Final = 1 << 32  # of all results together: 16 GiB of float32
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a step on `rows` rows. `values`: of all nodes' results. `operations`: multiplications and additions, forward.
+    """The cost of a step on `rows` rows. `values`: of all nodes' results. `operations`: multiplications and additions,
+    forward.
 
     `shapes`: of each node's result; None if it is no tensor.
     """

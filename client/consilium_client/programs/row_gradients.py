@@ -1,6 +1,7 @@
 """Each row's own gradient of a program, for differential privacy.
 
 A row's gradient is taken of the program on that row alone. So whatever the graph does, no row has a part in another's.
+A row whose gradient is not finite, or cannot be computed, counts as zero: a hospital that fails on it would tell of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from torch.func import grad_and_value, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from consilium_client.programs.errors import ProgramError
-from consilium_client.programs.interpreter import Interpreter
+from consilium_client.programs.interpreter import FAULTS, Interpreter
 
 MOST_AT_ONCE: Final = 1 << 26  # gradient values: a quarter of a gigabyte
 TRIED: Final = 3  # rows
@@ -39,11 +40,31 @@ def take_row_gradients(module: Interpreter, loss: Loss, rows: torch.Tensor, targ
     at_once = max(1, MOST_AT_ONCE // sum(one.numel() for one in parameters))
     many = vmap(grad_and_value(of_row), in_dims=(None, 0, 0), randomness="different", chunk_size=at_once)
     with sdpa_kernel(SDPBackend.MATH):  # the others have no rule for many rows at once
-        gradients, losses = many(parameters, rows, targets)
+        try:
+            gradients, losses = many(parameters, rows, targets)
+        except (ProgramError, *FAULTS):  # of some rows
+            gradients, losses = _one_by_one(grad_and_value(of_row), parameters, rows, targets)
     for one, own in zip(module.trained, gradients, strict=True):
-        one.grad_sample = own
+        one.grad_sample = torch.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
     summed: torch.Tensor = losses.sum()
     return summed
+
+
+def _one_by_one(
+    of_row: Callable[..., tuple[list[torch.Tensor], torch.Tensor]],
+    parameters: list[torch.Tensor],
+    rows: torch.Tensor,
+    targets: torch.Tensor,
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Gradients (n, *shape) and losses (n,), zero where a row cannot be computed."""
+    found = []
+    for row, target in zip(rows, targets, strict=True):
+        try:
+            found.append(of_row(parameters, row, target))
+        except (ProgramError, *FAULTS):
+            found.append(([torch.zeros_like(one) for one in parameters], torch.zeros((), device=rows.device)))
+    gradients, losses = zip(*found, strict=True)
+    return [torch.stack(own) for own in zip(*gradients, strict=True)], torch.stack(losses)
 
 
 def require_apart(module: Interpreter) -> None:
