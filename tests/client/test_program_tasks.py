@@ -18,7 +18,7 @@ from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
 from consilium_client.errors import ModelError, OwnersRefusal
 from consilium_client.models import model_of
-from consilium_client.models.training import train
+from consilium_client.models.training import Guides, learn, train
 from consilium_client.programs import library
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
@@ -164,3 +164,29 @@ def test_what_a_program_cannot_do_is_refused_in_the_task_file(
     assert lines[0] in text
     with pytest.raises(Exception, match=why):
         parse_task_spec(text.replace(*lines, 1).encode())
+
+
+@pytest.mark.parametrize(
+    ("training", "update"),
+    [
+        ("epochs = 3", "bits = 10"),
+        ("epochs = 3", 'codec = {name = "hash", buckets = 5}'),
+        ("epochs = 3", 'codec = {name = "lowrank", rank = 1}'),
+        ("epochs = 9\npatience = 1", "bits = 10"),
+        ("steps = 4\nproximal = 0.5", "bits = 10"),
+        ('epochs = 3\noptimizer = "adamw"\nschedule = "linear"', 'codec = {name = "hash", buckets = 7}'),
+    ],
+    ids=["dense", "hash", "low rank", "patience", "proximal", "AdamW within hash"],
+)
+def test_a_program_learns_as_the_family_that_it_equals(training: str, update: str, tmp_path: Path) -> None:
+    export(nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 1)), torch.zeros(2, 1), tmp_path / "program")
+    store = ArtifactStore(tmp_path / "artifacts")
+    own = parse_task_spec(file_of(store_weights(store, tmp_path / "program"), training, update))
+    library.offer(store, own)
+    family = parse_task_spec(file_of('[model]\nname = "mlp"\nhidden = [4]\n', training, update))
+    random, base = np.random.default_rng(2), model_of(own).initial(0)
+    rows = random.normal(size=(40, 1)).astype(np.float32), random.integers(0, 2, 40)
+    guides = Guides(held_out=(rows[0][:9], rows[1][:9]))
+    found = [learn(spec, spec.basis(bytes(32)), base, *rows, 3, guides=guides) for spec in (own, family)]
+    assert np.abs(found[1]).max() > 1e-3
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
