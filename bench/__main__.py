@@ -22,6 +22,7 @@ codecs    what travels and how it is applied: bytes a round beside fp32, and the
 encoder   all weights of a pretrained encoder in six blobs, beside its adapters; an hour
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
+programs  a program beside the module that it was exported from: export, reading, each step
 membership membership inference on published sums by two attackers, with and without noise
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
@@ -61,6 +62,7 @@ PARTS = {
     "encoder": "bench.client.encoder",
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
+    "programs": "bench.client.programs",
     "membership": "bench.client.membership",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",

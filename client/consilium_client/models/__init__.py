@@ -96,10 +96,12 @@ class Model(ABC):
         class_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0. A mean is over rows,
-        each times its class's weight, if there are any, float32 (classes,).
+        each times its class's weight, if there are any, float32 (classes,). At least in single precision.
         """
+        from torch import bfloat16
         from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+        logits = logits.float() if logits.dtype is bfloat16 else logits
         rows = None if class_weights is None else class_weights[labels]
         if logits.shape[1] == 1:
             return binary_cross_entropy_with_logits(

@@ -35,7 +35,7 @@ from torch import nn
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Model, Vector, require_finite
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, Within, no_progress, prepare, proximal_term
+from consilium_client.models.training import Progress, Within, casting, no_progress, prepare, proximal_term
 from consilium_client.programs.interpreter import Interpreter
 from consilium_client.programs.row_gradients import Loss, take_row_gradients
 
@@ -172,7 +172,8 @@ def _descend_privately(
         for step in range(mechanism.steps):
             batch = torch.from_numpy(np.flatnonzero(_uniform(len(rows)) < mechanism.sample_rate))
             optimizer.zero_grad()
-            loss = take(summed, rows[batch], targets[batch])
+            with casting(settings, rows.device):
+                loss = take(summed, rows[batch], targets[batch])
             optimizer.step()
             progress(step + 1, mechanism.steps, float(loss.detach()) / len(batch) if len(batch) else math.nan)
 

@@ -122,7 +122,31 @@ def _function(name: str) -> Callable[..., Any]:
     if kind == "int":
         return _bounded(getattr(operator, overload))
     found: Callable[..., Any] = getattr(getattr(torch.ops.aten, kind), overload)
+    if name in _RECURRENT:
+        return _in_single_precision(found)
     return _few(found, *_PARTS[name]) if name in _PARTS else found
+
+
+_RECURRENT: Final = frozenset({"gru.input", "lstm.input"})
+
+
+def _in_single_precision(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Also in mixed precision: few processors train recurrent layers in bfloat16."""
+
+    def compute(*given: Any) -> Any:
+        rows = given[0]
+        device = rows.device.type
+        if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+            return function(*given)
+        with torch.autocast(device, enabled=False):
+            return function(*map(whole, given))
+
+    def whole(one: Any) -> Any:
+        if isinstance(one, list):
+            return list(map(whole, one))
+        return one.float() if isinstance(one, torch.Tensor) and one.dtype is torch.bfloat16 else one
+
+    return compute
 
 
 # Of operators that give a list: their place of the dimension, and how many tensors come of its size.
