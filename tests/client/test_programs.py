@@ -8,9 +8,10 @@ import torch
 from consilium_client.programs.description import described
 from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.exporting import exported
+from consilium_client.programs.interpreter import Interpreter
 from consilium_client.programs.measuring import measured
 from consilium_client.programs.operators import TENSORS
-from consilium_client.programs.program import parse_program, written
+from consilium_client.programs.program import Call, Input, Node, Program, Tensor, parse_program, written
 from program_modules import IMAGES, MODULES, ROWS, convolutions, interpreted, made
 from raised_faults import raises_fault
 from torch import nn
@@ -61,11 +62,30 @@ def test_a_program_is_written_and_read_again_byte_by_byte(name: str) -> None:
 def test_double_precision_reaches_every_tensor_and_node() -> None:
     _, found, example, _ = made("convolutions")
     program = interpreted(found).double().eval()
+    types = []
     with torch.no_grad():
-        values = program.computed(example.double())
-    assert {one.dtype for one in values} == {torch.float64}
+        values = program.computed(example.double(), lambda _, value: types.append(value.dtype))
+    assert set(types) == {torch.float64}
     with torch.no_grad():
         np.testing.assert_allclose(values[-1], interpreted(found).eval()(example), rtol=1e-4, atol=1e-6)
+
+
+def test_results_are_given_up_after_their_last_use() -> None:
+    _, found, example, _ = made("convolutions")
+    program = interpreted(found).eval()
+    values = program.computed(example, kept=found.program.features)
+    kept = {at for at, one in enumerate(values) if one is not None}
+    assert kept == {found.program.features, len(found.program.nodes) - 1}
+
+
+def test_a_view_needs_no_strides() -> None:
+    """They differ between devices: some attention gives its result transposed."""
+    view = Program((2, 3), "float32", 6, {"w": (6, 6)}, {}, {}, (
+        Call("transpose.int", (Input(), 1, 2), {}), Call("view.default", (Node(0), (-1, 6)), {}),
+        Call("linear.default", (Node(1), Tensor("w")), {}),
+    ))  # fmt: skip
+    rows = torch.randn(4, 2, 3)
+    assert torch.equal(Interpreter(view, {"w": torch.eye(6)})(rows), rows.transpose(1, 2).reshape(4, 6))
 
 
 def test_dropout_and_batch_norm_know_whether_the_model_trains() -> None:

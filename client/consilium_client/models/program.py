@@ -69,7 +69,7 @@ class OfProgram(Model):
         logits, activations = [], []
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(inputs), self._at_once):
-                found = module.computed(part.double())
+                found = module.computed(part.double(), kept=features)
                 logits.append(found[-1].numpy())
                 activations.append(logits[-1] if features is None else found[features].numpy())
         return Evaluation(probabilities_of(np.concatenate(logits)), np.concatenate(activations))

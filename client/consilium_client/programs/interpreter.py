@@ -55,6 +55,7 @@ class Interpreter(nn.Module):
         self.moving = {name: tensors[name] for name in program.moving}
         self._frozen = {name: tensors[name] for name in program.frozen}
         self._steps = [_step(call, program) for call in program.nodes]
+        self._spent = _spent(program)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Interpreter:
         """As `.to` and `.double` need it: names with points cannot be buffers of a module."""
@@ -72,9 +73,11 @@ class Interpreter(nn.Module):
         rows: torch.Tensor,
         watch: Watch = lambda at, found: None,
         trained: Sequence[torch.Tensor] | None = None,
+        kept: int | None = None,
     ) -> list[Any]:
-        """Each node's result. `watch` gets each, with its number, before the next is computed. `trained`: in place of
-        the parameters. Raises ProgramFailed.
+        """The nodes' results: the last, that of node `kept`, and None for others, whose memory is given back after
+        their last use. `watch` gets each, with its number, before the next is computed. `trained`: in place of the
+        parameters. Raises ProgramFailed.
         """
         given = self.trained if trained is None else trained
         tensors = {**dict(zip(self.program.trainable, given, strict=True)), **self.moving, **self._frozen}
@@ -88,7 +91,23 @@ class Interpreter(nn.Module):
                 raise ProgramError("ProgramFailed", node=at, operator=operator_, why=why) from error
             state.values.append(found)
             watch(at, found)
+            for number in self._spent[at]:
+                if number != kept:
+                    state.values[number] = None
+            del found
         return state.values
+
+
+def _spent(program: Program) -> list[list[int]]:
+    """For each node the results that no later one uses. The last result stays."""
+    last = {at: at for at in range(len(program.nodes))}
+    for at, call in enumerate(program.nodes):
+        last |= {one.number: at for one in call.all_arguments() if isinstance(one, Node)}
+    del last[len(program.nodes) - 1]
+    found: list[list[int]] = [[] for _ in program.nodes]
+    for number, at in last.items():
+        found[at].append(number)
+    return found
 
 
 def _step(call: Call, program: Program) -> _Read:
@@ -121,6 +140,8 @@ def _function(name: str) -> Callable[..., Any]:
     kind, _, overload = name.partition(".")
     if kind == "int":
         return _bounded(getattr(operator, overload))
+    if name == "view.default":  # strides, which views need, differ between devices and versions of PyTorch
+        kind = "reshape"
     found: Callable[..., Any] = getattr(getattr(torch.ops.aten, kind), overload)
     if name in _RECURRENT:
         return _in_single_precision(found)
