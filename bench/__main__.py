@@ -18,6 +18,7 @@ thousand  a round of a thousand hospitals in four tasks, likewise
 hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flower's SuperLink and SuperNodes
 load      200 readers of the HTTP API with live events, while rounds are played
 learning  what four hospitals learn: together, alone, federated and privately
+learning_programs  MONAI's ResNet-18 as a program on chest X-rays, likewise; on a GPU
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
 encoder   all weights of a pretrained encoder in six blobs, beside its adapters; an hour
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
@@ -58,6 +59,7 @@ PARTS = {
     "decoys": "bench.decoys.hiding",
     "decoy_codecs": "bench.decoys.by_codec",
     "learning": "bench.client.learning",
+    "learning_programs": "bench.client.learning_programs",
     "codecs": "bench.client.codecs",
     "encoder": "bench.client.encoder",
     "fewest": "bench.client.fewest",

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 class Played:
     """One task's rounds. It is the record that its hospitals read."""
 
-    def __init__(self, spec: TaskSpec, parts: Sequence[Examples], seed: int) -> None:
-        self.spec, self._parts, self._seed = spec, parts, seed
+    def __init__(self, spec: TaskSpec, parts: Sequence[Examples], seed: int, device: str = "cpu") -> None:
+        self.spec, self._parts, self._seed, self._device = spec, parts, seed, device
         self.sums, self._counted = public_sums(spec.data), None
         if spec.statistics == "exact":
             self._counted = np.sum([round_0_values(part, spec) for part in parts], axis=0)
@@ -62,7 +62,7 @@ class Played:
         for index, (part, inputs) in enumerate(zip(self._parts, self._inputs, strict=True)):
             drawn = (self._seed * 1_000 + index) * 1_000_003 + round_ - 1
             own = self._updates[index]
-            update = own.learn(round_, self.model, (inputs, part.labels), None, drawn)
+            update = own.learn(round_, self.model, (inputs, part.labels), None, drawn, device=self._device)
             updates.append(own.blobs(round_, update, drawn))
         total = summed(updates, self._weights, self.spec)
         self._state = self._fold.after(self._state, round_, total, sum(self._weights))

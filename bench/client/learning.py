@@ -241,8 +241,10 @@ def summary(result: Mapping[str, Any], model: str, data: str) -> list[tuple[str,
     return list(found.items())
 
 
-def plot(result: dict[str, Any], folder: Path) -> None:
-    drawn, axes = figure(12, 11.4, 3, 2)
+def plot(result: dict[str, Any], folder: Path, name: str = "learning") -> None:
+    """A panel for each model and data."""
+    several = len(groups(result)) > 1
+    drawn, axes = figure(*((12, 11.4, 3, 2) if several else (5.5, 3.2)))
     for axis, (model, data) in zip(axes, groups(result), strict=False):
         methods = summary(result, model, data)[::-1]
         for metric, colour, shift in (("accuracy", "#2f6f9f", -0.12), ("auc", "#1f9e89", 0.12)):
@@ -258,7 +260,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
         axis.set_title(f"{model}: {data}", loc="left")
         axis.set_xlabel("on all hospitals' test rows; lines span the seeds")
     axes[0].legend(frameon=False, loc="lower right")
-    write_figure(folder, "learning", drawn)
+    write_figure(folder, name, drawn)
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, str]]:

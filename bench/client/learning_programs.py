@@ -1,0 +1,204 @@
+"""MONAI's ResNet-18 as a program on chest X-rays: alone, pooled, by plain averaging, over rounds, and privately.
+
+As `learning`, on a GPU where there is one: on two processors it takes hours. Opacus' validator makes its batch norms to
+norms of groups, which private tasks and codecs need. `plain` is FedAvg of the eager module in plain PyTorch, without a
+program: weights by rows, all 11 million parameters. `consilium` trains within a basis, quantises, masks and commits,
+and reads the sum back. Private runs train the norms and the last layer; the convolutions stay as they were drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.training_specs import PrivacySpec
+from consilium_client.data.examples import joined
+from consilium_client.data.standardise import public_sums
+from consilium_client.models import Model, Vector, model_of
+from consilium_client.models.metrics import accuracy, auc
+from consilium_client.models.training import train
+from consilium_client.privacy.dp_sgd import learn_privately
+from consilium_client.programs import library
+from consilium_core.kinds import of_kind
+from consilium_lab.demo.datasets import deal_pneumonia, examples_of
+from consilium_lab.demo.task_file import TaskSettings, task_spec
+from consilium_lab.result_files import columns_of
+from consilium_operators.exporting import export
+from consilium_operators.weights import store_weights
+from consilium_zk.basis import Coordinates
+from opacus.validators import ModuleValidator
+from torch import nn
+
+from bench.client.folding import Played
+from bench.client.learning import ROWS_BY
+from bench.client.learning import plot as plot_learning
+from bench.client.learning import table as table_of_learning
+from bench.client.learning_rounds import ALONE, POOLED, PRIVATE, ROUNDS, plans
+from bench.results_store import Skipped, say
+
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "pneumoniamnist"
+DATA, MODEL = "pneumonia, 6 hospitals", "MONAI ResNet-18"
+UNTRAINED, PLAIN = "untrained", "plain FedAvg, eager"
+SEEDS, EPOCHS, EPSILON = 3, 6, 8.0
+METRICS = ("accuracy", "auc")
+SECTIONS: Mapping[str, Any] = {
+    "training": {"epochs": 1, "batch_size": 64, "optimizer": "adamw", "learning_rate": 0.001},
+    "update": {"bits": 8, "value_range": 0.05, "clip_norm": 8.0, "codec": {"name": "lowrank", "rank": 16}},
+}
+PRIVATELY: Mapping[str, Any] = {
+    "training": {"epochs": 4, "batch_size": 256, "learning_rate": 0.2},
+    "update": {"bits": 16, "value_range": 1.0, "clip_norm": 8.0},
+    "privacy": {"epsilon": EPSILON, "max_grad_norm": 1.0},
+}
+
+
+def module(frozen: bool = False) -> nn.Module:
+    """`frozen`: its convolutions."""
+    from monai.networks.nets.resnet import resnet18
+
+    torch.manual_seed(0)
+    made: nn.Module = ModuleValidator.fix(
+        resnet18(spatial_dims=2, n_input_channels=1, num_classes=1, conv1_t_size=3, conv1_t_stride=1)
+    )
+    for one in made.modules():
+        if frozen and isinstance(one, nn.Conv2d):
+            one.requires_grad_(False)
+    return made
+
+
+def device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+class Study:
+    """One seed's runs, all on the same dealt rows and from the same starting values."""
+
+    def __init__(self, seed: int, rounds: int, folder: Path) -> None:
+        self.seed, self.rounds = seed, rounds
+        data = deal_pneumonia(FOLDER, 6, 1, seed)
+        self.parts = examples_of(data.hospitals, data.schema)
+        self.held_out = joined(examples_of(data.held_out, data.schema))
+        usual = task_spec(data, TaskSettings(rounds=rounds)).model_dump()
+        specs = []
+        for name, sections in (("whole", SECTIONS), ("frozen", PRIVATELY)):
+            export(module(frozen=name == "frozen"), torch.randn(3, 1, 28, 28), folder / name)
+            store = ArtifactStore(folder / f"{name}-artifacts")
+            section = tomllib.loads(store_weights(store, folder / name))
+            specs.append(TaskSpec.model_validate({**usual, **sections, **section}))
+            library.offer(store, specs[-1])
+        self.spec, self.private = specs
+        self.model: Model = model_of(self.spec)
+        self.sums = public_sums(data.schema)
+        self.inputs = [self.model.inputs(part, self.sums) for part in self.parts]
+
+    def tested(self, parameters: Vector, of: TaskSpec | None = None) -> dict[str, float]:
+        model = self.model if of is None else model_of(of)
+        likely = model.evaluate(parameters, model.inputs(self.held_out, self.sums)).probabilities
+        labels = self.held_out.labels
+        return {"accuracy": accuracy(labels, likely), "auc": auc(labels, likely) or 0.0}
+
+    def trained(self, parts: Sequence[int]) -> Vector:
+        """All rounds' epochs on these hospitals' rows together."""
+        inputs = np.concatenate([self.inputs[at] for at in parts])
+        labels = np.concatenate([self.parts[at].labels for at in parts])
+        longer = self.spec.training.model_copy(update={"epochs": self.rounds * self.spec.training.epochs})
+        spec = self.spec.model_copy(update={"training": longer})
+        return train(spec, self.model.initial(0), inputs, labels, self.seed, device=device())
+
+    def plainly(self) -> Vector:
+        """FedAvg (McMahan et al., 2017) of the eager module."""
+        whole, settings = module().to(device()).train(), self.spec.training
+        generator = np.random.default_rng(self.seed)
+        weights = [len(part.labels) for part in self.parts]
+        for _ in range(self.rounds):
+            total = torch.zeros(self.spec.parameters, device=device())
+            for weight, inputs, part in zip(weights, self.inputs, self.parts, strict=True):
+                own = deepcopy(whole)
+                optimizer = torch.optim.AdamW(own.parameters(), settings.learning_rate, weight_decay=0.0)
+                for batch in np.array_split(generator.permutation(weight), -(-weight // settings.batch_size)):
+                    optimizer.zero_grad()
+                    rows, labels = (torch.from_numpy(one[batch]).to(device()) for one in (inputs, part.labels))
+                    self.model.loss(own(rows), labels, "mean").backward()  # type: ignore[no-untyped-call]
+                    optimizer.step()
+                total += weight / sum(weights) * nn.utils.parameters_to_vector(own.parameters()).detach()
+            nn.utils.vector_to_parameters(total, whole.parameters())
+        return total.cpu().numpy()
+
+    def played(self) -> Vector:
+        game = Played(self.spec, self.parts, self.seed, device())
+        for round_ in range(1, self.rounds + 1):
+            game.play(round_)
+        return game.model
+
+    def privately(self) -> Vector:
+        """Quantised and added up, without masks and commitments."""
+        spec = self.private
+        privacy, basis, model = of_kind(PrivacySpec, spec.privacy), spec.basis(bytes(32)), model_of(spec).initial(0)
+        for _ in range(spec.rounds.rounds):
+            total: Coordinates = np.zeros(basis.size)
+            for mechanism, inputs, part in zip(plans(spec, self.parts), self.inputs, self.parts, strict=True):
+                total += learn_privately(
+                    spec, privacy, mechanism, basis, model, inputs, part.labels, device=device()
+                ) / len(self.parts)  # fmt: skip
+            model = (model + basis.spread(total, 0, len(model))).astype(np.float32)
+        return model
+
+    def run(self) -> list[dict[str, Any]]:
+        alone = [self.tested(self.trained([at])) for at in range(len(self.parts))]
+        found: list[tuple[str, float | None, Mapping[str, float]]] = [
+            (UNTRAINED, None, self.tested(self.model.initial(0))),
+            (POOLED, None, self.tested(self.trained(range(len(self.parts))))),
+            (ALONE, None, {name: fmean(one[name] for one in alone) for name in METRICS}),
+            (PLAIN, None, self.tested(self.plainly())),
+            (ROUNDS, None, self.tested(self.played())),
+            (PRIVATE, EPSILON, self.tested(self.privately(), self.private)),
+        ]
+        return [
+            {
+                "data": DATA, "model": MODEL, "method": method, "epsilon": epsilon, "seed": self.seed,
+                "metric": metric, "value": round(values[metric], 4),
+            }
+            for method, epsilon, values in found for metric in METRICS
+        ]  # fmt: skip
+
+
+def study(seed: int, rounds: int) -> list[dict[str, Any]]:
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // SEEDS))
+    with TemporaryDirectory() as folder:
+        found = Study(seed, rounds, Path(folder)).run()
+    say(f"seed {seed}: {found}")
+    return found
+
+
+def measure(quick: bool) -> Iterator[dict[str, Any]]:
+    if not FOLDER.is_dir():
+        raise Skipped("there is no shared/data/pneumoniamnist beside this checkout")
+    rows: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(SEEDS, get_context("spawn")) as pool:
+        for found in pool.map(study, range(1 if quick else SEEDS), [1 if quick else EPOCHS] * SEEDS):
+            rows += found
+            yield {
+                "what": "accuracy and AUC on the test images after all rounds; `alone` is the mean of six models",
+                "device": torch.cuda.get_device_name() if device() == "cuda" else "CPU", "rounds": EPOCHS,
+                "rows": columns_of(rows, ROWS_BY),
+            }  # fmt: skip
+
+
+def plot(result: dict[str, Any], folder: Path) -> None:
+    plot_learning(result, folder, "learning_programs")
+
+
+def table(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return table_of_learning(result)
