@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from multiprocessing import get_context
@@ -155,31 +155,35 @@ class Study:
             model = (model + basis.spread(total, 0, len(model))).astype(np.float32)
         return model
 
-    def run(self) -> list[dict[str, Any]]:
-        alone = [self.tested(self.trained([at])) for at in range(len(self.parts))]
-        found: list[tuple[str, float | None, Mapping[str, float]]] = [
-            (UNTRAINED, None, self.tested(self.model.initial(0))),
-            (POOLED, None, self.tested(self.trained(range(len(self.parts))))),
-            (ALONE, None, {name: fmean(one[name] for one in alone) for name in METRICS}),
-            (PLAIN, None, self.tested(self.plainly())),
-            (ROUNDS, None, self.tested(self.played())),
-            (PRIVATE, EPSILON, self.tested(self.privately(), self.private)),
-        ]
-        return [
-            {
-                "data": DATA, "model": MODEL, "method": method, "epsilon": epsilon, "seed": self.seed,
-                "metric": metric, "value": round(values[metric], 4),
-            }
-            for method, epsilon, values in found for metric in METRICS
-        ]  # fmt: skip
+    def alone(self) -> dict[str, float]:
+        """The mean of the hospitals' own models."""
+        found = [self.tested(self.trained([at])) for at in range(len(self.parts))]
+        return {name: fmean(one[name] for one in found) for name in METRICS}
+
+    def run(self) -> Iterator[dict[str, Any]]:
+        everywhere = range(len(self.parts))
+        methods: Mapping[str, Callable[[], dict[str, float]]] = {
+            UNTRAINED: lambda: self.tested(self.model.initial(0)),
+            POOLED: lambda: self.tested(self.trained(everywhere)),
+            ALONE: self.alone,
+            PLAIN: lambda: self.tested(self.plainly()),
+            ROUNDS: lambda: self.tested(self.played()),
+            PRIVATE: lambda: self.tested(self.privately(), self.private),
+        }
+        for method, compute in methods.items():
+            values, epsilon = compute(), EPSILON if method == PRIVATE else None
+            say(f"seed {self.seed}, {method}: {values}")
+            for metric in METRICS:
+                yield {
+                    "data": DATA, "model": MODEL, "method": method, "epsilon": epsilon, "seed": self.seed,
+                    "metric": metric, "value": round(values[metric], 4),
+                }  # fmt: skip
 
 
 def study(seed: int, rounds: int) -> list[dict[str, Any]]:
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // SEEDS))
     with TemporaryDirectory() as folder:
-        found = Study(seed, rounds, Path(folder)).run()
-    say(f"seed {seed}: {found}")
-    return found
+        return list(Study(seed, rounds, Path(folder)).run())
 
 
 def measure(quick: bool) -> Iterator[dict[str, Any]]:
