@@ -121,20 +121,22 @@ class Hashed(Basis):
 
     def gathered(self, values: NDArray[np.floating[Any]]) -> Coordinates:
         """As `gather`, but float64 (k,), of values float32 or float64 (p,), added in their order."""
-        places, against = self._all
+        places, against = self.drawn
         signed = np.where(against, -values, values).astype(np.float64, copy=False)
         found: Coordinates = np.bincount(places, signed, self.size).astype(np.float64, copy=False)
         return found
 
     @cached_property
-    def _all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Only for training, which needs it in each step: nine bytes a parameter."""
+    def drawn(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Each parameter's coordinate, and True if it moves against it. Only for training, which needs it in each step:
+        nine bytes a parameter.
+        """
         return self._drawn(0, self.parameters)
 
     def _part(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        if "_all" not in self.__dict__:
+        if "drawn" not in self.__dict__:
             return self._drawn(start, stop)
-        places, against = self._all  # it trains: then all are drawn already
+        places, against = self.drawn  # it trains: then all are drawn already
         return places[start:stop], against[start:stop]
 
     def _drawn(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -143,26 +145,26 @@ class Hashed(Basis):
         return places.view(np.int64), (words & np.uint32(1)).astype(np.bool_)
 
 
-class _Blockwise(Basis):
+class Blockwise(Basis):
     """Tensors in parts: as rows of one length that move by B · P · factor, where P is public and B has the coordinates,
     row by row; or as they are.
     """
 
-    def __init__(self, parts: Sequence[_Part], factor: float) -> None:
-        self._parts, self._factor = parts, factor
+    def __init__(self, parts: Sequence[Part], factor: float) -> None:
+        self.parts, self.factor = parts, factor
         self.parameters, self.size = sum(part.values for part in parts), sum(part.size for part in parts)
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
         found = np.empty(stop - start)
-        for part in self._parts:
+        for part in self.parts:
             a, b = max(start, part.first), min(stop, part.first + part.values)
             if a < b:
                 own = coordinates[part.place : part.place + part.size]
                 found[a - start : b - start] = self._moved(part, own, a - part.first, b - part.first)
         return found
 
-    def _moved(self, part: _Part, own: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
+    def _moved(self, part: Part, own: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         if part.matrix is None:
             return own[start:stop]
         rank, columns = part.matrix.shape
@@ -171,22 +173,22 @@ class _Blockwise(Basis):
         total = rows[:, 0, None] * part.matrix[0]
         for j in range(1, rank):
             total += rows[:, j, None] * part.matrix[j]
-        total *= self._factor
+        total *= self.factor
         flat: NDArray[np.float64] = total.reshape(-1)
         return flat[start - above * columns : stop - above * columns]
 
     def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
         found = np.empty(self.size, dtype=np.float32)
-        for part in self._parts:
+        for part in self.parts:
             own = gradient[part.first : part.first + part.values]
             if part.matrix is not None:
                 rows = own.reshape(-1, part.matrix.shape[1])
-                own = (rows @ part.matrix.T.astype(np.float32) * np.float32(self._factor)).reshape(-1)
+                own = (rows @ part.matrix.T.astype(np.float32) * np.float32(self.factor)).reshape(-1)
             found[part.place : part.place + part.size] = own
         return found
 
 
-class LowRank(_Blockwise):
+class LowRank(Blockwise):
     """A matrix moves by B · P / √r: P, of random signs, is public, and B is trained. Other tensors travel as they are.
 
     A tensor of shape (n, …) counts as a matrix of n rows and m columns, and has n · r coordinates, row by row. It stays
@@ -198,15 +200,15 @@ class LowRank(_Blockwise):
     def __init__(self, seed: bytes, shapes: Shapes, rank: int, dense: Sequence[str] = ()) -> None:
         """seed: 32 bytes. Raises ShapeWrong, ArgumentInvalid (rank below 1; a name in `dense` that is no tensor's)."""
         key, widths = _key(seed), low_rank_widths(shapes, rank, dense)
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for number, (name, shape) in enumerate(shapes.items()):
             columns = math.prod(shape[1:])
             signs = None if widths[name] == columns else _signs(key, number, columns, rank)
-            parts.append(_Part.after(parts, shape[0] * columns, shape[0] * widths[name], signs))
+            parts.append(Part.after(parts, shape[0] * columns, shape[0] * widths[name], signs))
         super().__init__(parts, 1 / math.sqrt(rank))
 
 
-class Cosines(_Blockwise):
+class Cosines(Blockwise):
     """Each tensor, in chunks of n values, moves by `kept` of its n cosines (DCT-II), which are drawn for each tensor.
 
     A tensor counts as one row of values, and its rest of less than a chunk travels as it is. The first `kept` steps of
@@ -221,14 +223,14 @@ class Cosines(_Blockwise):
             raise ArgumentInvalid("chunk", chunk, f"a power of two from {CHUNKS[0]} to {CHUNKS[-1]}")
         if not 1 <= kept < chunk:
             raise ArgumentInvalid("kept", kept, f"in [1, {chunk - 1}]")
-        key, table, parts = _key(seed), _cosines(chunk), list[_Part]()
+        key, table, parts = _key(seed), _cosines(chunk), list[Part]()
         for number, shape in enumerate(shapes.values()):
             chunks, rest = divmod(math.prod(shape), chunk)
             if chunks:
                 matrix = table[_frequencies(key, number, chunk, kept)]
-                parts.append(_Part.after(parts, chunks * chunk, chunks * kept, matrix))
+                parts.append(Part.after(parts, chunks * chunk, chunks * kept, matrix))
             if rest:
-                parts.append(_Part.after(parts, rest, rest, None))
+                parts.append(Part.after(parts, rest, rest, None))
         super().__init__(parts, math.sqrt(chunk / kept))
 
 
@@ -280,7 +282,7 @@ class CountSketch(Basis):
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A part of a tensor: `first` of its `values` parameters, and `place`, the first of its `size` coordinates.
     `matrix`: its public one, P, (r, columns); None if it travels as it is.
     """
@@ -292,7 +294,7 @@ class _Part:
     matrix: NDArray[np.float64] | None
 
     @classmethod
-    def after(cls, parts: Sequence[_Part], values: int, size: int, matrix: NDArray[np.float64] | None) -> _Part:
+    def after(cls, parts: Sequence[Part], values: int, size: int, matrix: NDArray[np.float64] | None) -> Part:
         """The next one of a list."""
         if not parts:
             return cls(0, values, 0, size, matrix)

@@ -17,16 +17,16 @@ from consilium_chain.tasks.training_specs import TrainingSpec
 from consilium_zk.basis import Basis, Coordinates, CountSketch, Dense
 from numpy.typing import NDArray
 from torch import nn
-from torch.optim.sgd import sgd
 
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
+from consilium_client.models.steps import stepper
 from consilium_client.models.torch_parameters import flatten, load, trainable
+from consilium_client.models.within import Within
 
 # Arguments: steps done, all steps, and the mean loss of the last step's rows, in nats (NaN without rows).
 Progress = Callable[[int, int, float], None]
 _MOST_SEED = (1 << 63) - 1  # of torch's generator
-_CHUNK = 1 << 15  # parameters at a time: they stay in cache, without a second copy of the model
 
 
 def no_progress(done: int, steps: int, loss: float) -> None:
@@ -96,7 +96,7 @@ def train(
     not finite (training ran away).
     """
     training = _Training(spec, base, inputs, labels, device, guides)
-    step = _stepper(trainable(training.module), spec.training, guides.correction)
+    step = stepper(trainable(training.module), spec.training, guides.correction)
     training.descend(step, _Whole(training.module), seed, progress)
     trained = flatten(training.module)
     require_finite("trained parameters", trained)
@@ -201,54 +201,6 @@ def in_round(spec: TaskSpec, round_: int) -> TaskSpec:
     return spec.model_copy(update={"training": spec.training.model_copy(update={"learning_rate": rate})})
 
 
-class Within:
-    """Moves a module from where it is, within a basis, by the task's optimiser on the coordinates, which begin at zero.
-    Weight decay and the proximal term both pull them back to it.
-    """
-
-    def __init__(
-        self, module: nn.Module, basis: Basis, settings: TrainingSpec, correction: NDArray[np.float32] | None = None
-    ) -> None:
-        self._module, self._basis, self._base = module, basis, flatten(module)
-        self._moved = nn.Parameter(torch.zeros(basis.size))
-        self._step = _stepper([self._moved], settings, correction)
-
-    def step(self) -> None:
-        """One step from the gradients that the module's parameters have."""
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trainable(self._module)]
-        whole = np.concatenate([one.detach().reshape(-1).cpu().numpy() for one in gradients])
-        self._moved.grad = torch.from_numpy(self._basis.gather(whole))
-        self._step()
-        self._show()
-
-    def _show(self) -> None:
-        """Moves the module to the coordinates."""
-        moved, first = self._moved.detach().double().numpy(), 0
-        for into in trainable(self._module):
-            values = into.detach().view(-1)
-            for start in range(0, values.numel(), _CHUNK):
-                stop = min(start + _CHUNK, values.numel())
-                part = slice(first + start, first + stop)
-                added = self._basis.spread(moved, part.start, part.stop).astype(np.float32)
-                values[start:stop] = torch.from_numpy(self._base[part] + added)
-            first += values.numel()
-
-    def now(self) -> NDArray[np.float32]:
-        """The coordinates float32 (k,), to go back to."""
-        return self._moved.detach().numpy().copy()
-
-    def back(self, to: NDArray[np.float32]) -> None:
-        with torch.no_grad():
-            self._moved.copy_(torch.from_numpy(to))
-        self._show()
-
-    def coordinates(self) -> Coordinates:
-        """float64 (k,). Raises UpdateNotFinite."""
-        found = self._moved.detach().double().numpy().copy()
-        require_finite("trained coordinates", found)
-        return found
-
-
 def prepare(
     spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str = "cpu"
 ) -> tuple[Model, nn.Module, torch.Tensor, torch.Tensor]:
@@ -275,65 +227,3 @@ def require_device(device: str) -> None:
     """Raises DeviceMissing unless torch can compute there."""
     if device != "cpu" and not torch.cuda.is_available():
         raise ModelError("DeviceMissing", device=device)
-
-
-def proximal_term(parameters: list[nn.Parameter], settings: TrainingSpec) -> Callable[[], None]:
-    """Adds the gradient of FedProx's μ/2 · ‖w − base‖² (Li et al., 2020) to the gradients.
-
-    The base is the current parameters. Nothing is added if μ is 0.
-    """
-    if settings.proximal == 0:
-        return lambda: None
-    bases = [parameter.detach().clone() for parameter in parameters]
-
-    def pull() -> None:
-        for parameter, base in zip(parameters, bases, strict=True):
-            if parameter.grad is not None:
-                parameter.grad.add_(parameter.detach() - base, alpha=settings.proximal)
-
-    return pull
-
-
-def _correcting(parameters: list[nn.Parameter], correction: NDArray[np.float32] | None) -> Callable[[], None]:
-    """Adds a vector (of all parameters' values) to the gradients."""
-    if correction is None:
-        return lambda: None
-    parts = torch.split(torch.from_numpy(correction), [one.numel() for one in parameters])
-    added = [part.view_as(one).to(one.device) for part, one in zip(parts, parameters, strict=True)]
-
-    def add() -> None:
-        for parameter, part in zip(parameters, added, strict=True):
-            parameter.grad = part.clone() if parameter.grad is None else parameter.grad + part
-
-    return add
-
-
-def _stepper(
-    parameters: list[nn.Parameter], settings: TrainingSpec, correction: NDArray[np.float32] | None = None
-) -> Callable[[], None]:
-    """A function that makes one step of the optimiser. Its momenta begin again in each round."""
-    pull, correct = proximal_term(parameters, settings), _correcting(parameters, correction)
-    whole = None
-    if settings.optimizer == "adamw":
-        whole = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-
-    def step() -> None:
-        pull()
-        correct()
-        if whole is None:
-            _descend(parameters, settings)
-        else:
-            whole.step()
-
-    return step
-
-
-def _descend(parameters: list[nn.Parameter], settings: TrainingSpec) -> None:
-    """One SGD step by torch's functional form: the optimiser class takes 1.5 s to load code for compilers."""
-    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-    with torch.no_grad():
-        sgd(
-            list(parameters), gradients, [None] * len(parameters), foreach=False,
-            weight_decay=settings.weight_decay, momentum=0.0, lr=settings.learning_rate, dampening=0.0,
-            nesterov=False, maximize=False,
-        )  # fmt: skip

@@ -34,8 +34,10 @@ from torch import nn
 
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Model, Vector, require_finite
+from consilium_client.models.steps import proximal_term
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, Within, casting, no_progress, prepare, proximal_term
+from consilium_client.models.training import Progress, casting, no_progress, prepare
+from consilium_client.models.within import Within
 from consilium_client.programs.interpreter import Interpreter
 from consilium_client.programs.row_gradients import Loss, take_row_gradients
 
