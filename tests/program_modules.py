@@ -7,6 +7,8 @@ from collections.abc import Callable
 import torch
 from consilium_client.programs.exporting import Exported, exported
 from consilium_client.programs.interpreter import Interpreter
+from monai.networks.nets.resnet import ResNet, resnet18
+from monai.networks.nets.unet import UNet
 from peft import LoraConfig, inject_adapter_in_model
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM, ResNetConfig, ResNetForImageClassification
@@ -33,6 +35,36 @@ def others_resnet() -> nn.Module:
     )  # fmt: skip
     module: nn.Module = ResNetForImageClassification(config)
     return module
+
+
+def monais_resnet() -> nn.Module:
+    """ResNet-18 with a hundredth of its channels."""
+    made: nn.Module = ResNet(
+        "basic", [2, 2, 2, 2], [4, 8, 8, 16], spatial_dims=2, n_input_channels=1, num_classes=1, conv1_t_size=3,
+        conv1_t_stride=1,
+    )  # fmt: skip
+    return made
+
+
+def monais_resnet_18() -> nn.Module:
+    made: nn.Module = resnet18(spatial_dims=2, n_input_channels=1, num_classes=2, conv1_t_size=3, conv1_t_stride=1)
+    return made
+
+
+class Flat(nn.Module):
+    """Voxels' logits as those of a row."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.module(rows).flatten(1)
+        return found
+
+
+def monais_unet() -> nn.Module:
+    return Flat(UNet(spatial_dims=3, in_channels=1, out_channels=2, channels=(4, 8, 8), strides=(2, 2)))
 
 
 class Last(nn.Module):
@@ -89,10 +121,13 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], torch.Tensor, str | None]] = {
     "convolutions": (convolutions, torch.randn(IMAGES), None),
     "transformers' ResNet": (others_resnet, torch.randn(IMAGES), "logits"),
     "transformers' Llama with peft's LoRA": (others_llama, torch.randint(0, 40, (ROWS, 6)), None),
+    "MONAI's ResNet-18": (monais_resnet_18, torch.randn(IMAGES), None),
+    "MONAI's UNet in three dimensions": (monais_unet, torch.randn(ROWS, 1, 8, 8, 8), None),
     "LSTM": (Recurrent, torch.randn(ROWS, 6, 4), None),
     "transformer": (transformer, torch.randn(ROWS, 6, 8), None),
     "in place": (Residual, torch.randn(ROWS, 4), None),
 }
+MIXING = ("convolutions", "transformers' ResNet", "MONAI's ResNet-18")  # rows, by batch norms
 
 
 def made(name: str) -> tuple[nn.Module, Exported, torch.Tensor, str | None]:

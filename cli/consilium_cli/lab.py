@@ -110,6 +110,10 @@ def demo_command(
         str | None,
         typer.Option(help="hash:BUCKETS, lowrank:RANK, dct:KEPT or sketch:COLUMNS: send fewer numbers than parameters"),
     ] = None,
+    program: Annotated[
+        Path | None,
+        typer.Option(help="folder of a model that consilium.export wrote, in place of the data set's model"),
+    ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
     table = None if file is None else TableOptions(file, label, sites, tuple(leave_out or ()))
@@ -121,7 +125,7 @@ def demo_command(
                 data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
                 tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
                 kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
-                None if codec is None else parse_codec(codec),
+                None if codec is None else parse_codec(codec), program,
             )
         )  # fmt: skip
     except ValueError as error:

@@ -18,7 +18,7 @@ from consilium_client.programs import library
 from consilium_client.programs.row_gradients import take_row_gradients
 from consilium_operators.exporting import export
 from consilium_operators.weights import store_weights
-from program_modules import MODULES, interpreted, made
+from program_modules import MIXING, MODULES, interpreted, made
 from torch import nn
 from torch.nn.functional import cross_entropy
 
@@ -136,7 +136,7 @@ def test_every_program_trains_in_mixed_precision(name: str, device: str) -> None
 
 @pytest.mark.parametrize("device", ON)
 @pytest.mark.parametrize("mixed", [False, True], ids=["float32", "mixed"])
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in ("convolutions", "transformers' ResNet")])
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in MIXING])
 def test_rows_gradients_are_whole_floats_on_every_device(name: str, mixed: bool, device: str) -> None:
     """So that clipping bounds them in single precision. None are left over when a step draws no row."""
     _, found, example, _ = made(name)

@@ -18,13 +18,13 @@ from consilium_operators.exporting import export
 from consilium_operators.weights import store_weights
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from program_modules import MODULES, interpreted, made
+from program_modules import MIXING, MODULES, interpreted, made
 from raised_faults import raises_fault
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 SILENT = 1e-12  # a noise multiplier that leaves the clipped sum as it is
-APART = [name for name in MODULES if name not in ("convolutions", "transformers' ResNet")]  # these have batch norms
+APART = [name for name in MODULES if name not in MIXING]
 TASK = """
 name = "private"
 [data]

@@ -24,13 +24,19 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+import torch
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_client.programs.library import offer
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_lab.simulation.run import simulate
 from patients import patients
+from program_modules import monais_resnet
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from torch import nn
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -264,12 +270,18 @@ def simulated(run: Run, data: DemoData) -> list[str]:
     return simulate((run.folder / "task.toml").read_bytes(), named[0], named[1]).bases
 
 
-def test_fewer_numbers_than_parameters_train_commit_and_judge_as_simulated(demo: Demo) -> None:
-    """Real nodes, masks, decoys and proofs on the numbers of a codec."""
-    run = demo("--hospitals", "3", "--voters", "2", "--rounds", "2", "--codec", "hash:25")
+def test_a_brought_module_trains_commits_and_is_judged_by_few_numbers_as_simulated(demo: Demo, tmp_path: Path) -> None:
+    """Real nodes, masks, decoys and proofs on the numbers of a codec, of a model that the hospitals have no code of."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(30, 2), nn.LayerNorm(2), nn.SiLU(), nn.Linear(2, 1))
+    consilium.export(module, torch.zeros(2, 30), tmp_path / "model")
+    options = ("--program", str(tmp_path / "model"), "--codec", "hash:50")
+    run = demo("--hospitals", "3", "--voters", "2", "--rounds", "2", *options)
     assert_sound(run)
-    assert "31 parameters as 25 numbers (codec hash)" in run.said
+    assert "69 parameters as 50 numbers (codec hash)" in run.said
     assert all(cohort["accepted"] for round_ in run.report["rounds"][1:] for cohort in round_["cohorts"])
+    spec = parse_task_spec((run.folder / "task.toml").read_bytes())
+    offer(ArtifactStore(run.folder / "artifacts"), spec)
     assert run.report["bases"] == simulated(run, deal_wdbc(3, 2, 0)), "bit for bit"
     assert run.report["final_metric"] > 0.8
 
@@ -592,3 +604,15 @@ def test_demo_trains_on_images_and_on_texts(demo: Demo, data: str, file: str, ho
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
     assert all(cohort["accepted"] for r in run.report["rounds"][1:] for cohort in r["cohorts"])
     assert run.report["final_metric"] > least
+
+
+@pytest.mark.deep
+def test_demo_trains_anothers_convolutional_network_on_images(demo: Demo, tmp_path: Path) -> None:
+    path = ROOT.parent / "shared" / "data" / "pneumoniamnist"
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    consilium.export(monais_resnet(), torch.zeros(2, 1, 28, 28), tmp_path / "model")
+    options = ("--program", str(tmp_path / "model"), "--hospitals", "3", "--voters", "2", "--rounds", "2")
+    run = demo("--data", "pneumonia", "--data-dir", str(path), *options)
+    assert_sound(run)
+    assert all(cohort["accepted"] for r in run.report["rounds"][1:] for cohort in r["cohorts"])

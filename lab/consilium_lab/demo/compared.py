@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings, VoterHomeSettings
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.kinds import read_examples
 from consilium_client.home import HospitalHome, VoterHome
+from consilium_client.programs.library import offer
 from consilium_core.logs import emit
 
 from consilium_lab.demo.references import mean_alone, trained_pooled
@@ -18,11 +20,13 @@ from consilium_lab.demo.references import mean_alone, trained_pooled
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", type=Path)
+    parser.add_argument("--artifacts", type=Path)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--hospitals", type=Path, nargs="+")
     parser.add_argument("--voters", type=Path, nargs="+")
     given = parser.parse_args()
     spec = parse_task_spec(given.task.read_bytes())
+    offer(ArtifactStore(given.artifacts), spec)
 
     def examples(settings: HospitalHomeSettings | VoterHomeSettings) -> Examples:
         return read_examples(settings.data, spec.data, settings.mapping)

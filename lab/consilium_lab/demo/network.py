@@ -44,6 +44,9 @@ class Role(StrEnum):
     STRANGER = "stranger"
 
 
+REFERENCES = "references"  # the process of the reference trainings
+
+
 @dataclass
 class Party:
     """A participant. `attack`: its misbehaviour, if it has one. `before`: its tokens before the task."""
@@ -221,8 +224,9 @@ def start(network: Network, processes: Processes) -> None:
         start_party(network, party, processes)
     hospitals, voters = ([str(one.home) for one in network.of(role)] for role in (Role.HOSPITAL, Role.VOTER))
     processes.start(
-        "references", "consilium_lab.demo.compared", "--task", str(network.options.output / "task.toml"), "--seed",
-        str(network.options.seed), "--hospitals", *hospitals, "--voters", *voters,
+        REFERENCES, "consilium_lab.demo.compared", "--task", str(network.options.output / "task.toml"),
+        "--artifacts", str(network.place.artifacts), "--seed", str(network.options.seed),
+        "--hospitals", *hospitals, "--voters", *voters,
     )  # fmt: skip
 
 

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import LocalNode, require_free_port
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
+from consilium_client.programs.library import offer
 from consilium_core.locks import alone
 from consilium_operators.drafting import likely_draft, read_sample
 from consilium_operators.task_text import mapping_text
+from consilium_operators.weights import store_weights
 from rich.console import Console
 
 from consilium_lab.demo.capacity import require_memory
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc, of_table
-from consilium_lab.demo.network import Network, Role, build, prepare_output, start, start_party
+from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
 from consilium_lab.demo.processes import Processes
@@ -66,15 +70,19 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> DemoResult
 def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult:
     started = time.monotonic()
     data = deal(options)
+    prepare_output(options.output)
+    store, model = ArtifactStore(options.output / "artifacts"), None
+    if options.program is not None:
+        model = tomllib.loads(store_weights(store, options.program))["model"]
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
         options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
-        epsilon=options.epsilon, strangers=options.strangers, codec=options.codec,
+        epsilon=options.epsilon, strangers=options.strangers, codec=options.codec, model=model,
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
+    offer(store, spec)
     model_of(spec).require_installed()
-    prepare_output(options.output)
     (options.output / "task.toml").write_bytes(task_file)
     screen = Screen(console, spec.rounds.rounds)
     screen.say(f"[bold]Consilium[/bold]: {data.description}")
@@ -95,7 +103,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
         screen.say(f"  {len(processes.running())} processes on loopback, chain at {node.url}")
         chronicle = Chronicle(network.treasury, network.task, started)
         follow(network, processes, chronicle, screen)
-        _farewell(processes, chronicle)
+        _farewell(network, processes, chronicle, screen)
         wall = time.monotonic() - started
         screen.end()
         result = report(network, chronicle, _compared(chronicle), wall)
@@ -204,7 +212,16 @@ def _killer(
     return kill
 
 
-def _farewell(processes: Processes, chronicle: Chronicle) -> None:
-    """Waits until the nodes have taken back their bonds. The report counts their money wherever it is."""
-    processes.wait(FAREWELL)
+def _farewell(network: Network, processes: Processes, chronicle: Chronicle, screen: Screen) -> None:
+    """Waits until the nodes have taken back their bonds. The report counts their money wherever it is. Then it waits
+    for the reference trainings, as long as they take. Raises LabError (DemoFailed) if these fail.
+    """
+    if REFERENCES in processes.wait(FAREWELL):
+        screen.end()
+        screen.begin("training on the same rows without the platform, to compare with")
+        while REFERENCES in processes.running():
+            time.sleep(POLL)
+    if code := processes.ended_badly().get(REFERENCES):
+        error, logs = processes.errors_of(REFERENCES), network.options.output / "logs"
+        raise LabError("DemoFailed", process=REFERENCES, code=code, error=error, logs=logs)
     chronicle.update(processes.lines())

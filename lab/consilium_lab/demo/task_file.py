@@ -80,6 +80,7 @@ class TaskSettings:
     masked: bool = True
     epsilon: float | None = None
     codec: Mapping[str, Any] | None = None
+    model: Mapping[str, Any] | None = None
     strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
@@ -106,10 +107,12 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     usual = voters + strangers if strangers else default_seats(voters)
     seats = settings.seats if settings.seats is not None else usual
     codec = {"codec": dict(settings.codec)} if settings.codec else {}
+    model = {"model": dict(settings.model)} if settings.model else {}
     publication = "digests" if settings.digests else "blobs"
     settled = {
         **defaults,
         **private,
+        **model,
         "name": f"demo-{data.name}",
         "data": data.schema.model_dump(),
         "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
