@@ -1,0 +1,277 @@
+"""Computes programs in a process of its own, without keys, files or network, that the system holds to its limits.
+
+All training and evaluation of programs goes this way, in every process of the platform: nodes, simulations, predictions
+and audits. So no caller can forget it. Only `computing.py`, the process itself, computes within `computing_here`.
+
+One process is kept for the next call with the same program. It ends with the thread that watches it, and so with this
+process, also with a killed one. Its answers are not trusted: sizes are known before, values must be finite, and errors
+are rebuilt from known names.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+import numpy as np
+from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_core.children import child_environment
+from consilium_core.faults import FaultError
+from consilium_core.logs import emit
+from numpy.typing import NDArray
+
+from consilium_client.errors import DataError, ModelError
+from consilium_client.programs.confinement import is_held_by_calls
+from consilium_client.programs.errors import ProgramError
+from consilium_client.programs.frames import Arrays, FrameBroken, Shapes, receive_arrays, receive_header, send
+from consilium_client.programs.library import kept
+
+BASE: Final = 2 << 30  # bytes, for libraries' own needs; a limit is a multiple of it, so that like calls share one
+SPARE_SECONDS: Final = 60.0  # of a call, beside those that it is given
+START_SECONDS: Final = 120.0
+LONGEST_TEXT: Final = 300  # characters, in an answer's error
+# They decide how many threads add, and so the last bits; and which GPU is meant.
+NUMBERS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+_RAISED: Final[Mapping[str, type[FaultError]]] = {one.__name__: one for one in (ModelError, ProgramError, DataError)}
+
+Progress = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A call. `wanted`: the arrays of its answer. `memory`: bytes that it may take, beside BASE. `seconds`: of its phase.
+
+    `private`: it needs the libraries of differential privacy.
+    """
+
+    kind: str
+    arrays: Arrays
+    wanted: Shapes
+    memory: int
+    seconds: float
+    values: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "cpu"
+    private: bool = False
+
+
+_here = False
+_lock = threading.RLock()
+_kept: _Process | None = None
+
+
+@contextmanager
+def computing_here() -> Iterator[None]:
+    """Within, this process computes programs itself: it is the confined one, or a test's reference."""
+    global _here
+    before, _here = _here, True
+    try:
+        yield
+    finally:
+        _here = before
+
+
+def is_elsewhere() -> bool:
+    """True if programs are computed by another process."""
+    return not _here
+
+
+def computed(model: ProgramSpec, data: Data, work: Work, progress: Progress | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays `work.wanted`, all finite. Raises ProgramError (ProgramEnded, NotConfined), and what the call raises:
+    ModelError, ProgramError, DataError.
+    """
+    with _lock:
+        process = _ready(model, data, work)
+        try:
+            return process.answer(work, progress)
+        finally:
+            if process.is_busy:  # with an answer that nobody reads to its end
+                end()
+
+
+def end() -> None:
+    """Ends the kept process, if there is one."""
+    global _kept
+    with _lock:
+        process, _kept = _kept, None
+    if process is not None and process.owner == os.getpid():
+        process.end()
+
+
+atexit.register(end)
+
+
+def _ready(model: ProgramSpec, data: Data, work: Work) -> _Process:
+    global _kept
+    if _kept is None or not _kept.serves(model, data, work):
+        end()
+        _kept = _Process(model, data, work)
+    return _kept
+
+
+class _Process:
+    def __init__(self, model: ProgramSpec, data: Data, work: Work) -> None:
+        """Raises ProgramError (ProgramEnded, NotConfined), and as the reading of the program does."""
+        self.owner, self._model, self._data, self._for = os.getpid(), model, data, work
+        self._popen: subprocess.Popen[bytes] | None = None
+        self.is_busy = self._is_late = False
+        started = threading.Event()
+        self._watch = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._watch.start()
+        started.wait()
+        files = kept(model)
+        arrays = {"graph": np.frombuffer(files.graph, np.uint8), "weights": np.frombuffer(files.weights, np.uint8)}
+        sections = {"model": model.model_dump(mode="json"), "data": data.model_dump(mode="json")}
+        try:
+            self.answer(Work("read", arrays, {}, 0, START_SECONDS, sections), None)
+        except BaseException:
+            self.end()
+            raise
+        emit("program-process", pid=self._running.pid, limits="system" if is_held_by_calls() else "resources only")
+
+    @property
+    def _memory(self) -> int:
+        return BASE * (1 + -(-self._for.memory // BASE))
+
+    def _run(self, started: threading.Event) -> None:
+        """The system kills the process with the thread that started it, so this one stays."""
+        settings = {name: os.environ[name] for name in NUMBERS if name in os.environ}
+        work = self._for
+        arguments = (os.getpid(), self._memory, work.device, int(work.private))
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-P", "-m", "consilium_client.programs.computing", *map(str, arguments)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
+                env=child_environment() | settings,
+            )  # fmt: skip
+        finally:
+            started.set()
+        self._popen.wait()
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._popen is None:
+            raise ProgramError("ProgramEnded", why="could not be started")
+        return self._popen
+
+    def serves(self, model: ProgramSpec, data: Data, work: Work) -> bool:
+        own = self._for
+        return (
+            self.owner == os.getpid() and self._running.poll() is None
+            and (self._model, self._data) == (model, data) and work.device in ("cpu", own.device)
+            and work.memory <= self._memory - BASE and work.private <= own.private
+        )  # fmt: skip
+
+    def answer(self, work: Work, progress: Progress | None) -> dict[str, NDArray[Any]]:
+        """As `computed`."""
+        self.is_busy, self._is_late = True, False
+        seconds = work.seconds + SPARE_SECONDS
+        clock = threading.Timer(seconds, self._be_late)
+        clock.daemon = True
+        clock.start()
+        try:
+            self._ask(work)
+            return self._answers(_pipe(self._running.stdout), work, progress)
+        except (OSError, FrameBroken) as error:
+            why = f"took longer than {seconds:.0f} seconds" if self._is_late else self._died()
+            raise ProgramError("ProgramEnded", why=why) from error
+        finally:
+            clock.cancel()
+
+    def _ask(self, work: Work) -> None:
+        try:
+            send(_pipe(self._running.stdin), {"kind": work.kind, **work.values}, work.arrays)
+        except BrokenPipeError:
+            return  # it has ended, perhaps with an error that is its answer
+
+    def _answers(self, source: IO[bytes], work: Work, progress: Progress | None) -> dict[str, NDArray[Any]]:
+        steps = 0
+        while True:
+            header = receive_header(source)
+            kind = header.get("kind")
+            if kind == "progress" and progress is not None:
+                steps = _shown(header, steps, progress)
+            elif kind == "error":
+                error = _told(header)
+                self.is_busy = False
+                raise error
+            elif kind == "result":
+                found = receive_arrays(source, work.wanted)
+                self.is_busy = False
+                if not all(np.isfinite(one).all() for one in found.values()):
+                    raise FrameBroken
+                return found
+            else:
+                raise FrameBroken
+
+    def _be_late(self) -> None:
+        self._is_late = True
+        self._running.kill()
+
+    def _died(self) -> str:
+        """As after `the process …`. A process that still runs has sent something else than an answer."""
+        try:
+            status = self._running.wait(1)
+        except subprocess.TimeoutExpired:
+            return "gave an answer that is none"
+        if status < 0:
+            return f"was ended by the signal {signal.Signals(-status).name}"
+        return f"ended with the status {status}"
+
+    def end(self) -> None:
+        if self._popen is None:
+            return
+        self._popen.kill()
+        self._popen.wait()
+        self._watch.join()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            try:
+                _pipe(pipe).close()
+            except BrokenPipeError:
+                continue  # the rest of a request that nobody reads any more
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise ValueError("the process has no pipes")
+    return pipe
+
+
+def _shown(header: Mapping[str, Any], before: int, progress: Progress) -> int:
+    """The steps done, more than before. Raises FrameBroken."""
+    done, steps, loss = (header.get(name) for name in ("done", "steps", "loss"))
+    if type(done) is not int or type(steps) is not int or not before < done <= steps or type(loss) is not float:
+        raise FrameBroken
+    progress(done, steps, loss)
+    return done
+
+
+def _told(header: Mapping[str, Any]) -> FaultError:
+    """The error of an answer. Raises FrameBroken if computing raises none like it."""
+    kind, name, values = (header.get(one) for one in ("error", "name", "values"))
+    if not all(isinstance(one, str) and re.fullmatch(r"\w{1,64}", one) for one in (kind, name)):
+        raise FrameBroken
+    if kind not in _RAISED:
+        return ProgramError("ProgramEnded", why=f"failed with {name}")
+    if not isinstance(values, dict) or not all(map(_is_plain, values.values())):
+        raise FrameBroken
+    try:
+        return _RAISED[kind](name, **{one: tuple(v) if isinstance(v, list) else v for one, v in values.items()})
+    except (LookupError, TypeError, ValueError, AttributeError) as broken:  # not as its message has them
+        raise FrameBroken from broken
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list):
+        return len(value) <= 8 and all(isinstance(one, int | str) and _is_plain(one) for one in value)
+    if isinstance(value, str):
+        return len(value) <= LONGEST_TEXT and value.isprintable()
+    return isinstance(value, int)
