@@ -12,7 +12,7 @@ from consilium_core.kinds import of_kind
 from consilium_zk.basis import Basis
 from numpy.typing import NDArray
 
-from consilium_client.models import Inputs, Vector, model_of
+from consilium_client.models import Inputs, Vector, model_of, require_finite
 from consilium_client.models.program import OfProgram
 from consilium_client.programs.confined import Progress, Work, is_elsewhere
 from consilium_client.programs.row_gradients import MOST_AT_ONCE
@@ -69,4 +69,6 @@ def _computed(
     values |= {"spec": spec.model_dump(mode="json"), "device": device, "within": within and within.seed.hex()}
     wanted = ((model.parameters,), "float32") if within is None else ((within.size,), "float64")
     work = Work(kind, given, {"found": wanted}, memory, spec.windows.commit, values, device, private)
-    return model.elsewhere(work, progress)["found"]
+    found = model.elsewhere(work, progress)["found"]
+    require_finite("trained parameters", found)
+    return found

@@ -18,7 +18,7 @@ from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ModelError
-from consilium_client.models import Evaluation, Inputs, Model, Vector, probabilities_of
+from consilium_client.models import Evaluation, Inputs, Model, Vector, probabilities_of, require_finite
 from consilium_client.models.torch_parameters import load
 from consilium_client.models.weights import vector_of
 from consilium_client.programs.confined import Progress, Work, computed, is_elsewhere
@@ -86,7 +86,9 @@ class OfProgram(Model):
             parts = [inputs[start : start + size] for start in range(0, len(inputs), size)] or [inputs]
             found = [self._computed_elsewhere(parameters, part) for part in parts]
             logits, activations = (np.concatenate([one[name] for one in found]) for name in ("logits", "activations"))
-        return Evaluation(probabilities_of(logits), activations)
+        probabilities = probabilities_of(logits)
+        require_finite("activations", activations)
+        return Evaluation(probabilities, activations)
 
     def results(self, parameters: Vector, inputs: Inputs) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Logits (n, outputs) and activations (n, width), by this process."""

@@ -219,7 +219,7 @@ class _SecretNoise(DPOptimizer):  # type: ignore[misc]
 
 def rehearse() -> None:
     """Loads what the first step would load, for a process that soon can open no file."""
-    parameter = nn.Parameter(torch.zeros(2))
+    parameter: Any = nn.Parameter(torch.zeros(2))
     parameter.grad_sample = torch.ones(3, 2)
     for kind in _OPTIMIZERS.values():
         inner = kind([parameter], lr=0.1)

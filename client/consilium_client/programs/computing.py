@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.faults import FaultError
 from pydantic import TypeAdapter
@@ -28,6 +28,7 @@ from consilium_client.programs.confinement import confine, end_with
 from consilium_client.programs.frames import Arrays, FrameBroken, receive_arrays, receive_header, send, stated
 from consilium_client.programs.library import Files, keep
 
+Readable = TableSchema | ImageSchema
 Found = Mapping[str, Any]  # arrays
 
 
@@ -79,13 +80,13 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:
     model = ProgramSpec.model_validate(header["model"])
-    data: Data = TypeAdapter(DataSchema).validate_python(header["data"])
+    data: Readable = TypeAdapter[Readable](Readable).validate_python(header["data"])
     keep(Files(arrays["graph"].tobytes(), arrays["weights"].tobytes()), model)
     OfProgram(model, data)  # reads and measures it
     return {"model": model, "data": data}
 
 
-def _calls(model: ProgramSpec, data: Data) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
+def _calls(model: ProgramSpec, data: Readable) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
     return {
         "evaluate": lambda header, arrays, _: _evaluated(OfProgram(model, data), arrays),
         "require-apart": lambda header, arrays, _: _apart(OfProgram(model, data)),

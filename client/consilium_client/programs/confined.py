@@ -3,9 +3,9 @@
 All training and evaluation of programs goes this way, in every process of the platform: nodes, simulations, predictions
 and audits. So no caller can forget it. Only `computing.py`, the process itself, computes within `computing_here`.
 
-One process is kept for the next call with the same program. It ends with the thread that watches it, and so with this
-process, also with a killed one. Its answers are not trusted: sizes are known before, values must be finite, and errors
-are rebuilt from known names.
+Each program has one process, kept for the next call until it was idle for a while. It ends with the thread that
+watches it, and so with this process, also with a killed one. Its answers are not trusted: sizes are known before they
+are read, and errors are rebuilt from known names. Callers ask for finite values.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
@@ -35,9 +36,11 @@ from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.frames import Arrays, FrameBroken, Shapes, receive_arrays, receive_header, send
 from consilium_client.programs.library import kept
 
+MODULE: Final = "consilium_client.programs.computing"
 BASE: Final = 2 << 30  # bytes, for libraries' own needs; a limit is a multiple of it, so that like calls share one
 SPARE_SECONDS: Final = 60.0  # of a call, beside those that it is given
 START_SECONDS: Final = 120.0
+IDLE_SECONDS: Final = 600.0
 LONGEST_TEXT: Final = 300  # characters, in an answer's error
 # They decide how many threads add, and so the last bits; and which GPU is meant.
 NUMBERS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
@@ -48,9 +51,8 @@ Progress = Callable[[int, int, float], None]
 
 @dataclass(frozen=True)
 class Work:
-    """A call. `wanted`: the arrays of its answer. `memory`: bytes that it may take, beside BASE. `seconds`: of its phase.
-
-    `private`: it needs the libraries of differential privacy.
+    """A call. `wanted`: the arrays of its answer. `memory`: bytes that it may take, beside BASE. `seconds`: of its
+    phase. `private`: it needs the libraries of differential privacy.
     """
 
     kind: str
@@ -64,8 +66,8 @@ class Work:
 
 
 _here = False
-_lock = threading.RLock()
-_kept: _Process | None = None
+_lock = threading.Lock()
+_slots: dict[tuple[bytes, ...], _Slot] = {}
 
 
 @contextmanager
@@ -85,42 +87,49 @@ def is_elsewhere() -> bool:
 
 
 def computed(model: ProgramSpec, data: Data, work: Work, progress: Progress | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays `work.wanted`, all finite. Raises ProgramError (ProgramEnded, NotConfined), and what the call raises:
+    """The arrays `work.wanted`. Raises ProgramError (ProgramEnded, NotConfined), and what the call raises:
     ModelError, ProgramError, DataError.
     """
     with _lock:
-        process = _ready(model, data, work)
+        slot = _slots.setdefault((*model.digests, data.model_dump_json().encode()), _Slot())
+    with slot.lock:
+        process = slot.process
+        if process is None or not process.serves(work):
+            slot.end()
+            process = slot.process = _Process(model, data, work, slot.lock)
         try:
             return process.answer(work, progress)
         finally:
             if process.is_busy:  # with an answer that nobody reads to its end
-                end()
+                slot.end()
 
 
-def end() -> None:
-    """Ends the kept process, if there is one."""
-    global _kept
-    with _lock:
-        process, _kept = _kept, None
-    if process is not None and process.owner == os.getpid():
-        process.end()
+def end_all() -> None:
+    """Ends all processes. The next call starts another one."""
+    for slot in list(_slots.values()):
+        slot.end()
 
 
-atexit.register(end)
+atexit.register(end_all)
 
 
-def _ready(model: ProgramSpec, data: Data, work: Work) -> _Process:
-    global _kept
-    if _kept is None or not _kept.serves(model, data, work):
-        end()
-        _kept = _Process(model, data, work)
-    return _kept
+class _Slot:
+    """A program's process, if there is one. Its calls come one after the other."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.process: _Process | None = None
+
+    def end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None and process.owner == os.getpid():  # else it is of the process that forked this one
+            process.end()
 
 
 class _Process:
-    def __init__(self, model: ProgramSpec, data: Data, work: Work) -> None:
-        """Raises ProgramError (ProgramEnded, NotConfined), and as the reading of the program does."""
-        self.owner, self._model, self._data, self._for = os.getpid(), model, data, work
+    def __init__(self, model: ProgramSpec, data: Data, work: Work, lock: threading.RLock) -> None:
+        """`lock`: held during calls. Raises ProgramError (ProgramEnded, NotConfined), and as reading it does."""
+        self.owner, self._for, self._lock, self._used = os.getpid(), work, lock, time.monotonic()
         self._popen: subprocess.Popen[bytes] | None = None
         self.is_busy = self._is_late = False
         started = threading.Event()
@@ -135,26 +144,33 @@ class _Process:
         except BaseException:
             self.end()
             raise
-        emit("program-process", pid=self._running.pid, limits="system" if is_held_by_calls() else "resources only")
+        if not is_held_by_calls():
+            emit("program-not-confined", why="this system has no list of calls: files and network stay open to it")
 
     @property
     def _memory(self) -> int:
         return BASE * (1 + -(-self._for.memory // BASE))
 
     def _run(self, started: threading.Event) -> None:
-        """The system kills the process with the thread that started it, so this one stays."""
+        """Stays as long as the process: the system kills that with the thread that started it."""
         settings = {name: os.environ[name] for name in NUMBERS if name in os.environ}
         work = self._for
         arguments = (os.getpid(), self._memory, work.device, int(work.private))
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", "consilium_client.programs.computing", *map(str, arguments)],
+                [sys.executable, "-P", "-m", MODULE, *map(str, arguments)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
                 env=child_environment() | settings,
             )  # fmt: skip
         finally:
             started.set()
-        self._popen.wait()
+        while self._popen.poll() is None:
+            with suppress(subprocess.TimeoutExpired):  # it is looked at again
+                self._popen.wait(IDLE_SECONDS)
+            with self._lock:
+                if time.monotonic() - self._used > IDLE_SECONDS:
+                    self._popen.kill()
+                    self._popen.wait()
 
     @property
     def _running(self) -> subprocess.Popen[bytes]:
@@ -162,13 +178,11 @@ class _Process:
             raise ProgramError("ProgramEnded", why="could not be started")
         return self._popen
 
-    def serves(self, model: ProgramSpec, data: Data, work: Work) -> bool:
+    def serves(self, work: Work) -> bool:
         own = self._for
-        return (
-            self.owner == os.getpid() and self._running.poll() is None
-            and (self._model, self._data) == (model, data) and work.device in ("cpu", own.device)
-            and work.memory <= self._memory - BASE and work.private <= own.private
-        )  # fmt: skip
+        has_more = work.memory <= self._memory - BASE and work.private <= own.private
+        is_own = self.owner == os.getpid() and self._running.poll() is None
+        return is_own and has_more and work.device in ("cpu", own.device)
 
     def answer(self, work: Work, progress: Progress | None) -> dict[str, NDArray[Any]]:
         """As `computed`."""
@@ -182,9 +196,11 @@ class _Process:
             return self._answers(_pipe(self._running.stdout), work, progress)
         except (OSError, FrameBroken) as error:
             why = f"took longer than {seconds:.0f} seconds" if self._is_late else self._died()
+            emit("program-ended", why=why)
             raise ProgramError("ProgramEnded", why=why) from error
         finally:
             clock.cancel()
+            self._used = time.monotonic()
 
     def _ask(self, work: Work) -> None:
         try:
@@ -206,8 +222,6 @@ class _Process:
             elif kind == "result":
                 found = receive_arrays(source, work.wanted)
                 self.is_busy = False
-                if not all(np.isfinite(one).all() for one in found.values()):
-                    raise FrameBroken
                 return found
             else:
                 raise FrameBroken
@@ -231,7 +245,6 @@ class _Process:
             return
         self._popen.kill()
         self._popen.wait()
-        self._watch.join()
         for pipe in (self._popen.stdin, self._popen.stdout):
             try:
                 _pipe(pipe).close()
@@ -256,8 +269,8 @@ def _shown(header: Mapping[str, Any], before: int, progress: Progress) -> int:
 
 def _told(header: Mapping[str, Any]) -> FaultError:
     """The error of an answer. Raises FrameBroken if computing raises none like it."""
-    kind, name, values = (header.get(one) for one in ("error", "name", "values"))
-    if not all(isinstance(one, str) and re.fullmatch(r"\w{1,64}", one) for one in (kind, name)):
+    kind, name, values = str(header.get("error")), str(header.get("name")), header.get("values")
+    if not re.fullmatch(r"\w{1,64}", name):
         raise FrameBroken
     if kind not in _RAISED:
         return ProgramError("ProgramEnded", why=f"failed with {name}")

@@ -34,7 +34,7 @@ def send(into: IO[bytes], header: Mapping[str, Any], arrays: Arrays | None = Non
         raise ValueError("a frame's header is too long")
     into.write(struct.pack("<I", len(raw)) + raw)
     for one in given.values():
-        into.write(memoryview(np.ascontiguousarray(one).reshape(-1)).cast("B"))
+        into.write(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
     into.flush()
 
 
@@ -57,7 +57,7 @@ def receive_arrays(source: IO[bytes], shapes: Shapes) -> dict[str, NDArray[Any]]
     found: dict[str, NDArray[Any]] = {}
     for name, (shape, type_) in shapes.items():
         values = np.empty(math.prod(shape), type_)
-        rest = memoryview(values).cast("B")
+        rest = values.view(np.uint8).data
         while len(rest):
             read = source.readinto(rest)  # type: ignore[attr-defined]  # of all binary files
             if not read:

@@ -25,7 +25,7 @@ def rehearse(device: str, private: bool) -> None:
     measured(PROGRAM, 4)
     module = Interpreter(PROGRAM, {name: torch.ones(shape) for name, shape in SHAPES.items()}).to(device)
     rows = torch.ones(4, 2, device=device)
-    nn.functional.binary_cross_entropy_with_logits(module(rows).squeeze(1), torch.ones(4, device=device)).backward()
+    _learn(nn.functional.binary_cross_entropy_with_logits(module(rows).squeeze(1), torch.ones(4, device=device)))
     nn.functional.cross_entropy(rows, torch.zeros(4, dtype=torch.int64, device=device))
     torch.optim.AdamW(module.parameters(), lr=0.1).step()
     _layers(device)
@@ -44,8 +44,12 @@ def _layers(device: str) -> None:
     for images, channels in ((torch.ones(2, 3, 8, 8), 3), (torch.ones(64, 3, 32, 32), 3)):
         for real in (torch.float32, torch.float64):
             layer = nn.Conv2d(channels, 4, 3).to(device, real)
-            layer(images.to(device, real)).sum().backward()
+            _learn(layer(images.to(device, real)))
     big = torch.ones(256, 256, device=device, requires_grad=True)
-    (big @ big).sum().backward()
-    nn.LSTM(4, 4).to(device)(torch.ones(3, 2, 4, device=device))[0].sum().backward()
+    _learn(big @ big)
+    _learn(nn.LSTM(4, 4).to(device)(torch.ones(3, 2, 4, device=device))[0])
     nn.functional.scaled_dot_product_attention(*(torch.ones(2, 2, 4, 8, device=device, requires_grad=True),) * 3)
+
+
+def _learn(found: torch.Tensor) -> None:
+    found.sum().backward()  # type: ignore[no-untyped-call]
