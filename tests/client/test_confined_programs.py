@@ -193,7 +193,9 @@ def test_a_killed_process_is_named_and_the_next_call_has_another(folder: Path) -
         train(long, model_of(long).initial(0), *ROWS, 1, kill)
     assert trained(spec) is not None
     assert process().pid not in killed
-    os.kill(process().pid, signal.SIGKILL)  # between two calls
+    between = process()  # two calls
+    between.kill()
+    between.wait(10)
     assert trained(spec) is not None
 
 
