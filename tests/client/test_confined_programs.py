@@ -55,6 +55,7 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
     "small": lambda: nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Dropout(0.1), nn.Linear(4, 1)),
     "linear": lambda: nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 1)),
     "large": Large,
+    "heavy": lambda: nn.Sequential(nn.Linear(1, 2500), nn.ReLU(), nn.Linear(2500, 2500), nn.ReLU(), nn.Linear(2500, 1)),
 }
 
 
@@ -161,6 +162,17 @@ def test_evaluation_has_the_same_bits_in_parts(folder: Path, monkeypatch: pytest
     assert found.activations.tobytes() == expected.activations.tobytes()
     assert found.activations.shape == (1_000, 4)
     model.require_apart()
+
+
+def test_a_program_of_many_operations_has_the_same_bits_with_all_threads(folder: Path) -> None:
+    spec = spec_of(folder, "epochs = 2", name="heavy")
+    model = model_of(spec)
+    assert model.threads == (int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0)))
+    found, expected = both(trained, spec)
+    assert found.tobytes() == expected.tobytes()
+    found, expected = both(lambda _: model.evaluate(model.initial(0), ROWS[0]), spec)
+    assert found.activations.tobytes() == expected.activations.tobytes()
+    confined.end_all()
 
 
 def test_errors_of_training_keep_their_names(folder: Path) -> None:
@@ -355,6 +367,22 @@ def test_false_answers_are_one_named_error(kind: str, folder: Path, false: Calla
     with raises_fault(ProgramError, "ProgramEnded"):
         trained(spec)
     assert time.monotonic() - started < 30
+
+
+def test_without_limits_nothing_is_computed(folder: Path, false: Callable[[str], None]) -> None:
+    false(
+        "import platform\nplatform.machine = lambda: 'riscv64'\n"
+        "from consilium_client.programs.computing import main\nmain()\n"
+    )
+    with raises_fault(ProgramError, "NotConfined", "riscv64.*leave out"):
+        trained(spec_of(folder))
+
+
+def test_a_process_that_cannot_be_started_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    confined.end_all()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with raises_fault(ProgramError, "ProgramEnded", "could not be started: No such file"):
+        trained(spec_of(folder))
 
 
 def test_values_that_are_not_finite_are_refused(folder: Path, false: Callable[[str], None]) -> None:

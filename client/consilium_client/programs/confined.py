@@ -131,6 +131,7 @@ class _Process:
         """`lock`: held during calls. Raises ProgramError (ProgramEnded, NotConfined), and as reading it does."""
         self.owner, self._for, self._lock, self._used = os.getpid(), work, lock, time.monotonic()
         self._popen: subprocess.Popen[bytes] | None = None
+        self._refused = ""
         self.is_busy = self._is_late = False
         started = threading.Event()
         self._watch = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -162,6 +163,9 @@ class _Process:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
                 env=child_environment() | settings,
             )  # fmt: skip
+        except OSError as error:
+            self._refused = error.strerror or type(error).__name__
+            return
         finally:
             started.set()
         while self._popen.poll() is None:
@@ -175,7 +179,7 @@ class _Process:
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._popen is None:
-            raise ProgramError("ProgramEnded", why="could not be started")
+            raise ProgramError("ProgramEnded", why=f"could not be started: {self._refused}")
         return self._popen
 
     def serves(self, work: Work) -> bool:

@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_HEADER: Final = 1 << 20  # bytes: a task file's sections, or a fault
+MOST_HEADER: Final = 1 << 22  # bytes: a task file's sections, or a fault
 Arrays = Mapping[str, NDArray[Any]]
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # shape and type by name
 TYPES: Final = ("float32", "float64", "int64", "uint8")
