@@ -1,8 +1,8 @@
 """The process that computes one program. `confined` starts it, and its requests come from there.
 
 Arguments: the parent's process, bytes of memory, device, and 1 to load the libraries of differential privacy. All of
-them are loaded and used once before the limits begin, because no file can be opened afterwards. Only then it reads the
-program.
+them are loaded and used once before the limits begin, because no file can be opened afterwards. It reads the program
+only then.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             send(answers, _fault(error))
             continue
         if header["kind"] == "read":
-            calls |= _calls(found["model"], found["data"])
+            calls |= _calls(found["model"])
             found = {}
         send(answers, {"kind": "result"}, found)
 
@@ -82,14 +82,13 @@ def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Foun
     model = ProgramSpec.model_validate(header["model"])
     data: Readable = TypeAdapter[Readable](Readable).validate_python(header["data"])
     keep(Files(arrays["graph"].tobytes(), arrays["weights"].tobytes()), model)
-    OfProgram(model, data)  # reads and measures it
-    return {"model": model, "data": data}
+    return {"model": OfProgram(model, data)}  # read and measured
 
 
-def _calls(model: ProgramSpec, data: Readable) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
+def _calls(model: OfProgram) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
     return {
-        "evaluate": lambda header, arrays, _: _evaluated(OfProgram(model, data), arrays),
-        "require-apart": lambda header, arrays, _: _apart(OfProgram(model, data)),
+        "evaluate": lambda header, arrays, _: _evaluated(model, arrays),
+        "require-apart": lambda header, arrays, _: _apart(model),
         "train": _trained,
         "train-privately": _trained_privately,
     }

@@ -179,7 +179,7 @@ class _Process:
     @property
     def _running(self) -> subprocess.Popen[bytes]:
         if self._popen is None:
-            raise ProgramError("ProgramEnded", why=f"could not be started: {self._refused}")
+            raise _ended(f"could not be started: {self._refused}")
         return self._popen
 
     def serves(self, work: Work) -> bool:
@@ -200,8 +200,7 @@ class _Process:
             return self._answers(_pipe(self._running.stdout), work, progress)
         except (OSError, FrameBroken) as error:
             why = f"took longer than {seconds:.0f} seconds" if self._is_late else self._died()
-            emit("program-ended", why=why)
-            raise ProgramError("ProgramEnded", why=why) from error
+            raise _ended(why) from error
         finally:
             clock.cancel()
             self._used = time.monotonic()
@@ -256,6 +255,11 @@ class _Process:
                 continue  # the rest of a request that nobody reads any more
 
 
+def _ended(why: str) -> ProgramError:
+    emit("program-ended", why=why)
+    return ProgramError("ProgramEnded", why=why)
+
+
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise ValueError("the process has no pipes")
@@ -277,7 +281,7 @@ def _told(header: Mapping[str, Any]) -> FaultError:
     if not re.fullmatch(r"\w{1,64}", name):
         raise FrameBroken
     if kind not in _RAISED:
-        return ProgramError("ProgramEnded", why=f"failed with {name}")
+        return _ended(f"failed with {name}")
     if not isinstance(values, dict) or not all(map(_is_plain, values.values())):
         raise FrameBroken
     try:

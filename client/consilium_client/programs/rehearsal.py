@@ -1,4 +1,4 @@
-"""Uses once whatever computing a program may load late: afterwards no file can be opened."""
+"""Uses once all that libraries load late to compute a program: afterwards no file can be opened."""
 
 from __future__ import annotations
 
