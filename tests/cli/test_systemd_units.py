@@ -23,8 +23,9 @@ SERVERS = [
 HARDENED = {
     "User": "consilium", "UMask": "0077", "NoNewPrivileges": "yes", "PrivateTmp": "yes", "PrivateDevices": "yes",
     "ProtectSystem": "strict", "RestrictNamespaces": "yes", "CapabilityBoundingSet": "", "Restart": "on-failure",
-    "SystemCallFilter": "@system-service",
 }  # fmt: skip
+CALLS = "@system-service"
+OF_NODES = f"{CALLS} seccomp"  # which limits the process that computes programs further
 
 each = pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
 
@@ -66,6 +67,7 @@ def test_what_they_start_is_a_command(unit: Path) -> None:
 def test_they_are_hardened_alike(unit: Path) -> None:
     settings = dict(read(unit)["Service"])
     assert {name: settings.get(name) for name in HARDENED} == HARDENED
+    assert settings["SystemCallFilter"] == (OF_NODES if unit.name in NODES else CALLS)
     assert settings["ProtectHome"] == ("read-only" if unit.name in NODES else "yes")  # data may lie in somebody's home
 
 

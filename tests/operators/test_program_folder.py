@@ -105,6 +105,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
 from consilium_client.models.training import train
+from consilium_client.programs.confined import computing_here
 from consilium_client.programs.library import offer
 import numpy as np
 
@@ -112,9 +113,10 @@ spec = parse_task_spec(Path(sys.argv[1]).read_bytes())
 offer(ArtifactStore(Path(sys.argv[2])), spec)
 model = model_of(spec)
 base = model.initial(0)
-train(spec, base, np.zeros((4, 3), np.float32), np.zeros(4, np.int64), 0)
-before, modules = len(opened), set(sys.modules)
-train(spec, base, np.ones((40, 3), np.float32), np.zeros(40, np.int64), 0)
+with computing_here():  # as the process does that computes a program
+    train(spec, base, np.zeros((4, 3), np.float32), np.zeros(4, np.int64), 0)
+    before, modules = len(opened), set(sys.modules)
+    train(spec, base, np.ones((40, 3), np.float32), np.zeros(40, np.int64), 0)
 print([name for name in opened[before:]], sorted(set(sys.modules) - modules))
 print(any("author" in name for name in [*sys.modules, *opened]))
 """

@@ -43,10 +43,11 @@ _WORDS_PER_BLOCK: Final = 16  # of ChaCha20
 
 
 class Basis(ABC):
-    """`size`: k. `parameters`: p."""
+    """`size`: k. `parameters`: p. `seed`: what it is drawn from, 32 bytes; empty if nothing is drawn."""
 
     size: int
     parameters: int
+    seed = b""
 
     @abstractmethod
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
@@ -107,7 +108,7 @@ class Hashed(Basis):
         if not 1 <= size <= min(parameters, MAX_SIZE):
             raise ArgumentInvalid("size", size, f"in [1, {min(parameters, MAX_SIZE)}]")
         self.size, self.parameters = size, parameters
-        self._key, self._stream = _key(seed), stream
+        self.seed, self._key, self._stream = seed, _key(seed), stream
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
@@ -206,6 +207,7 @@ class LowRank(Blockwise):
             signs = None if widths[name] == columns else _signs(key, number, columns, rank)
             parts.append(Part.after(parts, shape[0] * columns, shape[0] * widths[name], signs))
         super().__init__(parts, 1 / math.sqrt(rank))
+        self.seed = seed
 
 
 class Cosines(Blockwise):
@@ -232,6 +234,7 @@ class Cosines(Blockwise):
             if rest:
                 parts.append(Part.after(parts, rest, rest, None))
         super().__init__(parts, math.sqrt(chunk / kept))
+        self.seed = seed
 
 
 class CountSketch(Basis):
@@ -248,7 +251,7 @@ class CountSketch(Basis):
         if not 1 <= kept <= parameters:
             raise ArgumentInvalid("kept", kept, f"in [1, {parameters}]")
         self._rows = [Hashed(seed, parameters, columns, stream) for stream in range(rows)]
-        self._columns, self._kept = columns, kept
+        self.seed, self._columns, self._kept = seed, columns, kept
         self.parameters, self.size = parameters, rows * columns
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:

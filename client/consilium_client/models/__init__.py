@@ -48,12 +48,14 @@ class Evaluation:
 class Model(ABC):
     """One family with a task's arguments. `parameters`: their number, p. `input_shape`: of one example's row of inputs.
     `threads`: torch's number of threads; small models only lose to threads, and one thread adds in one order.
-    `rounding`: the largest difference of a mean loss between two machines, in millionths."""
+    `rounding`: the largest difference of a mean loss between two machines, in millionths. `window`: seconds in which a
+    committee evaluates it."""
 
     parameters: int
     input_shape: tuple[int, ...]
     threads = 1
     rounding = 1
+    window = 60
 
     def require_installed(self) -> None:
         """Raises ModelError (ModelNotInstalled, EncoderAltered) unless the model can run here."""
@@ -127,6 +129,7 @@ def model_of(spec: TaskSpec) -> Model:
     """The task's model. It imports the family's libraries only now."""
     module, name = FAMILIES[spec.model.name]
     model: Model = getattr(import_module(f"consilium_client.models.{module}"), name)(spec.model, spec.data)
+    model.window = spec.windows.score
     return model
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from consilium_client.errors import DataError, ModelError
-from consilium_client.models import Inputs, Model, Vector, model_of, require_finite
+from consilium_client.models import Inputs, Model, Vector, elsewhere, model_of, require_finite
 from consilium_client.models.steps import stepper
 from consilium_client.models.torch_parameters import flatten, load, trainable
 from consilium_client.models.within import Within
@@ -72,6 +72,8 @@ def learn(
     if isinstance(basis, Dense | CountSketch):
         moved = np.subtract(train(spec, base, inputs, labels, seed, progress, device, guides), base, dtype=np.float64)
         return basis.sketched(moved) if isinstance(basis, CountSketch) else moved
+    if elsewhere.is_trained_elsewhere(spec):
+        return elsewhere.trained(spec, basis, base, inputs, labels, seed, progress, device, guides)
     training = _Training(spec, base, inputs, labels, device, guides)
     within = Within(training.module, basis, spec.training, guides.correction)
     training.descend(within.step, within, seed, progress)
@@ -95,6 +97,8 @@ def train(
     `in_round` applies a schedule. Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is
     not finite (training ran away).
     """
+    if elsewhere.is_trained_elsewhere(spec):
+        return elsewhere.trained(spec, None, base, inputs, labels, seed, progress, device, guides)
     training = _Training(spec, base, inputs, labels, device, guides)
     step = stepper(trainable(training.module), spec.training, guides.correction)
     training.descend(step, _Whole(training.module), seed, progress)

@@ -33,7 +33,7 @@ from scipy.special import ndtri
 from torch import nn
 
 from consilium_client.errors import BudgetError
-from consilium_client.models import Inputs, Model, Vector, require_finite
+from consilium_client.models import Inputs, Model, Vector, elsewhere, require_finite
 from consilium_client.models.steps import proximal_term
 from consilium_client.models.torch_parameters import flatten, trainable
 from consilium_client.models.training import Progress, casting, no_progress, prepare
@@ -122,6 +122,8 @@ def learn_privately(
         trained = train_privately(spec, privacy, mechanism, base, inputs, labels, progress, device)
         moved = np.subtract(trained, base, dtype=np.float64)
         return basis.sketched(moved) if isinstance(basis, CountSketch) else moved
+    if elsewhere.is_trained_elsewhere(spec):
+        return elsewhere.trained_privately(spec, mechanism, basis, base, inputs, labels, progress, device)
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     within = Within(module, basis, spec.training)
     _descend_privately(model, module, rows, targets, spec, privacy, mechanism, _Calls(module, within.step), progress)
@@ -143,6 +145,8 @@ def train_privately(
     A step's sum is divided by the expected batch size, because the number of drawn rows is secret. A step without drawn
     rows is only noise.
     """
+    if elsewhere.is_trained_elsewhere(spec):
+        return elsewhere.trained_privately(spec, mechanism, None, base, inputs, labels, progress, device)
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     settings = spec.training
     inner = _OPTIMIZERS[settings.optimizer](
@@ -214,6 +218,16 @@ class _SecretNoise(DPOptimizer):  # type: ignore[misc]
             summed = parameter.summed_grad
             noise = torch.from_numpy(deviation * ndtri(_uniform(summed.numel()))).view_as(summed).to(summed.device)
             parameter.grad = (summed.double() + noise).to(summed.dtype)  # rounded once, with the noise in it
+
+
+def rehearse() -> None:
+    """Loads what the first step would load, for a process that soon can open no file."""
+    parameter: Any = nn.Parameter(torch.zeros(2))
+    parameter.grad_sample = torch.ones(3, 2)
+    for kind in _OPTIMIZERS.values():
+        inner = kind([parameter], lr=0.1)
+        _SecretNoise(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=3).step()
+        parameter.grad_sample = torch.ones(3, 2)
 
 
 def _uniform(count: int) -> NDArray[np.float64]:

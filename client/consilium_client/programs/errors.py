@@ -19,5 +19,9 @@ class ProgramError(ModelError):
         "RowsMixed": "the program's result for a row depends on the rows beside it, so a private task cannot train it:"
         " export it without batch norms, or remove [privacy]",
         "ProgramFailed": "node {node} ({operator}) of the program cannot be computed: {why}; tell its author",
+        "ProgramEnded": "the process that computes the program {why}. Its round is lost, and a node goes on with the"
+        " next. If it happens again, leave the task, and tell the program's author",
+        "NotConfined": "the system does not hold a program's process to its limits: {why}; run this node on Linux with"
+        " seccomp (x86_64 or aarch64), or leave out tasks with programs",
         "ProgramMissing": "the program {program} was not read: it is an artifact of the task that names it",
     }

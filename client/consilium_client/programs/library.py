@@ -56,6 +56,13 @@ def keep(files: Files, spec: ProgramSpec) -> None:
     _SOURCES[_key(spec)] = lambda: files
 
 
+def kept(spec: ProgramSpec) -> Files:
+    """The files of a program that `loaded` gives. Raises ProgramError (ProgramMissing), and as `files_of` does."""
+    if _key(spec) not in _SOURCES:
+        raise ProgramError("ProgramMissing", program=spec.program)
+    return _SOURCES[_key(spec)]()
+
+
 def files_of(store: ArtifactStore, spec: ProgramSpec) -> Files:
     """Raises ArtifactMissing, ArtifactCorrupt."""
     graph, *parts = map(store.get_file, spec.digests)
@@ -68,9 +75,7 @@ def loaded(spec: ProgramSpec, data: Data) -> Loaded:
     """
     key = _key(spec)
     if key not in _LOADED:
-        if key not in _SOURCES:
-            raise ProgramError("ProgramMissing", program=spec.program)
-        _LOADED[key] = _read(_SOURCES[key](), spec, data)
+        _LOADED[key] = _read(kept(spec), spec, data)
     found = _LOADED[key]
     _require_stated(found.program, spec, data)
     return found

@@ -1,0 +1,151 @@
+"""Holds this process to limits by the system: memory, files, and a list of system calls. Only Linux has such a list.
+
+The list has what threads, memory and clocks need, and reading and writing of descriptors that are open already. Any
+other call fails with EPERM: sockets, opening, execution, other processes. Limits cannot be raised again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consilium_client.programs.errors import ProgramError
+
+OPEN_FILES: Final = 16
+_PAGE: Final = resource.getpagesize()
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """`architecture`: of the kernel's audit. Numbers of system calls: those of `_CALLS`, in that order, and others."""
+
+    architecture: int
+    allowed: Sequence[int]
+    seccomp: int
+    clone: int
+    clone3: int
+    prctl: int
+    tgkill: int
+
+
+# read write readv writev close fstat lseek mmap munmap mprotect mremap madvise brk
+# futex set_robust_list rseq membarrier sched_yield sched_getaffinity getcpu gettid getpid getppid
+# rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group
+# getrandom clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday ppoll getrusage sysinfo uname
+_MACHINES: Final = {
+    "x86_64": _Machine(
+        0xC000003E,
+        (0, 1, 19, 20, 3, 5, 8, 9, 11, 10, 25, 28, 12,
+         202, 273, 334, 324, 24, 204, 309, 186, 39, 110,
+         13, 14, 15, 131, 219, 60, 231,
+         318, 228, 229, 230, 35, 96, 271, 98, 99, 63),
+        seccomp=317, clone=56, clone3=435, prctl=157, tgkill=234,
+    ),
+    "aarch64": _Machine(
+        0xC00000B7,
+        (63, 64, 65, 66, 57, 80, 62, 222, 215, 226, 216, 233, 214,
+         98, 99, 293, 283, 124, 123, 168, 178, 172, 173,
+         134, 135, 139, 132, 128, 93, 94,
+         278, 113, 114, 115, 101, 169, 73, 165, 179, 160),
+        seccomp=277, clone=220, clone3=435, prctl=167, tgkill=131,
+    ),
+}  # fmt: skip
+_IOCTL: Final = {"x86_64": 16, "aarch64": 29}  # a GPU's driver is called by it
+
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NAME, _SET_NO_NEW_PRIVILEGES = 1, 4, 15, 38
+_FILTER, _ALL_THREADS = 1, 1  # operation and flag of seccomp
+_THREAD: Final = 0x00010000  # flag of clone: a thread of this process, and no process of its own
+_LOAD, _EQUAL, _ANY_BIT, _GIVE = 0x20, 0x15, 0x45, 0x06  # of BPF
+_NUMBER, _ARCHITECTURE, _FIRST = 0, 4, 16  # places in the call's data
+_KILL, _FAIL, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
+
+
+def is_held_by_calls() -> bool:
+    """True where this system has a list of calls; elsewhere only resources are limited."""
+    return sys.platform == "linux"
+
+
+def end_with(parent: int) -> None:
+    """This process dies with the thread that started it. `parent`: its process. Raises ProgramError (NotConfined)."""
+    if is_held_by_calls():
+        _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def confine(memory: int, device: str) -> None:
+    """Limits all threads of this process from now on. `memory`: bytes that it may hold beyond those of now.
+
+    Raises ProgramError (NotConfined) if Linux has no filter of calls for it.
+    """
+    for name, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES)):
+        resource.setrlimit(name, (most, most))
+    if not is_held_by_calls():
+        return
+    Path("/proc/self/oom_score_adj").write_text("1000", "ascii")  # the first to go where memory is short
+    resource.setrlimit(resource.RLIMIT_DATA, (_held() + memory,) * 2)
+    _prctl(_SET_DUMPABLE, 0)
+    _prctl(_SET_NO_NEW_PRIVILEGES, 1)
+    _install(list(_rules(device)))
+
+
+def _held() -> int:
+    """The bytes of this process's writable private memory, as RLIMIT_DATA counts them."""
+    return int(Path("/proc/self/statm").read_text("ascii").split()[5]) * _PAGE
+
+
+def _rules(device: str) -> Iterator[bytes]:
+    machine, name = _MACHINES.get(platform.machine()), platform.machine()
+    if machine is None or sys.byteorder != "little":
+        raise ProgramError("NotConfined", why=f"the numbers of {name}'s system calls are not known here")
+    yield from (_rule(_LOAD, _ARCHITECTURE), _rule(_EQUAL, machine.architecture, 1, 0), _rule(_GIVE, _KILL))
+    yield _rule(_LOAD, _NUMBER)
+    for number in (*machine.allowed, *([_IOCTL[name]] if device != "cpu" else [])):
+        yield from (_rule(_EQUAL, number, 0, 1), _rule(_GIVE, _ALLOW))
+    # The C library takes the older call then, whose flags a filter can read.
+    yield from (_rule(_EQUAL, machine.clone3, 0, 1), _rule(_GIVE, _FAIL | errno.ENOSYS))
+    for number, test, wanted in (
+        (machine.clone, _ANY_BIT, _THREAD),
+        (machine.prctl, _EQUAL, _SET_NAME),
+        (machine.tgkill, _EQUAL, os.getpid()),
+    ):
+        yield from (_rule(_EQUAL, number, 0, 3), _rule(_LOAD, _FIRST), _rule(test, wanted, 0, 1), _rule(_GIVE, _ALLOW))
+    yield _rule(_GIVE, _FAIL | errno.EPERM)
+
+
+def _rule(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
+    return struct.pack("<HBBI", code, if_so, if_not, value)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("rules", ctypes.c_char_p))
+
+
+def _install(rules: list[bytes]) -> None:
+    """For all threads: those of libraries run already."""
+    program, number = _Program(len(rules), b"".join(rules)), _MACHINES[platform.machine()].seccomp
+    _require(_libc().syscall(number, _FILTER, _ALL_THREADS, ctypes.byref(program)), "seccomp")
+
+
+def _prctl(option: int, value: int) -> None:
+    _require(_libc().prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def _require(result: int, call: str) -> None:
+    if result:
+        why = f"{call} failed: {os.strerror(ctypes.get_errno())}"
+        raise ProgramError("NotConfined", why=why)
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
