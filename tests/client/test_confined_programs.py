@@ -422,7 +422,7 @@ def test_the_process_has_no_secret_of_its_node(
         "LD_LIBRARY_PATH",
         "LD_PRELOAD",
     }
-    assert set(shown["environment"]) <= allowed | set(confined.NUMBERS) | {
+    assert set(shown["environment"]) <= allowed | set(confined.NUMBERS) | set(confined.OF_GPU) | {
         "FLWR_TELEMETRY_ENABLED", "FLWR_DISABLE_UPDATE_CHECK"
     }  # fmt: skip
     assert [one.partition(":")[0] for at, one in sorted(shown["open"].items()) if at in "012"] == [
