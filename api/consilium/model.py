@@ -1,4 +1,4 @@
-"""A finished model in use: predictions, measurements, an endpoint, and ONNX."""
+"""A finished model in use: predictions, measurements, an endpoint, and other forms."""
 
 from __future__ import annotations
 
@@ -158,6 +158,17 @@ def export_onnx(folder: str | Path, *, local: str | Path | None = None) -> float
     from consilium_operators.onnx_file import add_onnx
 
     return add_onnx(Path(folder), _path(local))
+
+
+def export_hugging_face(folder: str | Path, output: str | Path, *, licence: str = "unknown") -> None:
+    """Writes a model into a new folder in the layout of Hugging Face's Hub, with a model card.
+
+    `licence`: the Hub's identifier, such as apache-2.0. Raises OperatorError (OutputTaken, ModelFolderInvalid),
+    ModelError (ModelNotInstalled).
+    """
+    from consilium_operators.hugging_face import export_hugging_face
+
+    export_hugging_face(Path(folder), Path(output), licence)
 
 
 def _path(given: str | Path | None) -> Path | None:

@@ -93,7 +93,7 @@ def shown(page: Page) -> list[float]:
 def predicted(folder: Path, data: Path) -> np.ndarray[Any, Any]:
     """By `consilium predict`, (n, classes)."""
     found = consilium.Model.read(folder).predict(data)
-    return found.filter(like="probability_").to_numpy()
+    return np.asarray(found.filter(like="probability_"))
 
 
 def test_a_row_is_predicted_as_by_the_command(

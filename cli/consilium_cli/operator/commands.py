@@ -260,6 +260,18 @@ def export_onnx(folder: ModelArgument, local: LocalOption = None) -> None:
     typer.echo(f"{folder / 'model.onnx'}: probabilities differ from PyTorch's by at most {difference:.1e}")
 
 
+@app.command("export-hugging-face")
+def export_hugging_face(
+    folder: ModelArgument,
+    *,
+    output: Annotated[Path, typer.Option(help="new folder, to upload")],
+    licence: Annotated[str, typer.Option("--license", help="the Hub's identifier, such as apache-2.0")] = "unknown",
+) -> None:
+    """Writes a model in the layout of Hugging Face's Hub: model card, config, and an adapter for peft if it is one."""
+    consilium.export_hugging_face(folder, output, licence=licence)
+    typer.echo(f"Next: hf upload OWNER/NAME {output}")
+
+
 def _show_round(report: Report) -> None:
     fails, unchecked, subject = report.failed, report.unchecked, report.subject
     words = f"FAILS: {', '.join(fails)}" if fails else "holds"
