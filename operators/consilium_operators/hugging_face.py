@@ -87,7 +87,7 @@ def _layout(saved: SavedModel) -> _Layout:
 
 
 def _of_texts(saved: SavedModel, model: OnEncoder, own: tuple[str, ...]) -> _Layout:
-    from consilium_client.models.lora import encoder_folder
+    from consilium_client.models.lora import ADAPTED, encoder_folder
 
     package, base = encoder_folder(model.encoder), HUB[model.encoder]
     inner = {name.removeprefix("encoder."): one for name, one in saved.tensors.items() if name.startswith("encoder.")}
@@ -103,7 +103,7 @@ def _of_texts(saved: SavedModel, model: OnEncoder, own: tuple[str, ...]) -> _Lay
     })  # fmt: skip
     contents[ADAPTER_CONFIG] = _json({
         "peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "base_model_name_or_path": base, "r": model.rank,
-        "lora_alpha": model.alpha, "lora_dropout": 0.0, "bias": "none", "target_modules": ["query", "value"],
+        "lora_alpha": model.alpha, "lora_dropout": 0.0, "bias": "none", "target_modules": list(ADAPTED),
         "inference_mode": True,
     })  # fmt: skip
     load = [

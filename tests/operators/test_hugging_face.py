@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from consilium_cli.main import app
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of
 from consilium_client.models.lora import encoder_folder
@@ -23,6 +24,7 @@ from consilium_operators.model_folder import INDEX, read_model
 from model_driver import TABLE, written
 from raised_faults import raises_fault
 from safetensors.numpy import load_file
+from typer.testing import CliRunner
 
 TEXTS = ("a text", "another one")  # those of the card
 OF_TEXTS = """
@@ -100,6 +102,15 @@ def test_measured_metrics_are_the_hubs(tmp_path: Path) -> None:
     assert model["results"][0]["metrics"] == [
         {"type": "accuracy", "value": 0.75}, {"type": "f1", "value": 0.7}, {"type": "log_loss", "value": 0.6},
     ]  # fmt: skip
+
+
+def test_the_commands_write_both_forms(tmp_path: Path) -> None:
+    folder, output = written(tmp_path, TABLE), tmp_path / "hub"
+    for command in (["export-onnx"], ["export-hugging-face", "--output", str(output), "--license", "mit"]):
+        ran = CliRunner().invoke(app, ["operator", command[0], str(folder), *command[1:]])
+        assert ran.exit_code == 0, ran.output
+    assert (output / "model.onnx").read_bytes() == (folder / "model.onnx").read_bytes()
+    assert parts(output)[0]["license"] == "mit"
 
 
 def test_a_folder_is_never_written_over(tmp_path: Path) -> None:
