@@ -120,7 +120,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt $(wildcard $(REQUIREMENTS)/*.txt) 
 	@$(require_python)
 	@$(PYTHON) setup/run_step.py $@ --of "$^" --holds "$(TORCH)" --venv $(VENV) --there $(BIN)/consilium "run \`make clean\`, then this again" \
 		--says "installing Python packages into $(VENV), once: one to three minutes, $(if $(filter cuda,$(TORCH)),$(CUDA_SIZE),$(CPU_SIZE))" \
-		--do $(BIN)/python $(PIP_HASHED) $(foreach one,build base server client demo,-r $(REQUIREMENTS)/$(one).txt) \
+		--do $(BIN)/python $(PIP_HASHED) $(foreach one,build base server client onnx demo,-r $(REQUIREMENTS)/$(one).txt) \
 		$(if $(OTHER_TORCH),--do $(BIN)/python $(PIP_TORCH) --no-deps --force-reinstall $(addprefix --index-url=,$(TORCH_INDEX)),\
 		$(if $(TORCH_INDEX),--try "$(NO_TORCH)" \
 			$(BIN)/python $(PIP_TORCH) --no-deps --index-url=$(TORCH_INDEX))) \

@@ -24,9 +24,10 @@ LAYERS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "base": (None, ()),
     "server": ("server", ("base",)),
     "client": ("client", ("base",)),
-    "demo": ("demo", ("base", "server", "client")),
+    "onnx": ("onnx", ("base", "client")),
+    "demo": ("demo", ("base", "server", "client", "onnx")),
     "text": ("text", ("base", "client")),
-    "dev": ("dev", ("base", "server", "client", "demo", "text")),
+    "dev": ("dev", ("base", "server", "client", "onnx", "demo", "text")),
 }
 # By file: packages of an environment of its own, or of none of the extras.
 ALONE = {

@@ -48,7 +48,7 @@ from consilium.lab import (
     simulate_economics,
     up,
 )  # fmt: skip
-from consilium.model import Evaluation, Model
+from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
 from consilium.operator import Operator
 from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
 from consilium.reference import TaskReference, task_reference
@@ -106,6 +106,8 @@ __all__ = [
     "download_model",
     "draft",
     "export",
+    "export_hugging_face",
+    "export_onnx",
     "fetch_artifacts",
     "fetch_data",
     "fund_account",

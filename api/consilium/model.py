@@ -1,4 +1,4 @@
-"""A finished model in use: predictions, measurements, and an endpoint."""
+"""A finished model in use: predictions, measurements, an endpoint, and other forms."""
 
 from __future__ import annotations
 
@@ -145,6 +145,30 @@ class Model:
         from consilium_operators.model_server import serve
 
         serve(self.details, port, clamp, on_start)
+
+
+def export_onnx(folder: str | Path, *, local: str | Path | None = None) -> float:
+    """Writes a model as `model.onnx` into its folder: from a person's values to each class's probability, in one graph.
+
+    `local`: a hospital's file of its own local tensors, which the file then holds. Returns the largest difference of a
+    probability between onnxruntime and PyTorch, on drawn examples.
+
+    Raises OperatorError (ModelFolderInvalid, LocalTensorsMissing, OnnxNotInstalled, OnnxImpossible, OnnxDiffers).
+    """
+    from consilium_operators.onnx_file import add_onnx
+
+    return add_onnx(Path(folder), _path(local))
+
+
+def export_hugging_face(folder: str | Path, output: str | Path, *, licence: str = "unknown") -> None:
+    """Writes a model into a new folder in the layout of Hugging Face's Hub, with a model card.
+
+    `licence`: the Hub's identifier, such as apache-2.0. Raises OperatorError (OutputTaken, ModelFolderInvalid),
+    ModelError (ModelNotInstalled).
+    """
+    from consilium_operators.hugging_face import export_hugging_face
+
+    export_hugging_face(Path(folder), Path(output), licence)
 
 
 def _path(given: str | Path | None) -> Path | None:

@@ -57,6 +57,12 @@ class OperatorError(FaultError):
             "the model leaves out {names}, which each hospital has for itself: pass yours with --local FILE, from"
             " `memory` in its home"
         ),
+        "OnnxNotInstalled": "this Python lacks {packages}: pip install 'consilium[onnx]'",
+        "OnnxImpossible": "no model.onnx was written: {why}; use the model by `consilium predict`",
+        "OnnxDiffers": (
+            "no model.onnx was written: it gives a probability that differs by {difference:.1e} from PyTorch's, and at"
+            " most {most:.0e} is allowed; use the model by `consilium predict`"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

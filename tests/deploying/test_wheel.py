@@ -212,7 +212,7 @@ def test_every_import_is_declared() -> None:
     nodes = ["client", "server"]
     extras = {
         "client": ["client", "text"], "server": ["server"], "verify": ["client"],
-        "operators": [*nodes, "demo", "tracking"],
+        "operators": [*nodes, "demo", "onnx", "tracking"],
         "lab": [*nodes, "demo"], "api": ["client"], "cli": [*nodes, "demo"],
     }  # fmt: skip
     distributions = packages_distributions()

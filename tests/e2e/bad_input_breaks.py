@@ -169,6 +169,10 @@ def model(break_: Callable[[Path], object]) -> Callable[[World], list[str]]:
     return serve
 
 
+def onnx_of_texts(world: World) -> list[str]:
+    return ["operator", "export-onnx", str(written(world.folder, TASKS["text"]))]
+
+
 def predicting(rows: str, task: str = TASKS["table"]) -> Callable[[World], list[str]]:
     def break_(world: World) -> list[str]:
         given = ["--input", str(world.write("rows.csv", rows)), "--output", str(world.folder / "new.csv")]

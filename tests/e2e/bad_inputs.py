@@ -38,6 +38,7 @@ from bad_input_breaks import (
     named,
     notes,
     one_class,
+    onnx_of_texts,
     open_to_all,
     own_table,
     parquet,
@@ -328,6 +329,7 @@ AREAS: dict[str, list[Case]] = {
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
+        Case("a model of texts is to be ONNX", onnx_of_texts),
         Case("a folder without a program is put into the store", lambda w: [
             "artifacts", "put", str(w.folder), "--artifacts", str(w.folder)
         ]),

@@ -290,7 +290,7 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
     page = watched.page
     open_page(place, page, "/tasks/1")
     files = page.get_by_role("list", name="Files of the model").get_by_role("link")
-    expect(files).to_have_count(4, timeout=60_000)  # it is derived once the task has ended
+    expect(files).to_have_count(5, timeout=90_000)  # it is derived once the task has ended, and model.onnx after it
     folder = tmp_path / "model"
     folder.mkdir()
     for link in files.all():
@@ -302,6 +302,7 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
     joined = load_task(ledger, store, 1)
     derived = PublicRecord(ledger, store, joined).base(joined.params.rounds + 1)
     assert saved.index.verified
+    assert "model.onnx" in saved.index.files
     np.testing.assert_array_equal(saved.parameters, derived)
 
 

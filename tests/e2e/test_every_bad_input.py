@@ -38,6 +38,7 @@ OF_INPUT = (
 ELSEWHERE = {
     "this installation or chain does not allow it": {
         "ArtifactTooLong", "BlobsUnavailable", "CellProverEnded", "ChainNotLocal", "ContractsNotBuilt",
+        "OnnxNotInstalled",
     },
     "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
@@ -47,7 +48,9 @@ ELSEWHERE = {
     },
     "tried by tests/client/test_start.py": {"StartNotSimulated", "WeightsTooLong"},
     "an address, tried by tests/cli/test_api_as_commands.py": {"AddressMalformed", "AddressMistyped"},
-    "a process ended, or a bug": {"DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost"},
+    "a process ended, or a bug": {
+        "DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost", "OnnxDiffers",
+    },
 }  # fmt: skip
 SERVED = "Requests to a served model"  # with HTTP's status in place of an exit code
 

@@ -238,7 +238,8 @@ def test_a_model_is_derived_after_each_training_round_and_measured_if_the_rows_f
     measured = [
         command[command.index("--measure-on") + 1 :] for command in started.commands if "--measure-on" in command
     ]
-    assert measured == [[str(tmp_path / "voter-1.csv")]] * 2
+    assert measured == [[str(tmp_path / "voter-1.csv"), "--onnx"]] * 2
+    assert ["--onnx" in command for command in started.commands] == [True, False, True]  # unknown rows may be texts
     assert all("--replace" in command for command in started.commands)
 
 

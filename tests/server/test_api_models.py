@@ -13,7 +13,10 @@ from consilium_server.api.models import model_folder
 from fastapi.testclient import TestClient
 from indexed_network import IndexedNetwork, app_of, populated
 
-FILES = {"model.safetensors": bytes(range(256)) * 9, "model-card.md": "# Ein Körper\n".encode(), "proof.json": b"{}"}
+FILES = {
+    "model.safetensors": bytes(range(256)) * 9, "model-card.md": "# Ein Körper\n".encode(), "proof.json": b"{}",
+    "program.json": b"{}", "program.safetensors": bytes(9), "model.onnx": bytes(7),
+}  # fmt: skip
 SHA256 = "5e" * 32
 
 

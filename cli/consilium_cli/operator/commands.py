@@ -229,6 +229,7 @@ def download_model(
         typer.Option(help="file or folder of held-out rows, to measure accuracy after each round; may be repeated"),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="write over an earlier model of this task")] = False,
+    onnx: Annotated[bool, typer.Option("--onnx", help="then write model.onnx, as export-onnx does")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
     places = places_to_read(artifacts)
@@ -245,9 +246,30 @@ def download_model(
         )
     if not index.verified:
         typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")
+    if onnx:
+        export_onnx(output)
     typer.echo(f"Next: consilium operator serve-model {output}")
     typer.echo(f"      consilium operator evaluate {output} --data labelled.csv")
     typer.echo(f"      consilium predict {output} --input rows.csv --output predictions.csv")
+
+
+@app.command("export-onnx")
+def export_onnx(folder: ModelArgument, local: LocalOption = None) -> None:
+    """Writes a model as model.onnx into its folder, with all scaling inside, and compares it with PyTorch."""
+    difference = consilium.export_onnx(folder, local=local)
+    typer.echo(f"{folder / 'model.onnx'}: probabilities differ from PyTorch's by at most {difference:.1e}")
+
+
+@app.command("export-hugging-face")
+def export_hugging_face(
+    folder: ModelArgument,
+    *,
+    output: Annotated[Path, typer.Option(help="new folder, to upload")],
+    licence: Annotated[str, typer.Option("--license", help="the Hub's identifier, such as apache-2.0")] = "unknown",
+) -> None:
+    """Writes a model in the layout of Hugging Face's Hub: model card, config, and an adapter for peft if it is one."""
+    consilium.export_hugging_face(folder, output, licence=licence)
+    typer.echo(f"Next: hf upload OWNER/NAME {output}")
 
 
 def _show_round(report: Report) -> None:

@@ -70,7 +70,7 @@ class _OnEncoder(Model):
 
     @cached_property
     def _folder(self) -> Path:
-        return _folder(self._encoder_name)
+        return encoder_folder(self._encoder_name)
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Tokens, int64 (n, max_tokens), padded with PADDING."""
@@ -168,7 +168,7 @@ def _pretrained(folder: Path) -> nn.Module:
     return encoder
 
 
-def _folder(encoder: str) -> Path:
+def encoder_folder(encoder: str) -> Path:
     """The folder of the encoder's checked files. Raises ModelNotInstalled, EncoderAltered."""
     known = WEIGHTS[encoder]
     try:

@@ -38,13 +38,20 @@ export const tasks = (query: TaskQuery) =>
 export const task = (number: number) =>
   single(['task', number], (signal) => api.GET('/v1/tasks/{task}', { params: { path: { task: number } }, signal }))
 
+const ASKED_FOR_ONNX = 12 // times, since the page was opened
+
 export const models = (number: number) =>
   queryOptions({
     ...single(['task', number, 'models'], (signal) =>
       api.GET('/v1/tasks/{task}/models', { params: { path: { task: number } }, signal }),
     ),
-    // No event tells of a model: it is derived some seconds after a round's last event.
-    refetchInterval: ({ state }) => (state.data?.items.some((one) => one.round === one.rounds) ? false : 10_000),
+    // No event tells of a model: it is derived some seconds after a round's last event, and model.onnx comes later, if
+    // it comes.
+    refetchInterval: ({ state: { data, dataUpdateCount } }) => {
+      const last = data?.items.find((one) => one.round === one.rounds)
+      const isWhole = last?.files.some((file) => file.name === 'model.onnx') || dataUpdateCount > ASKED_FOR_ONNX
+      return last && isWhole ? false : 10_000
+    },
   })
 
 export const rounds = (number: number) =>

@@ -1,13 +1,15 @@
 /** A task's model: its files, if the server has them, and the command that derives it from the chain. */
 import { useQuery } from '@tanstack/react-query'
+import { lazy } from 'react'
 import { BASE, type Schemas } from '../api/client'
 import { config } from '../api/config'
 import { models } from '../api/queries'
 import { formatBytes } from '../lib/amounts'
 import { say } from '../strings'
 import { Command } from './command'
-import { Card } from './basics'
+import { Card, OnDemand } from './basics'
 
+const Predict = lazy(() => import('../predict/panel'))
 const words = say.operate
 
 /** True once a training round is over. */
@@ -44,6 +46,7 @@ export function Model({ task }: { task: Schemas['Task'] }) {
 }
 
 function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
+  const graph = of.files.find((file) => file.name === 'model.onnx')
   return (
     <>
       <p className={of.verified ? '' : 'bad'}>{words.modelAfter(of.round, of.rounds, of.verified)}</p>
@@ -59,6 +62,11 @@ function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
           </li>
         ))}
       </ul>
+      {graph && (
+        <OnDemand open={say.predict.open} isMain>
+          <Predict task={task} version={of.sha256} size={graph.size} />
+        </OnDemand>
+      )}
     </>
   )
 }

@@ -5,6 +5,7 @@ import { desk } from './desk'
 import { general } from './general'
 import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
+import { predict } from './predict'
 import { propose } from './propose'
 import { round } from './round'
 import { setup } from './setup'
@@ -23,6 +24,7 @@ export const say = {
   operate,
   overview,
   portfolio,
+  predict,
   propose,
   quality,
   refused,

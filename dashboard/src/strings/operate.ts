@@ -38,6 +38,9 @@ export const operate = {
     'model.json': 'a description of the parameters',
     'model-card.md': 'the model card: data, privacy, scores',
     'proof.json': 'the checks of each round',
+    'program.json': 'the program: the model’s graph',
+    'program.safetensors': 'the weights that its author gave the program',
+    'model.onnx': 'the model by itself, for onnxruntime',
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>
     `After round ${round} of ${rounds}. ${verified ? 'Each round was checked when the model was derived.' : 'NOT VERIFIED: some checks fail. See the model card.'}`,

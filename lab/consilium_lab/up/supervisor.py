@@ -14,6 +14,7 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settings import read_settings
+from consilium_chain.tasks.data_schemas import DataSchema, TextSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import OwnersRefusal
 from consilium_core.errors import ArtifactMissing
@@ -124,22 +125,25 @@ class ModelDeriver:
 
     def _derive(self, task: int) -> None:
         network = self._network
-        place, rows = network.place, []
-        if self._has_its_data(task):
-            rows = [argument for path in network.held_out for argument in ("--measure-on", os.fspath(path))]
+        place, more, data = network.place, list[str](), self._data(task)
+        if data == network.spec.data:  # else the voters' rows are of another kind
+            more = [argument for path in network.held_out for argument in ("--measure-on", os.fspath(path))]
+        if data is not None and not isinstance(data, TextSchema):
+            more.append("--onnx")
         self._processes.start(
             _process(task), "consilium_cli.main", "operator", "download-model", str(task), "--replace",
             "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(place.artifacts),
-            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book), *rows,
+            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book), *more,
         )  # fmt: skip
 
-    def _has_its_data(self, task: int) -> bool:
-        """True if the voters' rows have the task's schema."""
+    def _data(self, task: int) -> DataSchema | None:
+        """The schema of the task's rows; None if its file is not in the store."""
         try:
-            raw = self._network.store.get_file(self._network.operator.tasks.params(task).spec_hash)
-            return parse_task_spec(raw).data == self._network.spec.data
+            return parse_task_spec(
+                self._network.store.get_file(self._network.operator.tasks.params(task).spec_hash)
+            ).data
         except (ArtifactMissing, SpecInvalid):
-            return False
+            return None
 
 
 def _process(task: int) -> str:

@@ -64,7 +64,8 @@ def serve(
     for name in PAGES:
         for path in (f"/{name}", f"/{name}/{{rest:path}}"):
             app.add_route(path, _to_page, include_in_schema=False)
-    app.mount("/", GZipMiddleware(_Files(directory=folder, html=True)))
+    # Level 9 takes half as long again for 14 MB of WebAssembly, and saves 0.4 %.
+    app.mount("/", GZipMiddleware(_Files(directory=folder, html=True), compresslevel=6))
 
 
 def _to_page(request: Request) -> Response:

@@ -22,9 +22,12 @@ from consilium_server.errors import AnswerBroken
 REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}", re.ASCII)
 UNKNOWN_ROUTE = "unknown"
 UNLIMITED = ("/health", "/ready", "/metrics")  # for monitoring
-# A page of this server loads nothing from elsewhere, except icons that wallets hand over as data. An answer of the API
-# is not a page.
-PAGE_POLICY = "default-src 'self'; img-src 'self' data:; connect-src {connections}; object-src 'none'; "
+# A page of this server loads nothing from elsewhere, except icons that wallets hand over as data. It may compile
+# WebAssembly, for predictions; it may not evaluate texts. An answer of the API is not a page.
+PAGE_POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' data:; connect-src {connections};"
+    " object-src 'none'; "
+)
 API_POLICY = "default-src 'none'; "
 FRAMES = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -264,7 +264,10 @@ class Entry(ApiModel):
     transaction: Hash | None
 
 
-ModelFileName = Literal["model.safetensors", "model.json", "model-card.md", "proof.json"]
+ModelFileName = Literal[
+    "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
+    "model.onnx",
+]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 
 

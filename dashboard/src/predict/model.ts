@@ -1,0 +1,50 @@
+/** A task's model, computed in this browser by onnxruntime-web. Once it is loaded, nothing is asked of any server. */
+import { env, InferenceSession, Tensor } from 'onnxruntime-web/wasm'
+import { sha256 } from 'viem'
+import { BASE } from '../api/client'
+import { fieldOf } from '../lib/fields'
+import { say } from '../strings'
+import type { Size } from './pixels'
+import { columnsOf, type Input } from './rows'
+
+env.wasm.numThreads = 1 // more would need a page that is isolated from other sites
+
+/** Either columns or an image's size. */
+export interface Model {
+  classes: readonly string[]
+  columns: readonly Input[]
+  size: Size | null
+  /** A row float64 (columns,), NaN for a missing value -> each class's probability. */
+  ofRow: (row: Float64Array) => Promise<number[]>
+  /** Pixels (channels, height, width) -> each class's probability. */
+  ofImage: (pixels: Uint8Array) => Promise<number[]>
+}
+
+/** Throws an error of the fetch, or if the server's two files are not of one model. */
+export async function load(task: number, signal: AbortSignal): Promise<Model> {
+  const file = async (name: string) => {
+    const reply = await fetch(`${BASE}/v1/tasks/${task}/model/${name}`, { signal })
+    if (!reply.ok) throw new Error(`${name}: ${reply.status} ${reply.statusText}`)
+    return new Uint8Array(await reply.arrayBuffer())
+  }
+  const [description, graph] = await Promise.all([file('model.json'), file('model.onnx')])
+  const index: unknown = JSON.parse(new TextDecoder().decode(description))
+  if (fieldOf(fieldOf(index, 'files'), 'model.onnx') !== sha256(graph).slice(2)) throw new Error(say.predict.changed)
+  const [classes, inputs] = [fieldOf(index, 'classes'), fieldOf(index, 'inputs')]
+  if (!Array.isArray(classes) || !Array.isArray(inputs)) throw new Error(say.predict.unread)
+  const session = await InferenceSession.create(graph)
+  const compute = async (given: Tensor) => {
+    const { probabilities } = await session.run({ [session.inputNames[0] ?? '']: given })
+    return Array.from(probabilities?.data as Float32Array)
+  }
+  const [input] = session.inputMetadata
+  const [channels, height, width] = input?.isTensor ? input.shape.slice(1).map(Number) : []
+  const size = channels && height && width ? { channels, height, width } : null
+  return {
+    classes: classes as string[],
+    columns: size ? [] : columnsOf(inputs as Input[]),
+    size,
+    ofRow: (row) => compute(new Tensor('float64', row, [1, row.length])),
+    ofImage: (pixels) => compute(new Tensor('uint8', pixels, [1, channels ?? 0, height ?? 0, width ?? 0])),
+  }
+}

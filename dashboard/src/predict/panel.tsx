@@ -1,0 +1,240 @@
+/** A model in use: a form for its columns or an image, and each class's probability. Nothing leaves the browser. */
+import { queryOptions } from '@tanstack/react-query'
+import { useEffect, useId, useRef, useState, type SyntheticEvent } from 'react'
+import { formatBytes } from '../lib/amounts'
+import { messageOf } from '../lib/errors'
+import { Notice } from '../parts/basics'
+import { Choice } from '../parts/choice'
+import { Field } from '../parts/field'
+import { Loaded } from '../parts/query'
+import { say } from '../strings'
+import { load, type Model } from './model'
+import { pixelsOf, type Size } from './pixels'
+import { parseTable, readCell, type Input } from './rows'
+
+const words = say.predict
+const RUNTIME_BYTES = 3_700_000 // of onnxruntime-web, as a server sends it
+
+/** `version` and `size`: the digest of the model's parameters, and the bytes of its file. */
+export default function Panel({ task, version, size }: { task: number; version: string; size: number }) {
+  const id = useId()
+  const query = queryOptions({
+    queryKey: ['predict', task, version],
+    queryFn: ({ signal }) => load(task, signal),
+    staleTime: Infinity,
+    structuralSharing: false,
+  })
+  return (
+    <section className="stack" aria-labelledby={id}>
+      <h3 id={id}>{words.title}</h3>
+      <p className="soft small">{words.means(formatBytes(size + RUNTIME_BYTES))}</p>
+      <Loaded query={query}>
+        {(model) => (model.size ? <OfImage of={model} size={model.size} /> : <OfRow of={model} />)}
+      </Loaded>
+      <Notice kind="good">{words.stays}</Notice>
+      <p className="soft small">{words.notForPatients}</p>
+    </section>
+  )
+}
+
+/** Cells by column; a missing one is empty. */
+type Cells = Record<string, string>
+
+function OfRow({ of }: { of: Model }) {
+  const [cells, setCells] = useState<Cells>({})
+  const [shares, setShares] = useState<number[] | Error>()
+  const fill = (filled: Cells) => {
+    setCells(filled)
+    setShares(undefined)
+  }
+  const read = of.columns.map((column) => ({ column, text: cells[column.column] ?? '' }))
+  const found = read.map(({ column, text }) => readCell(column, text))
+  const predict = (event: SyntheticEvent) => {
+    event.preventDefault()
+    void of.ofRow(Float64Array.from(found, ({ value }) => value)).then(setShares, (error: unknown) => {
+      setShares(new Error(messageOf(error)))
+    })
+  }
+  return (
+    <form className="stack" onSubmit={predict}>
+      <FromTable columns={of.columns} fill={fill} />
+      <div className="inputs">
+        {read.map(({ column, text }, at) => (
+          <Cell
+            key={column.column}
+            of={column}
+            text={text}
+            fault={found[at]?.fault ?? ''}
+            change={(to) => fill({ ...cells, [column.column]: to })}
+          />
+        ))}
+      </div>
+      <div>
+        <button className="main" disabled={found.some(({ fault }) => fault !== '')}>
+          {words.go}
+        </button>
+      </div>
+      <Result classes={of.classes} shares={shares} />
+    </form>
+  )
+}
+
+function Cell({ of, text, fault, change }: { of: Input; text: string; fault: string; change: (to: string) => void }) {
+  if (!('codes' in of))
+    return <Field name={words.range(of.column, of.min, of.max)} text={text} fault={fault} change={change} />
+  const codes = of.codes.map((code) => [String(code), String(code)] as const)
+  const odd = fault ? [[text, text] as const] : [] // of a table: it stays in sight
+  return (
+    <div className="field">
+      <Choice name={of.column} value={text} of={[['', words.missing], ...codes, ...odd]} change={change} />
+      <p className="bad small" role="status">
+        {fault}
+      </p>
+    </div>
+  )
+}
+
+function FromTable({ columns, fill }: { columns: readonly Input[]; fill: (cells: Cells) => void }) {
+  const [rows, setRows] = useState<Cells[]>([])
+  const [at, setAt] = useState(0)
+  const [notice, setNotice] = useState('')
+  const show = (all: Cells[], which: number) => {
+    setAt(which)
+    const cells = all[which] ?? {}
+    fill(Object.fromEntries(columns.map(({ column }) => [column, tidied(cells[column] ?? '')])))
+  }
+  const take = (text: string) => {
+    const table = parseTable(text)
+    const missing = columns.map(({ column }) => column).filter((name) => !table.names.includes(name))
+    const isNone = missing.length === columns.length || table.rows.length === 0
+    setRows(isNone ? [] : table.rows)
+    setNotice(isNone ? words.noColumns : missing.length ? words.lacks(missing) : '')
+    if (!isNone) show(table.rows, 0)
+  }
+  return (
+    <>
+      <div className="tools">
+        <label>
+          {words.table}
+          <input
+            type="file"
+            accept=".csv,.tsv,.txt,text/csv"
+            onChange={(event) => void event.target.files?.[0]?.text().then(take)}
+          />
+        </label>
+        <label>
+          {words.pasted}
+          <textarea rows={1} value="" onChange={(event) => take(event.target.value)} />
+        </label>
+        {rows.length > 1 && (
+          <label>
+            {`${words.row} ${words.ofRows(rows.length)}`}
+            <input
+              type="number"
+              min={1}
+              max={rows.length}
+              value={at + 1}
+              onChange={({ target: { valueAsNumber: which } }) => {
+                if (which >= 1 && which <= rows.length) show(rows, Math.trunc(which) - 1)
+              }}
+            />
+          </label>
+        )}
+      </div>
+      {notice && <Notice kind="wait">{notice}</Notice>}
+    </>
+  )
+}
+
+/** A number as a select has it: 1.0 is 1. */
+function tidied(text: string): string {
+  const isNumber = /^[-+]?\d+\.0*$/.test(text)
+  return isNumber ? String(Number(text)) : text
+}
+
+function OfImage({ of, size }: { of: Model; size: Size }) {
+  const [pixels, setPixels] = useState<Uint8Array>()
+  const [shares, setShares] = useState<number[] | Error>()
+  const take = async (file: File) => {
+    setShares(undefined)
+    const found = await decoded(file, size)
+    setPixels(found)
+    setShares(await of.ofImage(found))
+  }
+  return (
+    <>
+      <div className="tools">
+        {' '}
+        <label>
+          {words.image(size.width, size.height)}
+          <input
+            type="file"
+            accept="image/png,image/jpeg,image/bmp"
+            onChange={({ target: { files } }) => {
+              if (files?.[0]) void take(files[0]).catch((error: unknown) => setShares(new Error(messageOf(error))))
+            }}
+          />
+        </label>
+      </div>{' '}
+      {pixels && <Seen pixels={pixels} size={size} />}
+      <Result classes={of.classes} shares={shares} />
+    </>
+  )
+}
+
+/** Pixels of the model's size. Throws if the file is no image, or is transparent. */
+async function decoded(file: File, size: Size): Promise<Uint8Array> {
+  const image = await createImageBitmap(file, { colorSpaceConversion: 'none' })
+  const canvas = new OffscreenCanvas(image.width, image.height)
+  const context = canvas.getContext('2d', { willReadFrequently: true })
+  context?.drawImage(image, 0, 0)
+  const { data = new Uint8ClampedArray() } = context?.getImageData(0, 0, image.width, image.height) ?? {}
+  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) throw new Error(words.transparent)
+  return pixelsOf(data, image.width, image.height, size)
+}
+
+function Seen({ pixels, size: { channels, height, width } }: { pixels: Uint8Array; size: Size }) {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  useEffect(() => {
+    const plane = width * height
+    const shown = new ImageData(width, height)
+    for (let at = 0; at < plane; at++) {
+      const shades = [0, 1, 2].map((channel) => pixels[at + (channels === 1 ? 0 : channel * plane)] ?? 0)
+      shown.data.set([...shades, 255], 4 * at)
+    }
+    canvas.current?.getContext('2d')?.putImageData(shown, 0, 0)
+  }, [pixels, channels, height, width])
+  return (
+    <figure>
+      <canvas ref={canvas} className="seen" width={width} height={height} />
+      <figcaption className="soft small">{words.seen}</figcaption>
+    </figure>
+  )
+}
+
+function Result({ classes, shares }: { classes: readonly string[]; shares: number[] | Error | undefined }) {
+  if (shares instanceof Error) return <Notice kind="bad">{shares.message}</Notice>
+  const best = shares && Math.max(...shares)
+  return (
+    <div role="status">
+      {shares && (
+        <dl className="shares" aria-label={words.result}>
+          {classes.map((name, at) => {
+            const share = shares[at] ?? NaN
+            return (
+              <div key={name} className={share === best ? 'best' : ''}>
+                <dt>
+                  <bdi>{name}</bdi>
+                </dt>
+                <dd>
+                  <progress max={1} value={share} aria-label={name} />
+                  <data value={share}>{words.percent(share)}</data>
+                </dd>
+              </div>
+            )
+          })}
+        </dl>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,28 @@
+/** Texts of predictions in the browser. */
+export const predict = {
+  open: 'Try the model…',
+  title: 'Try the model',
+  means: (size: string) =>
+    `The model runs in this browser. The first use loads the model and onnxruntime-web (${size}). The model is this server’s: to be sure of it, derive it yourself, as below, and use consilium predict.`,
+  stays: 'Your values stay in this browser: nothing of them is sent or stored.',
+  notForPatients: 'Do not use a model alone for decisions about people.',
+  range: (name: string, min: number, max: number) => `${name} (${min} to ${max})`,
+  missing: 'missing',
+  notNumber: 'Write a number, or leave it empty if it is missing.',
+  outside: (min: number, max: number) => `The model knows values from ${min} to ${max}.`,
+  codeUnknown: (codes: readonly number[]) => `The model knows the codes ${codes.join(', ')}.`,
+  table: 'Fill in from a table: CSV, columns named as here',
+  pasted: 'Or paste it, with its first line',
+  row: 'Row',
+  ofRows: (rows: number) => `of ${rows}`,
+  lacks: (names: readonly string[]) => `The table lacks ${names.join(', ')}: missing in the form.`,
+  noColumns: 'The first line names none of the model’s columns. Paste it with the line of names.',
+  image: (width: number, height: number) => `An image: PNG or JPEG, brought to ${width} × ${height} pixels`,
+  seen: 'The image as the model sees it',
+  transparent: 'The image is transparent in parts. Save it without an alpha channel.',
+  go: 'Predict',
+  result: 'Prediction',
+  percent: (share: number) => `${(100 * share).toFixed(1)} %`,
+  changed: 'The server has just replaced this model. Open this page again.',
+  unread: 'The server’s description of the model is not readable here.',
+}

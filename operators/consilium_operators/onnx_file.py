@@ -1,0 +1,219 @@
+"""A released model as ONNX: a person's values to each class's probability, in one file.
+
+| | name | |
+|---|---|---|
+| input, of a table | `rows` | float64 (n, columns), in the task's order; NaN is a missing value |
+| input, of images | `pixels` | uint8 (n, channels, height, width), of the task's size |
+| output | `probabilities` | float32 (n, classes) |
+
+The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
+nearest bound, and an unknown code as missing. The file's metadata have `task`, `sha256` of the model's parameters, and
+as JSON `classes` and `columns`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.models import model_of
+from numpy.typing import NDArray
+from torch import nn
+
+from consilium_operators.errors import OperatorError
+from consilium_operators.model_folder import INDEX, ONNX, SavedModel, read_model
+from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, NumericInput
+from consilium_operators.prediction import Predictor, columns, examples_of
+
+MOST_DIFFERENCE: Final = 1e-5  # of a probability, between ONNX and PyTorch
+PACKAGES: Final = ("onnx", "onnxruntime", "onnxscript")
+_EXAMPLES = 64  # rows to compare on; of images, an eighth
+
+
+def add_onnx(folder: Path, local: Path | None = None) -> float:
+    """Writes a model's folder as `model.onnx` into it. `local`: a hospital's own local tensors, which are then in it.
+
+    Returns the largest difference of a probability from PyTorch's on drawn examples. Raises OperatorError
+    (ModelFolderInvalid, LocalTensorsMissing, OnnxNotInstalled, OnnxImpossible, OnnxDiffers).
+    """
+    saved = read_model(folder)
+    raw, difference = onnx_of(saved if local is None else saved.with_local(local))
+    index = saved.index.model_copy(update={"files": {**saved.index.files, ONNX: hashlib.sha256(raw).hexdigest()}})
+    _replace(folder / ONNX, raw)
+    _replace(folder / INDEX, index.written)
+    return difference
+
+
+def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
+    """A file's bytes, and the largest difference of a probability. Raises as `add_onnx` does."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
+    schema = saved.spec.data
+    if not isinstance(schema, TableSchema | ImageSchema):
+        raise _impossible("it reads texts, whose tokenizer no graph has")
+    predictor = Predictor(saved, clamp=True)
+    examples, given = _drawn(schema)
+    raw = _exported(saved, torch.from_numpy(given))
+    found = _run(raw, given)
+    difference = float(np.abs(found - predictor.probabilities(examples)).max())
+    if not difference <= MOST_DIFFERENCE:
+        raise OperatorError("OnnxDiffers", difference=difference, most=MOST_DIFFERENCE)
+    return raw, difference
+
+
+class _Whole(nn.Module):
+    """Values as a person has them -> probabilities float32 (n, classes)."""
+
+    def __init__(self, encoding: nn.Module, model: nn.Module, outputs: int) -> None:
+        super().__init__()
+        self.encoding, self.model, self._outputs = encoding, model, outputs
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        logits = self.model(self.encoding(values))
+        if self._outputs == 1:  # class 0's is zero
+            logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
+        return torch.softmax(logits, dim=1)
+
+
+class _OfTable(nn.Module):
+    """Rows float64 (n, columns) -> the model's inputs float32 (n, inputs), as `model_inputs` defines them."""
+
+    def __init__(self, names: Sequence[str], inputs: Sequence[Input]) -> None:
+        super().__init__()
+        tables = [one for one in inputs if isinstance(one, NumericInput | CodeInput)]
+        most = max(len(one.codes) if isinstance(one, CodeInput) else 1 for one in tables)
+        codes = [[*one.codes] if isinstance(one, CodeInput) else [] for one in tables]
+        numeric = [one if isinstance(one, NumericInput) else None for one in tables]
+        # The optimiser of onnxscript 0.7 takes `sub` for a node's name, so these have longer ones.
+        self._at = [names.index(one.column) for one in tables]
+        self._constant("input_min", [-math.inf if one is None else one.min for one in numeric])
+        self._constant("input_max", [math.inf if one is None else one.max for one in numeric])
+        self._constant("input_code", [one.code if isinstance(one, CodeInput) else math.nan for one in tables])
+        self._constant("input_codes", [[*known, *[math.nan] * (most - len(known))] for known in codes])
+        self._constant("input_subtract", [one.subtract for one in tables])
+        self._constant("input_multiply", [one.multiply for one in tables])
+        self.register_buffer("input_is_code", torch.tensor([one is None for one in numeric]))
+
+    def _constant(self, name: str, values: list[Any]) -> None:
+        self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        given, of = rows[:, self._at], dict(self.named_buffers())
+        clamped = torch.minimum(torch.maximum(given, of["input_min"]), of["input_max"])
+        # onnxruntime chooses between float32 values alone.
+        number = ((clamped - of["input_subtract"]) * of["input_multiply"]).float()
+        code = (((given == of["input_code"]).double() - of["input_subtract"]) * of["input_multiply"]).float()
+        is_known = (given.unsqueeze(2) == of["input_codes"]).any(dim=2)
+        values = torch.where(of["input_is_code"], code, number)
+        is_missing = torch.isnan(given) | (of["input_is_code"] & ~is_known)
+        return torch.where(is_missing, torch.zeros_like(values), values)
+
+
+class _OfImages(nn.Module):
+    """Pixels uint8 (n, channels, height, width) -> the model's inputs, float32 of the same shape."""
+
+    def __init__(self, inputs: Sequence[Input]) -> None:
+        super().__init__()
+        channels = [one for one in inputs if isinstance(one, ChannelInput)]
+        shift = torch.tensor([[[one.subtract * one.multiply]] for one in channels])
+        self.register_buffer("input_multiply", torch.tensor([[[one.multiply]] for one in channels]))
+        self.register_buffer("input_shift", shift)
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        of = dict(self.named_buffers())
+        return pixels.float() * of["input_multiply"] - of["input_shift"]
+
+
+def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
+    """Drawn examples as nodes have them, and the same as the graph's input: also missing and foreign values."""
+    generator = np.random.default_rng(0)
+    if isinstance(schema, ImageSchema):
+        shape = (_EXAMPLES // 8, schema.channels, schema.height, schema.width)
+        pixels = generator.integers(0, 256, shape, dtype=np.uint8)
+        return ImageSet(pixels, np.zeros(len(pixels), np.int64)), pixels
+    bounds = [
+        (min(one.values), max(one.values)) if one.kind == "category" else (one.min, one.max) for one in schema.features
+    ]
+    low, high = np.array(bounds).T
+    rows = low + (high - low) * generator.uniform(-0.1, 1.1, (_EXAMPLES, len(bounds)))
+    for at, feature in enumerate(schema.features):
+        if feature.kind == "category":
+            rows[:, at] = generator.choice([*feature.values, max(feature.values) + 1], _EXAMPLES)
+    rows[generator.random(rows.shape) < 0.1] = np.nan
+    names = columns(schema)
+    values = [dict(zip(names, (None if math.isnan(one) else one for one in row), strict=True)) for row in rows.tolist()]
+    return examples_of(values, schema, clamp=True), rows
+
+
+def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
+    import onnx_ir
+    from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+
+    schema, index = saved.spec.data, saved.index
+    encoding = _OfImages(index.inputs) if isinstance(schema, ImageSchema) else _OfTable(columns(schema), index.inputs)
+    module = _Whole(encoding, model_of(saved.spec).module(saved.parameters), schema.outputs).eval()
+    try:
+        with _quiet():
+            program = torch.onnx.export(
+                module, (given,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("n")},), verbose=False,
+                input_names=["pixels" if isinstance(schema, ImageSchema) else "rows"], output_names=["probabilities"],
+            )  # fmt: skip
+    except Exception as error:  # of PyTorch's tracer: all kinds
+        raise _impossible(f"PyTorch cannot write it ({type(error).__name__})") from error
+    if program is None:
+        raise AssertionError("without a path the exporter gives the program")
+    model = ClearMetadataAndDocStringPass()(program.model).model  # they have this machine's paths
+    model.metadata_props.update(
+        task=saved.index.name, sha256=saved.index.sha256, classes=json.dumps(schema.classes),
+        columns=json.dumps(columns(schema)),
+    )  # fmt: skip
+    raw: bytes = onnx_ir.to_proto(model).SerializeToString()
+    return raw
+
+
+def _run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
+    """Probabilities float32 (n, classes), of the first row by itself and of the others at once."""
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+        (name,) = (one.name for one in session.get_inputs())
+        return np.concatenate([session.run(None, {name: part})[0] for part in (given[:1], given[1:])])
+    except Exception as error:  # its own classes derive from none in common
+        raise _impossible(f"onnxruntime cannot run it ({type(error).__name__})") from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's notes on operators of packages that no model here has."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _impossible(why: str) -> OperatorError:
+    return OperatorError("OnnxImpossible", why=why)
+
+
+def _replace(path: Path, raw: bytes) -> None:
+    """A reader finds the old file or the new one."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_bytes(raw)
+    draft.replace(path)
