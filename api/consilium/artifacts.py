@@ -47,7 +47,7 @@ def check_artifacts(folder: str | Path) -> ArtifactsFound:
 
 def store_weights(file: str | Path, *, artifacts: Sequence[str | Path]) -> str:
     """Puts a safetensors file into the first place of a store, in parts. Returns the section `[start]` of a task file
-    that starts from it. Of the folder that `export` wrote, it stores both files, and returns the section `[model]`.
+    that starts from it. Of the folder that `export` wrote, it stores all files, and returns the section `[model]`.
 
     Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, OperatorError (WeightsTooLong), ProgramError.
     """

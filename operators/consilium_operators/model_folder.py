@@ -7,6 +7,7 @@
 | `proof.json` | `Proof`: round by round the published sums, their transaction, and the result of each check |
 | `model-card.md` | the same for people |
 | `program.json`, `program.safetensors` | the program and its author's weights, if the model is a program |
+| `program-frozen.safetensors` | its frozen tensors, if it has any |
 | `model.onnx` | the same model as ONNX, if `add_onnx` wrote it (`onnx_file`) |
 
 No file contains code, and no file is read with pickle.
@@ -43,6 +44,7 @@ from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
+PROGRAM_FROZEN = "program-frozen.safetensors"
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -155,6 +157,7 @@ def write_model(
     contents = {MODEL: save(dict(tensors)), CARD: card.encode(), PROOF: proof.model_dump_json(indent=2).encode()}
     if program is not None:
         contents |= {PROGRAM: program.graph, PROGRAM_WEIGHTS: program.weights}
+        contents |= {PROGRAM_FROZEN: program.frozen} if program.frozen else {}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
     contents[INDEX] = index.written
@@ -188,7 +191,8 @@ def read_model(folder: Path) -> SavedModel:
     spec = _spec(folder, index)
     if isinstance(spec.model, ProgramSpec):
         try:
-            keep(Files(_read(folder / PROGRAM), _read(folder / PROGRAM_WEIGHTS)), spec.model)
+            frozen = _read(folder / PROGRAM_FROZEN) if spec.model.frozen else b""
+            keep(Files(_read(folder / PROGRAM), _read(folder / PROGRAM_WEIGHTS), frozen), spec.model)
         except ProgramError as error:
             raise _invalid(folder / PROGRAM, "its program is not the one of its task file") from error
     if len(index.statistics) != spec.data.statistics_values:

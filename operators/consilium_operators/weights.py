@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomli_w
@@ -13,7 +14,7 @@ from eth_utils.crypto import keccak
 
 from consilium_operators.errors import OperatorError
 
-PROGRAM, WEIGHTS = "program.json", "weights.safetensors"
+PROGRAM, WEIGHTS, FROZEN = "program.json", "weights.safetensors", "frozen.safetensors"
 
 
 def store_weights(store: ArtifactStore, path: Path) -> str:
@@ -23,18 +24,27 @@ def store_weights(store: ArtifactStore, path: Path) -> str:
     """
     if not path.is_dir():
         return tomli_w.dumps({"start": FileStart(name="file", parts=_stored(store, path)).model_dump()})
-    if missing := [name for name in (PROGRAM, WEIGHTS) if not (path / name).is_file()]:
-        raise OperatorError("ProgramFolderInvalid", path=path, missing=" and ".join(missing))
+    _require_files(path, PROGRAM, WEIGHTS)
     raw = (path / PROGRAM).read_bytes()
-    parse_program(raw)
+    has_frozen = bool(parse_program(raw).frozen)
+    _require_files(path, *([FROZEN] if has_frozen else []))
     store.put_file(raw)
-    return program_section(raw, _stored(store, path / WEIGHTS))
+    return program_section(raw, _stored(store, path / WEIGHTS), _stored(store, path / FROZEN) if has_frozen else [])
 
 
-def program_section(raw: bytes, weights: list[str]) -> str:
-    """The section `[model]` of a program's file. `weights`: the hashes of its weights' parts. Raises ProgramError."""
+def _require_files(folder: Path, *names: str) -> None:
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise OperatorError("ProgramFolderInvalid", path=folder, missing=" and ".join(missing))
+
+
+def program_section(raw: bytes, weights: list[str], frozen: Sequence[str] = ()) -> str:
+    """The section `[model]` of a program's file. `weights`, `frozen`: the hashes of its files' parts.
+
+    Raises ProgramError.
+    """
     program = parse_program(raw)
     head = {"name": "program", "program": keccak(raw).hex(), "weights": weights, "moving": list(program.moving)}
+    head |= {"frozen": list(frozen)} if frozen else {}
     shapes = [f"{json.dumps(name)} = {list(shape)}\n" for name, shape in program.learnt.items()]  # a line each
     return tomli_w.dumps({"model": head}) + "\n[model.shapes]\n" + "".join(shapes)
 

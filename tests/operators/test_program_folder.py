@@ -11,14 +11,17 @@ import consilium
 import numpy as np
 import pytest
 import torch
+from consilium.sources import open_store
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.model_specs import ProgramSpec
-from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.models import model_of
-from consilium_client.programs import library
+from consilium_client.programs import confined, library
+from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.library import Files
+from consilium_core.errors import ArtifactMissing
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import PROGRAM, PROGRAM_WEIGHTS, read_model
+from consilium_operators.model_folder import PROGRAM, PROGRAM_FROZEN, PROGRAM_WEIGHTS, read_model
 from consilium_operators.prediction import Predictor, examples_of, rows_of
 from model_driver import TABLE, written
 from raised_faults import raises_fault
@@ -95,13 +98,83 @@ def test_a_folder_with_the_weights_of_another_program_is_refused(text: str, tmp_
         read_model(folder)
 
 
+def on_a_base(seed: int) -> nn.Sequential:
+    """Its first layer is frozen, and the same for every seed."""
+    torch.manual_seed(3)
+    base = nn.Linear(3, 4).requires_grad_(False)
+    torch.manual_seed(seed)
+    return nn.Sequential(base, nn.Tanh(), nn.Linear(4, 3))
+
+
+def of(text: str) -> tuple[TaskSpec, ProgramSpec]:
+    spec = parse_task_spec(text.encode())
+    assert isinstance(spec.model, ProgramSpec)
+    return spec, spec.model
+
+
+def put(folder: Path, seed: int, store: Path) -> str:
+    """A task file with a program on the base."""
+    consilium.export(on_a_base(seed), torch.zeros(2, 3), folder)
+    return TABLE.replace(FAMILY, consilium.store_weights(folder, artifacts=[store]))
+
+
+def test_a_hospital_that_has_the_frozen_base_downloads_none_of_it(tmp_path: Path) -> None:
+    """Two programs on one base name the same file. Its owner's store need not have it."""
+    first, second = (put(tmp_path / f"{seed}", seed, tmp_path / "operator") for seed in (1, 2))
+    (spec, model), (_, other) = of(first), of(second)
+    assert model.frozen == other.frozen
+    assert model.weights != other.weights
+    assert spec.parameters == 4 * 3 + 3
+    for one in model.frozen:
+        (found,) = (tmp_path / "operator").rglob(f"*{one}*")
+        found.unlink()
+    with pytest.raises(ArtifactMissing):
+        library.files_of(ArtifactStore(tmp_path / "operator"), model)
+    consilium.store_weights(tmp_path / "2" / "frozen.safetensors", artifacts=[tmp_path / "own"])
+    both = open_store([str(tmp_path / "own"), str(tmp_path / "operator")])
+    library.keep(library.files_of(both, model), model)
+    with confined.computing_here():
+        built = model_of(spec).module(model_of(spec).initial(0))
+        assert torch.allclose(built(torch.ones(2, 3)), on_a_base(1)(torch.ones(2, 3)))
+
+
+def test_a_folder_without_its_frozen_file_is_no_program(tmp_path: Path) -> None:
+    consilium.export(on_a_base(1), torch.zeros(2, 3), tmp_path / "program")
+    (tmp_path / "program" / "frozen.safetensors").unlink()
+    with raises_fault(OperatorError, "ProgramFolderInvalid", "frozen.safetensors"):
+        consilium.store_weights(tmp_path / "program", artifacts=[tmp_path / "artifacts"])
+
+
+def test_a_model_on_a_frozen_base_is_used_from_its_folder_and_refused_with_another(tmp_path: Path) -> None:
+    text = put(tmp_path / "program", 1, tmp_path / "artifacts")
+    files = library.files_of(ArtifactStore(tmp_path / "artifacts"), of(text)[1])
+    folder = written(tmp_path, text, program=files)
+    assert read_model(folder).spec == of(text)[0]
+    (folder / PROGRAM_FROZEN).write_bytes(files.frozen[:-4] + bytes(4))
+    with raises_fault(OperatorError, "ModelFolderInvalid"):
+        read_model(folder)
+
+
+def test_a_task_that_leaves_out_the_frozen_file_is_refused(tmp_path: Path) -> None:
+    spec, model = of(put(tmp_path / "program", 1, tmp_path / "artifacts"))
+    files, bare = (
+        library.files_of(ArtifactStore(tmp_path / "artifacts"), model),
+        model.model_copy(update={"frozen": []}),
+    )
+    library.keep(Files(files.graph, files.weights), bare)
+    with raises_fault(ProgramError, "ProgramMalformed", "frozen"):
+        library.loaded(bare, spec.data)
+
+
 WATCHED = """
 import sys
 from pathlib import Path
 
 opened = []
 sys.addaudithook(lambda event, values: opened.append(str(values[0])) if event == "open" else None)
+from consilium.sources import open_store
 from consilium_chain.artifacts.store import ArtifactStore
+from consilium_core.errors import ArtifactMissing
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
 from consilium_client.models.training import train

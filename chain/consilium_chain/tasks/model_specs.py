@@ -216,6 +216,10 @@ class ProgramSpec(Family):
     weights: Annotated[list[Digest], Field(min_length=1, max_length=MOST_PARTS)] = Field(
         description="keccak256 of each 8 MiB of the file of its weights, in order"
     )
+    frozen: Annotated[list[Digest], Field(max_length=MOST_PARTS)] = Field(
+        default=[],
+        description="the same of the file of its frozen tensors, which a hospital that has it does not download again",
+    )
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
     moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
 
@@ -229,8 +233,8 @@ class ProgramSpec(Family):
 
     @property
     def digests(self) -> list[bytes]:
-        """The program's file, and the parts of its weights."""
-        return [bytes.fromhex(one) for one in (self.program, *self.weights)]
+        """The program's file, the parts of its weights, and those of its frozen tensors."""
+        return [bytes.fromhex(one) for one in (self.program, *self.weights, *self.frozen)]
 
     def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
         if self.moving and (codec != "dense" or control_variates or private):

@@ -81,7 +81,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:
     model = ProgramSpec.model_validate(header["model"])
     data: Readable = TypeAdapter[Readable](Readable).validate_python(header["data"])
-    keep(Files(arrays["graph"].tobytes(), arrays["weights"].tobytes()), model)
+    keep(Files(*(arrays[name].tobytes() for name in ("graph", "weights", "frozen"))), model)
     return {"model": OfProgram(model, data)}  # read and measured
 
 

@@ -45,6 +45,7 @@ LONGEST_TEXT: Final = 300  # characters, in an answer's error
 # They decide how many threads add, and so the last bits; and which GPU is meant.
 NUMBERS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 OF_GPU: Final = {"CUDA_MODULE_LOADING": "EAGER"}  # kernels are files' parts, which later cannot be read
+NONE: Final = np.empty(0, np.uint8)
 _RAISED: Final[Mapping[str, type[FaultError]]] = {one.__name__: one for one in (ModelError, ProgramError, DataError)}
 
 Progress = Callable[[int, int, float], None]
@@ -139,7 +140,8 @@ class _Process:
         self._watch.start()
         started.wait()
         files = kept(model)
-        arrays = {"graph": np.frombuffer(files.graph, np.uint8), "weights": np.frombuffer(files.weights, np.uint8)}
+        raw = {"graph": files.graph, "weights": files.weights, "frozen": files.frozen}
+        arrays = {name: np.frombuffer(bytearray(one), np.uint8) if one else NONE for name, one in raw.items()}
         sections = {"model": model.model_dump(mode="json"), "data": data.model_dump(mode="json")}
         try:
             self.answer(Work("read", arrays, {}, 0, START_SECONDS, sections), None)

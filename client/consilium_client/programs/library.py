@@ -22,10 +22,20 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Files:
-    """A program's two files: its graph, canonical JSON, and its weights, safetensors."""
+    """A program's files: its graph, canonical JSON; its weights, and its frozen tensors, if it has any, safetensors."""
 
     graph: bytes
     weights: bytes
+    frozen: bytes = b""
+
+    @property
+    def digests(self) -> list[bytes]:
+        """keccak256 of the graph, and of each 8 MiB of the others."""
+        parts = [
+            raw[at : at + MOST_FILE_BYTES]
+            for raw in (self.weights, self.frozen) for at in range(0, len(raw), MOST_FILE_BYTES)
+        ]  # fmt: skip
+        return [keccak(one) for one in (self.graph, *parts)]
 
 
 @dataclass(frozen=True)
@@ -49,9 +59,7 @@ def offer(store: ArtifactStore, spec: TaskSpec) -> None:
 
 def keep(files: Files, spec: ProgramSpec) -> None:
     """Reads a program from its files. Raises ProgramError (ProgramMissing) unless they have the hashes of `spec`."""
-    weights = files.weights
-    parts = [weights[at : at + MOST_FILE_BYTES] for at in range(0, len(weights), MOST_FILE_BYTES)]
-    if _key(spec) != tuple(keccak(one).hex() for one in (files.graph, *parts)):
+    if files.digests != spec.digests:
         raise ProgramError("ProgramMissing", program=spec.program)
     _SOURCES[_key(spec)] = lambda: files
 
@@ -66,7 +74,8 @@ def kept(spec: ProgramSpec) -> Files:
 def files_of(store: ArtifactStore, spec: ProgramSpec) -> Files:
     """Raises ArtifactMissing, ArtifactCorrupt."""
     graph, *parts = map(store.get_file, spec.digests)
-    return Files(graph, b"".join(parts))
+    of_weights = len(spec.weights)
+    return Files(graph, b"".join(parts[:of_weights]), b"".join(parts[of_weights:]))
 
 
 def loaded(spec: ProgramSpec, data: Data) -> Loaded:
@@ -84,12 +93,13 @@ def loaded(spec: ProgramSpec, data: Data) -> Loaded:
 def _read(files: Files, spec: ProgramSpec, data: Data) -> Loaded:
     program = parse_program(files.graph)
     _require_stated(program, spec, data)
-    wanted = {**{name: (shape, "float32") for name, shape in program.learnt.items()}, **program.frozen}
-    tensors = parse_tensors(files.weights, wanted)
+    tensors = parse_tensors(files.weights, {name: (shape, "float32") for name, shape in program.learnt.items()})
     for name in program.learnt:
         if not np.isfinite(tensors[name]).all():
             raise malformed(f"the tensor {name} has values that are not finite")
-    return Loaded(program, tensors)
+    if bool(program.frozen) != bool(files.frozen):
+        raise malformed("its task file and its graph differ on whether it has frozen tensors")
+    return Loaded(program, tensors | (parse_tensors(files.frozen, program.frozen) if program.frozen else {}))
 
 
 def _require_stated(program: Program, spec: ProgramSpec, data: Data) -> None:
@@ -98,4 +108,4 @@ def _require_stated(program: Program, spec: ProgramSpec, data: Data) -> None:
 
 
 def _key(spec: ProgramSpec) -> Key:
-    return spec.program, *spec.weights
+    return spec.program, *spec.weights, "frozen", *spec.frozen

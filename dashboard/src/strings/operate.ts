@@ -40,6 +40,7 @@ export const operate = {
     'proof.json': 'the checks of each round',
     'program.json': 'the program: the model’s graph',
     'program.safetensors': 'the weights that its author gave the program',
+    'program-frozen.safetensors': 'its tensors that no hospital trains',
     'model.onnx': 'the model by itself, for onnxruntime',
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>

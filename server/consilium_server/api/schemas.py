@@ -266,6 +266,7 @@ class Entry(ApiModel):
 
 ModelFileName = Literal[
     "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
+    "program-frozen.safetensors",
     "model.onnx",
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
