@@ -16,6 +16,7 @@ from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import ModelError, OwnersRefusal
 from consilium_client.models import model_of
 from consilium_client.models.training import Guides, learn, train
@@ -26,6 +27,7 @@ from consilium_lab.seeds import seed_of
 from consilium_lab.simulation.run import simulate
 from consilium_operators.exporting import export
 from consilium_operators.weights import store_weights
+from eth_utils.crypto import keccak
 from hospital_driver import OPEN_POLICY
 from pydantic import ValidationError
 from raised_faults import raises_fault
@@ -175,8 +177,10 @@ def test_what_a_program_cannot_do_is_refused_in_the_task_file(
         ("epochs = 9\npatience = 1", "bits = 10"),
         ("steps = 4\nproximal = 0.5", "bits = 10"),
         ('epochs = 3\noptimizer = "adamw"\nschedule = "linear"', 'codec = {name = "hash", buckets = 7}'),
+        ("epochs = 2", 'codec = {name = "dct", chunk = 4, kept = 2}'),
+        ("epochs = 2", 'codec = {name = "sketch", rows = 3, columns = 3, kept = 4}'),
     ],
-    ids=["dense", "hash", "low rank", "patience", "proximal", "AdamW within hash"],
+    ids=["dense", "hash", "low rank", "patience", "proximal", "AdamW within hash", "dct", "sketch"],
 )
 def test_a_program_learns_as_the_family_that_it_equals(training: str, update: str, tmp_path: Path) -> None:
     export(nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 1)), torch.zeros(2, 1), tmp_path / "program")
@@ -190,3 +194,35 @@ def test_a_program_learns_as_the_family_that_it_equals(training: str, update: st
     found = [learn(spec, spec.basis(bytes(32)), base, *rows, 3, guides=guides) for spec in (own, family)]
     assert np.abs(found[1]).max() > 1e-3
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+def started(raw: bytes) -> nn.Sequential:
+    """A module that starts where this task of the family does."""
+    made = nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 1))
+    initial = model_of(parse_task_spec(raw)).initial(int.from_bytes(keccak(raw)[:8], "big"))
+    nn.utils.vector_to_parameters(torch.from_numpy(initial), made.parameters())
+    return made
+
+
+@pytest.mark.parametrize(
+    ("training", "update"),
+    [
+        ('epochs = 2\nlocal = ["2.weight", "2.bias"]', "bits = 10"),
+        ("control_variates = true\nsteps = 4", "bits = 4\nvalue_range = 0.1\nfeedback = true"),
+    ],
+    ids=["local tensors", "control variates and feedback"],
+)
+def test_a_task_of_a_program_goes_as_that_of_the_family_that_it_equals(
+    training: str, update: str, tmp_path: Path
+) -> None:
+    """Over all rounds, with what hospitals remember, from the same start."""
+    family = file_of('[model]\nname = "mlp"\nhidden = [4]\n', training, update)
+    export(started(family), torch.zeros(2, 1), tmp_path / "program")
+    own = file_of(store_weights(ArtifactStore(tmp_path / "artifacts"), tmp_path / "program"), training, update)
+    random = np.random.default_rng(2)
+    values = [random.random((rows, 1)) for rows in ROWS]
+    examples: list[Examples] = [Table(one, (one[:, 0] > random.random(len(one))).astype(np.int64)) for one in values]
+    played = [simulated(raw, examples, [tmp_path / "artifacts"]).rounds for raw in (own, family)]
+    for one, other in zip(*played, strict=True):
+        np.testing.assert_allclose(one.model, other.model, rtol=0, atol=1e-6)
+    assert np.abs(played[0][-1].model - played[0][0].model).max() > 1e-3
