@@ -45,12 +45,25 @@ def check_artifacts(folder: str | Path) -> ArtifactsFound:
     return check_folder(Path(folder))
 
 
-def store_weights(file: str | Path, *, artifacts: Sequence[str | Path]) -> str:
+def store_weights(
+    file: str | Path,
+    *,
+    artifacts: Sequence[str | Path],
+    keystore: str | Path | None = None,
+    password_file: str | Path | None = None,
+) -> str:
     """Puts a safetensors file into the first place of a store, in parts. Returns the section `[start]` of a task file
-    that starts from it. Of the folder that `export` wrote, it stores all files, and returns the section `[model]`.
+    that starts from it. Of the folder that `export` wrote, it stores all files, and returns the section `[model]`;
+    with a key file, its author's account signs the program, so that policies can allow all of this author's.
 
-    Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, OperatorError (WeightsTooLong), ProgramError.
+    Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, KeystoreError, ProgramError, OperatorError
+    (WeightsTooLong, ProgramFolderInvalid).
     """
+    from consilium_chain.deploying.faucet import given_account
     from consilium_operators.weights import store_weights
 
-    return store_weights(open_store(artifacts), Path(file))
+    author = None
+    if keystore is not None or password_file is not None:
+        key, password = (None if one is None else Path(one) for one in (keystore, password_file))
+        author = given_account("author's account", key, password, is_local=False)
+    return store_weights(open_store(artifacts), Path(file), author)

@@ -31,6 +31,7 @@ from consilium_client.models.metrics import accuracy, auc
 from consilium_client.models.training import train
 from consilium_client.privacy.dp_sgd import learn_privately
 from consilium_client.programs import library
+from consilium_client.programs.confined import without_windows
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import deal_pneumonia, examples_of
 from consilium_lab.demo.task_file import TaskSettings, task_spec
@@ -182,7 +183,7 @@ class Study:
 
 def study(seed: int, rounds: int) -> list[dict[str, Any]]:
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // SEEDS))
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, without_windows():
         return list(Study(seed, rounds, Path(folder)).run())
 
 

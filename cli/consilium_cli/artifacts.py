@@ -74,9 +74,15 @@ def put_command(
     artifacts: Annotated[
         list[str], typer.Option(help="folder or URL of the store; may be repeated: the first is written to")
     ],
+    keystore: Annotated[
+        Path | None, typer.Option(help="encrypted key file of a program's author, whose account signs it")
+    ] = None,
+    password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
 ) -> None:
     """Puts weights or a program into the artifact store, and prints the lines of a task file that uses them."""
-    typer.echo(consilium.store_weights(file, artifacts=places_to_read(artifacts)), nl=False)
+    places = places_to_read(artifacts)
+    section = consilium.store_weights(file, artifacts=places, keystore=keystore, password_file=password_file)
+    typer.echo(section, nl=False)
 
 
 def _places(given: Sequence[str], flag: str) -> Sequence[object]:

@@ -78,6 +78,9 @@ class TaskPolicy(Section):
     programs: list[Digest] | Literal["any"] = Field(
         default=[], description='programs that may be computed, by their hash, or "any"; by default none'
     )
+    authors: list[Address] = Field(
+        default=[], description="accounts whose signed programs may be computed, too; by default none"
+    )
     max_bond: int | None = Field(
         default=None, ge=0, description="the largest part of this node's stake that a task may lock, in whole tokens"
     )
@@ -109,11 +112,7 @@ class TaskPolicy(Section):
         return [
             *self._unlisted("operators", operator.lower(), f"operator {operator}"),
             *self._unlisted("models", spec.model.name, f"model {spec.model.name}"),
-            *(
-                self._unlisted("programs", spec.model.program, f"program {spec.model.program}")
-                if isinstance(spec.model, ProgramSpec)
-                else []
-            ),
+            *(self._of_program(spec.model) if isinstance(spec.model, ProgramSpec) else []),
             *self._above("max_bond", bond, f"it locks {bond} tokens"),
             *self._above("max_days", days, f"it may last {days:,.1f} days"),
             *(
@@ -122,6 +121,15 @@ class TaskPolicy(Section):
                 for objection in self._above("max_slash_percent", percent, f"{event} costs {percent:g} % of the bond")
             ),
         ]
+
+    def _of_program(self, model: ProgramSpec) -> list[str]:
+        """An objection if neither the program nor its author is listed."""
+        unlisted = self._unlisted("programs", model.program, f"program {model.program}")
+        author = model.author
+        if unlisted and author is not None:
+            by_author = self._unlisted("authors", author, f"author {author}")
+            return [f"{unlisted[0]}, and {by_author[0]}"] if by_author else []
+        return unlisted
 
     def _unlisted(self, rule: str, name: str, words: str) -> list[str]:
         """An objection if the rule's list lacks this name of the task's."""

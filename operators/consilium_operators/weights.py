@@ -8,8 +8,10 @@ from pathlib import Path
 
 import tomli_w
 from consilium_chain.artifacts.store import MOST_FILE_BYTES, ArtifactStore
+from consilium_chain.tasks.model_specs import program_statement
 from consilium_chain.tasks.start_specs import MOST_PARTS, FileStart
 from consilium_client.programs.program import parse_program
+from eth_account.signers.local import LocalAccount
 from eth_utils.crypto import keccak
 
 from consilium_operators.errors import OperatorError
@@ -17,19 +19,20 @@ from consilium_operators.errors import OperatorError
 PROGRAM, WEIGHTS, FROZEN = "program.json", "weights.safetensors", "frozen.safetensors"
 
 
-def store_weights(store: ArtifactStore, path: Path) -> str:
+def store_weights(store: ArtifactStore, path: Path, author: LocalAccount | None = None) -> str:
     """Stores a file of weights in parts, or the folder of a program; returns the section `[start]`, or `[model]`.
 
-    Raises OperatorError (WeightsTooLong, ProgramFolderInvalid), ProgramError, OSError.
+    `author`: signs the program. Raises OperatorError (WeightsTooLong, ProgramFolderInvalid), ProgramError, OSError.
     """
-    if not path.is_dir():
+    if not path.is_dir() and author is None:
         return tomli_w.dumps({"start": FileStart(name="file", parts=_stored(store, path)).model_dump()})
     _require_files(path, PROGRAM, WEIGHTS)
     raw = (path / PROGRAM).read_bytes()
     has_frozen = bool(parse_program(raw).frozen)
     _require_files(path, *([FROZEN] if has_frozen else []))
     store.put_file(raw)
-    return program_section(raw, _stored(store, path / WEIGHTS), _stored(store, path / FROZEN) if has_frozen else [])
+    frozen = _stored(store, path / FROZEN) if has_frozen else []
+    return program_section(raw, _stored(store, path / WEIGHTS), frozen, author)
 
 
 def _require_files(folder: Path, *names: str) -> None:
@@ -37,14 +40,19 @@ def _require_files(folder: Path, *names: str) -> None:
         raise OperatorError("ProgramFolderInvalid", path=folder, missing=" and ".join(missing))
 
 
-def program_section(raw: bytes, weights: list[str], frozen: Sequence[str] = ()) -> str:
-    """The section `[model]` of a program's file. `weights`, `frozen`: the hashes of its files' parts.
+def program_section(
+    raw: bytes, weights: list[str], frozen: Sequence[str] = (), author: LocalAccount | None = None
+) -> str:
+    """The section `[model]` of a program's file. `weights`, `frozen`: the hashes of its files' parts. `author` signs.
 
     Raises ProgramError.
     """
     program = parse_program(raw)
     head = {"name": "program", "program": keccak(raw).hex(), "weights": weights, "moving": list(program.moving)}
     head |= {"frozen": list(frozen)} if frozen else {}
+    if author is not None:
+        statement = program_statement([bytes.fromhex(one) for one in (keccak(raw).hex(), *weights, *frozen)])
+        head["signature"] = author.sign_message(statement).signature.hex()
     shapes = [f"{json.dumps(name)} = {list(shape)}\n" for name, shape in program.learnt.items()]  # a line each
     return tomli_w.dumps({"model": head}) + "\n[model.shapes]\n" + "".join(shapes)
 

@@ -27,6 +27,7 @@ from consilium_lab.seeds import seed_of
 from consilium_lab.simulation.run import simulate
 from consilium_operators.exporting import export
 from consilium_operators.weights import store_weights
+from eth_account import Account
 from eth_utils.crypto import keccak
 from hospital_driver import OPEN_POLICY
 from pydantic import ValidationError
@@ -145,6 +146,36 @@ def test_the_policy_allows_programs_by_their_hash(section: tuple[str, Path]) -> 
         Policy.model_validate(usual).require(spec, OPERATOR)
     with pytest.raises(ValidationError):
         Policy.model_validate({**OPEN_POLICY, "programs": ["my program"]})
+
+
+def test_the_policy_allows_programs_of_an_author_who_signed_them(section: tuple[str, Path], tmp_path: Path) -> None:
+    """For the weights that the author signed, too. A signature of another statement is another account's."""
+    author, other = Account.create(), Account.create()
+    export(module(), torch.randn(3, 1), tmp_path / "program")
+    signed = store_weights(ArtifactStore(tmp_path / "artifacts"), tmp_path / "program", author)
+    spec = parse_task_spec(file_of(signed))
+    assert isinstance(spec.model, ProgramSpec)
+    assert spec.model.author == author.address.lower()
+
+    def objections(model: ProgramSpec, **rules: Any) -> list[str]:
+        policy = Policy.model_validate({**OPEN_POLICY, "programs": [], **rules})
+        return policy.objections(spec.model_copy(update={"model": model}), OPERATOR)
+
+    by_author = {"authors": [author.address]}
+    assert objections(spec.model, **by_author) == []
+    assert objections(spec.model, programs=[spec.model.program]) == []
+    (said,) = objections(spec.model, authors=[other.address])
+    assert said == (
+        f"`programs` does not list its program {spec.model.program}, and `authors` does not list its author"
+        f" {author.address.lower()}"
+    )
+    for changes in (
+        {"signature": None}, {"program": "ab" * 32}, {"weights": ["ab" * 32]}, {"frozen": ["ab" * 32]},
+        {"signature": "00" * 65}, {"signature": "ff" * 65}, {"signature": spec.model.signature[:-2] + "1d"},  # type: ignore[index]
+    ):  # fmt: skip
+        assert objections(spec.model.model_copy(update=changes), **by_author), changes
+    with pytest.raises(ValidationError):
+        Policy.model_validate({**OPEN_POLICY, "authors": "any"})
 
 
 @pytest.mark.parametrize(

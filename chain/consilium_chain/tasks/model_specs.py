@@ -8,8 +8,9 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from consilium_core.kinds import of_kind
 from consilium_core.typed_toml import Section
@@ -17,6 +18,9 @@ from pydantic import Field, model_validator
 
 from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
+
+if TYPE_CHECKING:
+    from eth_account.messages import SignableMessage
 
 Data = TableSchema | TextSchema | ImageSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
@@ -223,6 +227,10 @@ class ProgramSpec(Family):
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
     moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
 
+    signature: Annotated[str, Field(pattern="^[0-9a-f]{130}$")] | None = Field(
+        default=None, description="its author's signature of the hashes above (ERC-191): policies allow authors, too"
+    )
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if unknown := [name for name in self.moving if name not in self.shapes]:
@@ -235,6 +243,20 @@ class ProgramSpec(Family):
     def digests(self) -> list[bytes]:
         """The program's file, the parts of its weights, and those of its frozen tensors."""
         return [bytes.fromhex(one) for one in (self.program, *self.weights, *self.frozen)]
+
+    @property
+    def author(self) -> str | None:
+        """The account that signed `program_statement`, in lower case; None without a signature that is one."""
+        from eth_account import Account  # 0.3 s to import, and few tasks have a program
+        from eth_keys.exceptions import BadSignature
+
+        if self.signature is None:
+            return None
+        statement, signature = program_statement(self.digests), bytes.fromhex(self.signature)
+        try:
+            return str(Account.recover_message(statement, signature=signature)).lower()
+        except (BadSignature, ValueError):
+            return None
 
     def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
         if self.moving and (codec != "dense" or control_variates or private):
@@ -252,6 +274,13 @@ class ProgramSpec(Family):
     def require_fits(self, data: Data) -> None:
         if data.kind == "text":
             raise ValueError("a program reads tables and images so far: take lora or encoder for texts")
+
+
+def program_statement(digests: Sequence[bytes]) -> SignableMessage:
+    """A program's author signs this text (ERC-191): a line for each hash of its files."""
+    from eth_account.messages import encode_defunct
+
+    return encode_defunct(text="\n".join(["Consilium program", *(one.hex() for one in digests)]))
 
 
 ModelSpec = Annotated[

@@ -11,6 +11,7 @@ from consilium_client.config import HospitalHomeSettings, VoterHomeSettings
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.kinds import read_examples
 from consilium_client.home import HospitalHome, VoterHome
+from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
 from consilium_core.logs import emit
 
@@ -33,10 +34,9 @@ def main() -> None:
 
     parts = [examples(HospitalHome.open(home).settings) for home in given.hospitals]
     held_out = joined([examples(VoterHome.open(home).settings) for home in given.voters])
-    emit(
-        "compared", pooled=trained_pooled(spec, parts, held_out, given.seed),
-        local_only=mean_alone(spec, parts, held_out, given.seed),
-    )  # fmt: skip
+    with without_windows():
+        pooled = trained_pooled(spec, parts, held_out, given.seed)
+        emit("compared", pooled=pooled, local_only=mean_alone(spec, parts, held_out, given.seed))
 
 
 if __name__ == "__main__":

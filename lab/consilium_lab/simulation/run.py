@@ -29,6 +29,7 @@ from consilium_client.hospital.training import LEAST_SALT, RoundSeeds, split, st
 from consilium_client.models import Vector, model_of
 from consilium_client.models.metrics import WORTH
 from consilium_client.models.training import in_round
+from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
 from consilium_client.voter.evaluating import Judge
 from consilium_core.artifacts.backends import Place
@@ -182,6 +183,7 @@ class _Game:
         bonds |= {(Role.VOTER, index): terms.voter_bond for index in range(len(voters))}
         self._money = _Money(terms, terms.pool, 0, bonds | {(Role.AGGREGATOR, 0): terms.aggregator_bond})
 
+    @without_windows()
     def play(self, on_round: Callable[[PlayedRound], None], compared: bool) -> Simulation:
         has_statistics = self._play_statistics()
         start = self._measured(1)
