@@ -225,6 +225,16 @@ def test_a_process_that_hangs_is_ended_at_its_time(folder: Path, monkeypatch: py
     assert not hanging.is_running()
 
 
+def test_a_simulation_has_no_phase_to_be_late_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = spec_of(folder, "epochs = 300")
+    short = spec.model_copy(update={"windows": spec.windows.model_copy(update={"commit": 1})})
+    monkeypatch.setattr(confined, "SPARE_SECONDS", -0.99)
+    with confined.without_windows():
+        trained(short)
+    with raises_fault(ProgramError, "ProgramEnded", "longer than"):
+        trained(short)
+
+
 def test_a_program_that_takes_more_memory_than_its_limit_costs_its_call(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
