@@ -39,8 +39,8 @@ class TrainingSpec(Section):
     )
     precision: Literal["float32", "mixed"] = Field(
         default="float32",
-        description="mixed: layers multiply in bfloat16 in training, faster on a GPU; weights, updates and judging stay"
-        " as they are",
+        description="mixed: layers multiply in bfloat16 in training, for wide layers on a GPU; weights, updates"
+        " and judging stay as they are",
     )
     proximal: Annotated[float, Field(ge=0, le=1_000)] = Field(
         default=0.0, description="FedProx's μ: each step is pulled back to the round's base by μ times the distance"
