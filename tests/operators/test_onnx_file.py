@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from raised_faults import raises_fault
 from safetensors.numpy import save
 from torch import nn
 
+GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
 MLP = 'name = "mlp"\nhidden = [4]\n'
 LOGISTIC = TABLE.replace(MLP, 'name = "logistic"\n')
 TWO = LOGISTIC.replace('"maybe", ', "")
@@ -87,6 +89,20 @@ def test_rows_of_a_table_give_the_same_probabilities(tmp_path: Path, text: str) 
     np.testing.assert_allclose(computed(folder, values), expected, rtol=0, atol=1e-6)
     for at in range(len(rows)):
         np.testing.assert_allclose(computed(folder, values[[at]]), expected[[at]], rtol=0, atol=1e-6)
+
+
+def test_the_guides_lines_predict_from_the_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(tmp_path, TABLE)
+    add_onnx(folder)
+    folder.rename(tmp_path / "heart")
+    monkeypatch.chdir(tmp_path)
+    section = GUIDE.read_text().partition("### ONNX\n")[2].partition("\n### ")[0]
+    (lines,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    exec(lines, {})  # noqa: S102  # the guide's own
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("'task': 'table'", "maybe", "array([["))
 
 
 def test_a_value_outside_its_range_counts_as_its_bound_and_a_foreign_code_as_missing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from consilium_operators.prediction import Predictor
 from model_driver import written
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "models.md"
-SECTION = "## Use a model without Consilium\n"
+SECTION = "### By hand\n"
 TASK = """
 name = "recipe"
 [data]
