@@ -259,7 +259,7 @@ def plot(result: dict[str, Any], folder: Path, name: str = "learning") -> None:
         axis.set_xlim(0.15 if model == "lora" else 0.6, 1.0)
         axis.set_title(f"{model}: {data}", loc="left")
         axis.set_xlabel("on all hospitals' test rows; lines span the seeds")
-    axes[0].legend(frameon=False, loc="lower right")
+    axes[0].legend(frameon=False, loc="lower right" if several else "upper right")
     write_figure(folder, name, drawn)
 
 
