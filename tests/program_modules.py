@@ -7,11 +7,13 @@ from collections.abc import Callable
 import torch
 from consilium_client.programs.exporting import Exported, exported
 from consilium_client.programs.interpreter import Interpreter
-from monai.networks.nets.resnet import ResNet, resnet18
+from monai.networks.nets.resnet import ResNet
 from monai.networks.nets.unet import UNet
 from peft import LoraConfig, inject_adapter_in_model
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM, ResNetConfig, ResNetForImageClassification
+
+from bench.client.programs import Flat, Last, resnet
 
 ROWS = 5
 IMAGES = (ROWS, 1, 28, 28)
@@ -46,37 +48,8 @@ def monais_resnet() -> nn.Module:
     return made
 
 
-def monais_resnet_18() -> nn.Module:
-    made: nn.Module = resnet18(spatial_dims=2, n_input_channels=1, num_classes=2, conv1_t_size=3, conv1_t_stride=1)
-    return made
-
-
-class Flat(nn.Module):
-    """Voxels' logits as those of a row."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.module(rows).flatten(1)
-        return found
-
-
 def monais_unet() -> nn.Module:
     return Flat(UNet(spatial_dims=3, in_channels=1, out_channels=2, channels=(4, 8, 8), strides=(2, 2)))
-
-
-class Last(nn.Module):
-    """The next token's logits, of the last position."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.module(tokens).logits[:, -1]
-        return logits
 
 
 def others_llama() -> nn.Module:
@@ -121,7 +94,7 @@ MODULES: dict[str, tuple[Callable[[], nn.Module], torch.Tensor, str | None]] = {
     "convolutions": (convolutions, torch.randn(IMAGES), None),
     "transformers' ResNet": (others_resnet, torch.randn(IMAGES), "logits"),
     "transformers' Llama with peft's LoRA": (others_llama, torch.randint(0, 40, (ROWS, 6)), None),
-    "MONAI's ResNet-18": (monais_resnet_18, torch.randn(IMAGES), None),
+    "MONAI's ResNet-18": (resnet, torch.randn(IMAGES), None),
     "MONAI's UNet in three dimensions": (monais_unet, torch.randn(ROWS, 1, 8, 8, 8), None),
     "LSTM": (Recurrent, torch.randn(ROWS, 6, 4), None),
     "transformer": (transformer, torch.randn(ROWS, 6, 8), None),

@@ -130,7 +130,8 @@ class Client(Node[HospitalHome]):
             return []
         from consilium_client.programs.description import described  # torch: seconds to import
 
-        return described(loaded(spec.model, spec.data).program, spec.training.batch_size)
+        signed = ("signed by", spec.model.author or "nobody")
+        return [signed, *described(loaded(spec.model, spec.data).program, spec.training.batch_size)]
 
     def check_data(
         self, task: int | Task | None = None, *, data: str | Path | None = None, mapping: str | Path | None = None

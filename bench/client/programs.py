@@ -1,4 +1,4 @@
-"""What a program costs beside the module that it was exported from: export, reading, the first step, and each step.
+"""Costs of a program beside the module that it was exported from: export, reading, the first step, and each step.
 
 The modules are other people's, as installed: MONAI's ResNet-18 and three-dimensional UNet, transformers' Llama with
 peft's LoRA. A step is forward, backward and SGD on one batch. Eager module and program take steps in turn, and a step's
@@ -38,7 +38,7 @@ class Case:
     rows: Callable[[], torch.Tensor]
 
 
-class _Flat(nn.Module):
+class Flat(nn.Module):
     """Voxels' logits as a row's."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -50,7 +50,7 @@ class _Flat(nn.Module):
         return found
 
 
-class _Last(nn.Module):
+class Last(nn.Module):
     """The next token's logits, of the last place."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -73,7 +73,7 @@ def resnet() -> nn.Module:
 def unet() -> nn.Module:
     from monai.networks.nets.unet import UNet
 
-    return _Flat(UNet(spatial_dims=3, in_channels=1, out_channels=2, channels=(8, 16, 32), strides=(2, 2)))
+    return Flat(UNet(spatial_dims=3, in_channels=1, out_channels=2, channels=(8, 16, 32), strides=(2, 2)))
 
 
 def llama() -> nn.Module:
@@ -84,9 +84,7 @@ def llama() -> nn.Module:
         vocab_size=512, hidden_size=128, intermediate_size=256, num_hidden_layers=4, num_attention_heads=4,
         num_key_value_heads=4, use_cache=False,
     )  # fmt: skip
-    return _Last(
-        inject_adapter_in_model(LoraConfig(r=4, target_modules=["q_proj", "v_proj"]), LlamaForCausalLM(config))
-    )
+    return Last(inject_adapter_in_model(LoraConfig(r=4, target_modules=["q_proj", "v_proj"]), LlamaForCausalLM(config)))
 
 
 CASES = (

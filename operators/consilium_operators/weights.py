@@ -51,8 +51,7 @@ def program_section(
     head = {"name": "program", "program": keccak(raw).hex(), "weights": weights, "moving": list(program.moving)}
     head |= {"frozen": list(frozen)} if frozen else {}
     if author is not None:
-        statement = program_statement([bytes.fromhex(one) for one in (keccak(raw).hex(), *weights, *frozen)])
-        head["signature"] = author.sign_message(statement).signature.hex()
+        head["signature"] = author.sign_message(program_statement(keccak(raw).hex(), weights, frozen)).signature.hex()
     shapes = [f"{json.dumps(name)} = {list(shape)}\n" for name, shape in program.learnt.items()]  # a line each
     return tomli_w.dumps({"model": head}) + "\n[model.shapes]\n" + "".join(shapes)
 

@@ -226,7 +226,6 @@ class ProgramSpec(Family):
     )
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
     moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
-
     signature: Annotated[str, Field(pattern="^[0-9a-f]{130}$")] | None = Field(
         default=None, description="its author's signature of the hashes above (ERC-191): policies allow authors, too"
     )
@@ -252,7 +251,8 @@ class ProgramSpec(Family):
 
         if self.signature is None:
             return None
-        statement, signature = program_statement(self.digests), bytes.fromhex(self.signature)
+        statement = program_statement(self.program, self.weights, self.frozen)
+        signature = bytes.fromhex(self.signature)
         try:
             return str(Account.recover_message(statement, signature=signature)).lower()
         except (BadSignature, ValueError):
@@ -276,11 +276,11 @@ class ProgramSpec(Family):
             raise ValueError("a program reads tables and images so far: take lora or encoder for texts")
 
 
-def program_statement(digests: Sequence[bytes]) -> SignableMessage:
-    """A program's author signs this text (ERC-191): a line for each hash of its files."""
+def program_statement(program: str, weights: Sequence[str], frozen: Sequence[str]) -> SignableMessage:
+    """A program's author signs this text (ERC-191): a line for each hash of its files, in hexadecimal digits."""
     from eth_account.messages import encode_defunct
 
-    return encode_defunct(text="\n".join(["Consilium program", *(one.hex() for one in digests)]))
+    return encode_defunct(text="\n".join(["Consilium program", program, "weights", *weights, "frozen", *frozen]))
 
 
 ModelSpec = Annotated[

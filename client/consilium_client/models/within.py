@@ -76,11 +76,9 @@ class _ByHash(_Map):
         )
 
     def gathered(self, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-        found = None
+        found = torch.zeros(self._size, dtype=torch.float64, device=gradients[0].device)
         for gradient, places, signs in zip(gradients, self._places, self._signs, strict=True):
-            own = torch.bincount(places, (gradient.reshape(-1) * signs).double(), self._size)
-            found = own if found is None else found.add_(own)
-        assert found is not None
+            found += torch.bincount(places, (gradient.reshape(-1) * signs).double(), self._size)
         return found.float()
 
     def spread(self, moved: torch.Tensor, number: int) -> torch.Tensor:

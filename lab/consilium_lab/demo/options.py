@@ -157,6 +157,8 @@ def parse_codec(text: str) -> dict[str, Any]:
 def check(options: DemoOptions) -> None:
     """Checks combinations of options. Raises ValueError."""
     _check_table(options)
+    if options.program is not None and not options.program.is_dir():
+        raise ValueError(f"--program takes the folder that consilium.export wrote, and {options.program} is none")
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:
