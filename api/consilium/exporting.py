@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
     from consilium_client.programs.program import Program
+    from tokenizers import Tokenizer
     from torch import nn
 
 
@@ -22,18 +23,24 @@ class ExportedProgram:
 
 
 def export(
-    module: nn.Module, example: torch.Tensor, path: str | Path, *, outputs: str | int | None = None
-) -> ExportedProgram:
+    module: nn.Module, example: torch.Tensor, path: str | Path, *, outputs: str | int | None = None,
+    tokenizer: str | Path | Tokenizer | None = None, padding: int | None = None,
+) -> ExportedProgram:  # fmt: skip
     """Writes a PyTorch module as a program into a new folder; `consilium artifacts put` stores it for a task.
 
     `example`: two or more rows of the model's input, float32 or int64. `outputs`: name or place of the logits (n,
     outputs) in the module's result, if that is no tensor. Two classes have one logit, more have one each.
 
-    Raises ProgramError (NotExportable), OperatorError (OutputTaken).
+    A model of texts takes tokens, int64 (n, tokens), and gives logits of the text (n, outputs), or as a language model
+    of each next token (n, tokens, outputs). `tokenizer`: a `tokenizer.json`, or a fast tokenizer of `transformers` or
+    `tokenizers`. `padding`: the token that fills short texts up; by default the tokenizer's own, or else 0.
+
+    Raises ProgramError (NotExportable, TokenizerUnusable), OperatorError (OutputTaken), ModelError (ModelNotInstalled).
     """
     import math
 
     from consilium_operators.exporting import export
 
-    found = export(module, example, Path(path), outputs).program
+    makes_tokens = Path(tokenizer) if isinstance(tokenizer, str) else tokenizer
+    found = export(module, example, Path(path), outputs, makes_tokens, padding).program
     return ExportedProgram(Path(path), found, sum(map(math.prod, found.learnt.values())))

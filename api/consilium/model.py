@@ -131,8 +131,8 @@ class Model:
             require_both_free(Path(output))
         predictor = Predictor(self.details, clamp)
         used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
-        probabilities = predictor.probabilities(used.examples)
-        report = evaluate(self.details, used.examples.labels, probabilities, used.own, seed)
+        found = predictor.evaluation(used.examples)
+        report = evaluate(self.details, used.examples.labels, found, used.own, seed)
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 
     def serve(

@@ -55,8 +55,8 @@ def play(
 
 def tested(spec: TaskSpec, parameters: Vector, sums: Reals, held_out: Examples) -> dict[str, float]:
     model = model_of(spec)
-    likely = model.evaluate(parameters, model.inputs(held_out, sums)).probabilities
-    return {"accuracy": accuracy(held_out.labels, likely), "auc": auc(held_out.labels, likely) or 0.0}
+    labels, likely = model.evaluate(parameters, model.inputs(held_out, sums)).answers(held_out.labels)
+    return {"accuracy": accuracy(labels, likely), "auc": auc(labels, likely) or 0.0}
 
 
 def plainly(spec: TaskSpec, seed: int) -> Train:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
+from consilium_chain.tasks.data_schemas import Metric
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.start_specs import Digest
-from consilium_chain.tasks.task_spec import DAY, Metric, TaskSpec
+from consilium_chain.tasks.task_spec import DAY, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BeforeValidator, Field

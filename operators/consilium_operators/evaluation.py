@@ -7,12 +7,13 @@ values are kept. Its draws follow from the seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from consilium_chain.tasks.task_spec import Metric
+from consilium_chain.tasks.data_schemas import Metric
 from consilium_client.data.profile import classes_of
+from consilium_client.models import Evaluation
 from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
@@ -103,40 +104,51 @@ class EvaluationReport(_Plain):
 def evaluate(
     saved: SavedModel,
     labels: Labels,
-    probabilities: Probabilities,
+    found: Evaluation,
     sites: Sequence[str] | None,
     seed: int,
     resamples: int = RESAMPLES,
 ) -> EvaluationReport:
-    """`labels`: (n,). `probabilities`: (n, classes). `sites`: each row's. Raises TooManySites, TooFewRows."""
+    """`labels`: (n,). `found`: of the same n rows. `sites`: each row's. Raises TooManySites, TooFewRows."""
     schema, names = saved.spec.data, sorted(set(sites or ()))
+    answers, probabilities = found.answers(labels)
     if len(names) > MOST_SITES:
         raise OperatorError("TooManySites", sites=len(names), at_most=MOST_SITES)
     of_site = np.array(sites if sites is not None else [], dtype=object)
 
-    def group(number: int, name: str | None, of: slice | NDArray[np.bool_]) -> Group:
-        own, likely = labels[of], probabilities[of]
-        measures = measured(own, likely, np.random.default_rng([seed, number]), resamples)
+    def group(number: int, name: str | None, of: NDArray[np.bool_]) -> Group:
+        random, part = np.random.default_rng([seed, number]), of if found.rows is None else of[found.rows]
+        places = None if found.rows is None else np.unique(found.rows[part], return_inverse=True)[1]
+        measures = measured(answers[part], probabilities[part], random, resamples, schema.metrics, places)
+        own = labels[of]
         return Group(name=name, rows=len(own), classes=dict(classes_of(own, schema)), measures=measures)
 
     return EvaluationReport(
         task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
         sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
-        all_rows=group(0, None, slice(None)),
+        all_rows=group(0, None, np.ones(len(labels), np.bool_)),
         sites=tuple(group(at, name, of_site == name) for at, name in enumerate(names, 1)),
-        calibration=calibration(labels, probabilities, schema.classes),
+        calibration=calibration(labels, probabilities, schema.classes) if found.rows is None else (),
     )  # fmt: skip
 
 
 def measured(
-    labels: Labels, probabilities: Probabilities, random: np.random.Generator, resamples: int
-) -> dict[Metric, Measure]:
-    """Each metric with its interval. Raises TooFewRows."""
-    values = {name: metric(labels, probabilities) for name, metric in METRICS.items()}
-    draws: dict[Metric, list[float]] = {name: [] for name in METRICS}
-    for _ in range(resamples if len(labels) >= LEAST_ROWS else 0):
-        drawn = random.integers(len(labels), size=len(labels))
-        for name, metric in METRICS.items():
+    labels: Labels, probabilities: Probabilities, random: np.random.Generator, resamples: int,
+    metrics: Collection[Metric] = tuple(METRICS), rows: NDArray[np.int64] | None = None,
+) -> dict[Metric, Measure]:  # fmt: skip
+    """Each of `metrics` with its interval. `rows`: the number of each one's row, ascending from 0, where a row has
+    several: rows are drawn, each with all of its own. Raises TooFewRows.
+    """
+    chosen = {name: metric for name, metric in METRICS.items() if name in metrics}
+    values = {name: metric(labels, probabilities) for name, metric in chosen.items()}
+    draws: dict[Metric, list[float]] = {name: [] for name in chosen}
+    parts = None if rows is None else np.split(np.arange(len(labels)), np.flatnonzero(np.diff(rows)) + 1)
+    many = len(labels) if parts is None else len(parts)
+    for _ in range(resamples if many >= LEAST_ROWS else 0):
+        drawn = random.integers(many, size=many)
+        if parts is not None:
+            drawn = np.concatenate([parts[one] for one in drawn.tolist()])
+        for name, metric in chosen.items():
             value = metric(labels[drawn], probabilities[drawn])
             if value is not None:
                 draws[name].append(value)

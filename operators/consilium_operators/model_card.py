@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.task_spec import MICRO, Metric, TaskSpec
+from consilium_chain.tasks.data_schemas import Metric
+from consilium_chain.tasks.task_spec import MICRO, TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
 from consilium_core.visible_text import shown
@@ -112,13 +113,12 @@ def _quality(measured: Measured | None) -> Iterator[str]:
         f"Measured on {measured.rows:,} held-out rows of {files} by this card's author. The record does not prove these"
         " figures, because it has no rows."
     )
-    yield "| after round | accuracy | AUC | macro F1 | log loss, nats a row |"
+    yield "| after round | accuracy | AUC | macro F1 | log loss, nats a row, or a token of a language model |"
     yield "|---|---|---|---|---|"
     for one in measured.rounds:
-        area = "–" if one.auc is None else f"{one.auc:.4f}"
-        yield (
-            f"| {one.round or '0, the start'} | {one.accuracy:.4f} | {area} | {one.macro_f1:.4f} | {one.log_loss:.4f} |"
-        )
+        figures = (one.accuracy, one.auc, one.macro_f1, one.log_loss)
+        cells = " | ".join("–" if figure is None else f"{figure:.4f}" for figure in figures)
+        yield f"| {one.round or '0, the start'} | {cells} |"
 
 
 def _rounds(rounds: Sequence[RoundProof], metric: Metric) -> Iterator[str]:

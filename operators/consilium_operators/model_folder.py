@@ -8,6 +8,7 @@
 | `model-card.md` | the same for people |
 | `program.json`, `program.safetensors` | the program and its author's weights, if the model is a program |
 | `program-frozen.safetensors` | its frozen tensors, if it has any |
+| `program-tokenizer.json` | its tokenizer, if it reads texts |
 | `model.onnx` | the same model as ONNX, if `add_onnx` wrote it (`onnx_file`) |
 
 No file contains code, and no file is read with pickle.
@@ -44,7 +45,7 @@ from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
-PROGRAM_FROZEN = "program-frozen.safetensors"
+PROGRAM_FROZEN, PROGRAM_TOKENIZER = "program-frozen.safetensors", "program-tokenizer.json"
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -158,6 +159,7 @@ def write_model(
     if program is not None:
         contents |= {PROGRAM: program.graph, PROGRAM_WEIGHTS: program.weights}
         contents |= {PROGRAM_FROZEN: program.frozen} if program.frozen else {}
+        contents |= {PROGRAM_TOKENIZER: program.tokenizer} if program.tokenizer else {}
     files = {name: hashlib.sha256(raw).hexdigest() for name, raw in contents.items()}
     index = ModelFile.model_validate(index.model_dump() | {"files": files})
     contents[INDEX] = index.written
@@ -192,7 +194,8 @@ def read_model(folder: Path) -> SavedModel:
     if isinstance(spec.model, ProgramSpec):
         try:
             frozen = _read(folder / PROGRAM_FROZEN) if spec.model.frozen else b""
-            keep(Files(_read(folder / PROGRAM), _read(folder / PROGRAM_WEIGHTS), frozen), spec.model)
+            tokenizer = _read(folder / PROGRAM_TOKENIZER) if spec.model.tokenizer else b""
+            keep(Files(_read(folder / PROGRAM), _read(folder / PROGRAM_WEIGHTS), frozen, tokenizer), spec.model)
         except ProgramError as error:
             raise _invalid(folder / PROGRAM, "its program is not the one of its task file") from error
     if len(index.statistics) != spec.data.statistics_values:

@@ -4,7 +4,8 @@
 |---|---|---|
 | input, of a table | `rows` | float64 (n, columns), in the task's order; NaN is a missing value |
 | input, of images | `pixels` | uint8 (n, channels, height, width), of the task's size |
-| output | `probabilities` | float32 (n, classes) |
+| input, of a program of texts | `tokens` | int64 (n, tokens), of the program's tokenizer |
+| output | `probabilities` | float32 (n, classes); of a language model (n, tokens, all tokens), of each next one |
 
 The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
 nearest bound, and an unknown code as missing. The file's metadata have `task`, `sha256` of the model's parameters, and
@@ -26,9 +27,12 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
 from consilium_client.data.image.reader import ImageSet
-from consilium_client.models import model_of
+from consilium_client.data.text.reader import TextSet
+from consilium_client.models import model_of, next_token
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
 
@@ -61,13 +65,15 @@ def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
     schema = saved.spec.data
-    if not isinstance(schema, TableSchema | ImageSchema):
-        raise _impossible("it reads texts, whose tokenizer no graph has")
+    if isinstance(saved.spec.model, OnEncoder):
+        raise _impossible("it reads texts by an encoder's package: `export-hugging-face` gives its adapters")
     predictor = Predictor(saved, clamp=True)
-    examples, given = _drawn(schema)
+    examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else _drawn(schema)
     raw = _exported(saved, torch.from_numpy(given))
-    found = _run(raw, given)
-    difference = float(np.abs(found - predictor.probabilities(examples)).max())
+    found, expected = _run(raw, given), predictor.evaluation(examples)
+    if expected.rows is not None:
+        found = _of_next(found, given, of_kind(ProgramSpec, saved.spec.model).padding)
+    difference = float(np.abs(found - expected.probabilities).max())
     if not difference <= MOST_DIFFERENCE:
         raise OperatorError("OnnxDiffers", difference=difference, most=MOST_DIFFERENCE)
     return raw, difference
@@ -84,7 +90,7 @@ class _Whole(nn.Module):
         logits = self.model(self.encoding(values))
         if self._outputs == 1:  # class 0's is zero
             logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
-        return torch.softmax(logits, dim=1)
+        return torch.softmax(logits, dim=-1)
 
 
 class _OfTable(nn.Module):
@@ -136,6 +142,22 @@ class _OfImages(nn.Module):
         return pixels.float() * of["input_multiply"] - of["input_shift"]
 
 
+def _of_texts(predictor: Predictor) -> tuple[TextSet, NDArray[Any]]:
+    """Drawn texts of one to forty words, and their tokens."""
+    generator = np.random.default_rng(0)
+    words = ["".join(generator.choice([*"etaoinshrdlu"], size)) for size in generator.integers(1, 9, 100)]
+    texts = tuple(" ".join(generator.choice(words, size)) for size in generator.integers(1, 41, _EXAMPLES // 8))
+    examples = TextSet(texts, np.zeros(len(texts), np.int64))
+    return examples, predictor.inputs(examples)
+
+
+def _of_next(probabilities: NDArray[np.float32], tokens: NDArray[np.int64], padding: int) -> NDArray[np.float32]:
+    """Of all tokens' probabilities those that an evaluation has."""
+    targets = next_token.targets_of(tokens, padding)
+    found = next_token.likelihoods(torch.from_numpy(probabilities).log(), torch.from_numpy(targets)).numpy()
+    return np.asarray(found[targets != next_token.NONE])
+
+
 def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
     """Drawn examples as nodes have them, and the same as the graph's input: also missing and foreign values."""
     generator = np.random.default_rng(0)
@@ -162,13 +184,19 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
     from onnx_ir.passes.common import ClearMetadataAndDocStringPass
 
     schema, index = saved.spec.data, saved.index
-    encoding = _OfImages(index.inputs) if isinstance(schema, ImageSchema) else _OfTable(columns(schema), index.inputs)
-    module = _Whole(encoding, model_of(saved.spec).module(saved.parameters), schema.outputs).eval()
+    encoding: nn.Module
+    name, encoding = "tokens", nn.Identity()
+    if isinstance(schema, ImageSchema):
+        name, encoding = "pixels", _OfImages(index.inputs)
+    elif isinstance(schema, TableSchema):
+        name, encoding = "rows", _OfTable(columns(schema), index.inputs)
+    outputs = 0 if isinstance(schema, CorpusSchema) else schema.outputs
+    module = _Whole(encoding, model_of(saved.spec).module(saved.parameters), outputs).eval()
     try:
         with _quiet():
             program = torch.onnx.export(
                 module, (given,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("n")},), verbose=False,
-                input_names=["pixels" if isinstance(schema, ImageSchema) else "rows"], output_names=["probabilities"],
+                input_names=[name], output_names=["probabilities"],
             )  # fmt: skip
     except Exception as error:  # of PyTorch's tracer: all kinds
         raise _impossible(f"PyTorch cannot write it ({type(error).__name__})") from error

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema
 from consilium_client.data.examples import Examples, Row
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.use import Use, Used
-from consilium_client.models import model_of
+from consilium_client.models import Evaluation, Inputs, model_of
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from consilium_operators.errors import RowsInvalid
+from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import SavedModel
 
 MOST_ROWS = 1_000
@@ -43,6 +43,11 @@ class Predictor:
         self._model.require_installed()
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
+    def require_classes(self) -> None:
+        """Raises OperatorError (ForetellsTokens) for a language model."""
+        if isinstance(self.saved.spec.data, CorpusSchema):
+            raise OperatorError("ForetellsTokens", name=self.saved.index.name)
+
     def predict(self, body: bytes) -> NDArray[np.float64]:
         """Probabilities by class, float64 (n, classes). Raises RowsInvalid, and the client room's DataErrors."""
         schema = self.saved.spec.data
@@ -58,9 +63,17 @@ class Predictor:
         return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))
 
     def probabilities(self, examples: Examples) -> NDArray[np.float64]:
-        """By class, float64 (n, classes). Raises UpdateNotFinite."""
-        inputs = self._model.inputs(examples, self.saved.sums)
-        return self._model.evaluate(self._parameters, inputs).probabilities
+        """By class, float64 (n, classes). Raises UpdateNotFinite, OperatorError (ForetellsTokens)."""
+        self.require_classes()
+        return self.evaluation(examples).probabilities
+
+    def evaluation(self, examples: Examples) -> Evaluation:
+        """Raises UpdateNotFinite."""
+        return self._model.evaluate(self._parameters, self.inputs(examples))
+
+    def inputs(self, examples: Examples) -> Inputs:
+        """The model's own, of examples."""
+        return self._model.inputs(examples, self.saved.sums)
 
 
 def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 from consilium_chain.artifacts.store import MOST_FILE_BYTES, ArtifactStore
@@ -17,6 +18,7 @@ from eth_utils.crypto import keccak
 from consilium_operators.errors import OperatorError
 
 PROGRAM, WEIGHTS, FROZEN = "program.json", "weights.safetensors", "frozen.safetensors"
+TOKENIZER = "tokenizer.json"
 
 
 def store_weights(store: ArtifactStore, path: Path, author: LocalAccount | None = None) -> str:
@@ -32,7 +34,17 @@ def store_weights(store: ArtifactStore, path: Path, author: LocalAccount | None 
     _require_files(path, *([FROZEN] if has_frozen else []))
     store.put_file(raw)
     frozen = _stored(store, path / FROZEN) if has_frozen else []
-    return program_section(raw, _stored(store, path / WEIGHTS), frozen, author)
+    tokenizer = _stored(store, path / TOKENIZER) if (path / TOKENIZER).is_file() else []
+    padding = _padding(path / TOKENIZER) if tokenizer else 0
+    return program_section(raw, _stored(store, path / WEIGHTS), frozen, author, tokenizer, padding)
+
+
+def _padding(path: Path) -> int:
+    """The token that fills texts up, as `export` wrote it. Raises ProgramFolderInvalid."""
+    try:
+        return int(json.loads(path.read_bytes())["padding"]["pad_id"])
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise OperatorError("ProgramFolderInvalid", path=path.parent, missing=f"a padding in {path.name}") from error
 
 
 def _require_files(folder: Path, *names: str) -> None:
@@ -41,17 +53,26 @@ def _require_files(folder: Path, *names: str) -> None:
 
 
 def program_section(
-    raw: bytes, weights: list[str], frozen: Sequence[str] = (), author: LocalAccount | None = None
-) -> str:
-    """The section `[model]` of a program's file. `weights`, `frozen`: the hashes of its files' parts. `author` signs.
+    raw: bytes, weights: list[str], frozen: Sequence[str] = (), author: LocalAccount | None = None,
+    tokenizer: Sequence[str] = (), padding: int = 0,
+) -> str:  # fmt: skip
+    """The section `[model]` of a program's file. `weights`, `frozen`, `tokenizer`: the hashes of its files' parts.
+    `author` signs. `padding`: the token that fills texts up.
 
     Raises ProgramError.
     """
     program = parse_program(raw)
-    head = {"name": "program", "program": keccak(raw).hex(), "weights": weights, "moving": list(program.moving)}
+    head: dict[str, Any] = {
+        "name": "program",
+        "program": keccak(raw).hex(),
+        "weights": weights,
+        "moving": list(program.moving),
+    }
     head |= {"frozen": list(frozen)} if frozen else {}
+    head |= {"tokenizer": list(tokenizer), "padding": padding} if tokenizer else {}
     if author is not None:
-        head["signature"] = author.sign_message(program_statement(keccak(raw).hex(), weights, frozen)).signature.hex()
+        statement = program_statement(keccak(raw).hex(), weights, frozen, tokenizer)
+        head["signature"] = author.sign_message(statement).signature.hex()
     shapes = [f"{json.dumps(name)} = {list(shape)}\n" for name, shape in program.learnt.items()]  # a line each
     return tomli_w.dumps({"model": head}) + "\n[model.shapes]\n" + "".join(shapes)
 

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import sklearn.metrics
-from consilium_chain.tasks.task_spec import Metric
+from consilium_chain.tasks.data_schemas import Metric
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models.metrics import WORTH, accuracy, auc, log_loss, macro_f1
 from hypothesis import given

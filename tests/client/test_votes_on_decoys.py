@@ -12,8 +12,7 @@ import pytest
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
-from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.task_spec import Metric
+from consilium_chain.tasks.data_schemas import Metric, TableSchema
 from consilium_client.data.standardise import Standardiser, sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, MismatchError

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import sklearn.calibration
 import sklearn.metrics
-from consilium_chain.tasks.task_spec import Metric
+from consilium_chain.tasks.data_schemas import Metric
 from consilium_client.errors import DataError
+from consilium_client.models import Evaluation
 from consilium_operators.calibration_chart import draw
 from consilium_operators.errors import OperatorError
 from consilium_operators.evaluation import (
@@ -30,6 +31,7 @@ from consilium_operators.model_folder import SavedModel, read_model
 from hypothesis import given
 from hypothesis import strategies as st
 from model_driver import written
+from numpy.typing import NDArray
 from raised_faults import raises_fault
 from scipy.stats import binomtest
 
@@ -61,6 +63,10 @@ def calibrated(rows: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[A
     return (random.random(rows) < likely).astype(np.int64), np.stack([1 - likely, likely], axis=1)
 
 
+def found(probabilities: NDArray[np.float64]) -> Evaluation:
+    return Evaluation(probabilities, np.zeros((len(probabilities), 1)))
+
+
 REFERENCE: dict[Metric, Callable[[Any, Any], float]] = {
     "accuracy": lambda labels, likely: sklearn.metrics.accuracy_score(labels, likely >= 0.5),
     "auc": sklearn.metrics.roc_auc_score,
@@ -72,7 +78,7 @@ REFERENCE: dict[Metric, Callable[[Any, Any], float]] = {
 def test_metrics_equal_the_reference_for_all_rows_and_for_each_site(saved: SavedModel) -> None:
     labels, probabilities = calibrated(300, 1)
     sites = np.array(["Bern", "Basel", "Genf"])[np.arange(300) % 3]
-    report = evaluate(saved, labels, probabilities, sites.tolist(), seed=0, resamples=20)
+    report = evaluate(saved, labels, found(probabilities), sites.tolist(), seed=0, resamples=20)
     assert (report.metric, report.sha256, [one.name for one in report.sites]) == (
         "auc", saved.index.sha256, ["Basel", "Bern", "Genf"],
     )  # fmt: skip
@@ -110,11 +116,11 @@ def test_an_interval_holds_the_truth_about_nineteen_times_in_twenty() -> None:
 
 def test_intervals_follow_from_the_seed(saved: SavedModel) -> None:
     labels, probabilities = calibrated(60, 2)
-    first, again, other = (evaluate(saved, labels, probabilities, None, seed, 50) for seed in (4, 4, 5))
+    first, again, other = (evaluate(saved, labels, found(probabilities), None, seed, 50) for seed in (4, 4, 5))
     assert first == again
     assert first.all_rows.measures != other.all_rows.measures
     assert EvaluationReport.model_validate_json(first.model_dump_json()) == first
-    assert evaluate(saved, labels[:1], probabilities[:1], None, 0).resamples == RESAMPLES
+    assert evaluate(saved, labels[:1], found(probabilities[:1]), None, 0).resamples == RESAMPLES
 
 
 def test_rows_of_one_class_have_no_auc_and_few_rows_no_interval() -> None:
@@ -132,7 +138,7 @@ def test_rows_of_one_class_have_no_auc_and_few_rows_no_interval() -> None:
 def test_too_many_sites_are_refused(saved: SavedModel) -> None:
     labels, probabilities = calibrated(MOST_SITES + 1, 4)
     with raises_fault(OperatorError, "TooManySites", f"{MOST_SITES + 1} different"):
-        evaluate(saved, labels, probabilities, [str(at) for at in range(MOST_SITES + 1)], 0, 1)
+        evaluate(saved, labels, found(probabilities), [str(at) for at in range(MOST_SITES + 1)], 0, 1)
 
 
 # --- calibration -----------------------------------------------------------------------------------------------------

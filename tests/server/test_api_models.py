@@ -16,7 +16,7 @@ from indexed_network import IndexedNetwork, app_of, populated
 FILES = {
     "model.safetensors": bytes(range(256)) * 9, "model-card.md": "# Ein Körper\n".encode(), "proof.json": b"{}",
     "program.json": b"{}", "program.safetensors": bytes(9), "program-frozen.safetensors": bytes(8),
-    "model.onnx": bytes(7),
+    "program-tokenizer.json": bytes(7), "model.onnx": bytes(7),
 }  # fmt: skip
 SHA256 = "5e" * 32
 

@@ -1,4 +1,4 @@
-"""The schema of a hospital's and a voter's examples: rows of a table, texts or images, with labels.
+"""The schema of a hospital's and a voter's examples: rows of a table, texts or images with labels, or texts alone.
 
 Everything here is public, so ranges and sizes may not come from anybody's data. A new kind is a class here, in
 `DataSchema`, and a folder in `consilium_client.data`, in its `KINDS`.
@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
+
+Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
 
 MAX_CLASSES = 256
 MAX_SIDE = 512  # of an image, in pixels
@@ -110,27 +112,14 @@ Feature = Annotated[
 ]
 
 
-class Labelled(Section, ABC):
-    """The common part of all kinds of examples. `things`: the examples in a word. `summed`: round 0's sums in words."""
+class Schema(Section, ABC):
+    """The common part of all kinds of examples. `things`: the examples in a word. `summed`: round 0's sums in words.
+    `metrics`: those that have a meaning for them.
+    """
 
     things: ClassVar[str]
     summed: ClassVar[str]
-
-    label: str = Field(min_length=1, description="name of the label's column")
-    classes: Annotated[list[ClassName], Field(min_length=2, max_length=MAX_CLASSES)] = Field(
-        description="names of class 0, class 1 and so on"
-    )
-
-    @model_validator(mode="after")
-    def _classes_distinct(self) -> Labelled:
-        if len(set(self.classes)) < len(self.classes):
-            raise ValueError("a class appears twice")
-        return self
-
-    @property
-    def outputs(self) -> int:
-        """A model's number of logits: one for two classes (of class 1), otherwise one for each class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
+    metrics: ClassVar[tuple[Metric, ...]] = ("log_loss", "accuracy", "auc", "macro_f1")
 
     @property
     @abstractmethod
@@ -161,6 +150,26 @@ class Labelled(Section, ABC):
     @abstractmethod
     def reads(self) -> str:
         """A model's inputs with ranges and codes, for its users."""
+
+
+class Labelled(Schema, ABC):
+    """Examples of named classes."""
+
+    label: str = Field(min_length=1, description="name of the label's column")
+    classes: Annotated[list[ClassName], Field(min_length=2, max_length=MAX_CLASSES)] = Field(
+        description="names of class 0, class 1 and so on"
+    )
+
+    @model_validator(mode="after")
+    def _classes_distinct(self) -> Labelled:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError("a class appears twice")
+        return self
+
+    @property
+    def outputs(self) -> int:
+        """A model's number of logits: one for two classes (of class 1), otherwise one for each class."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
 
     @property
     def _label_in_words(self) -> str:
@@ -240,6 +249,36 @@ class TextSchema(Labelled):
         return f"texts (column {self.text})"
 
 
+class CorpusSchema(Schema):
+    """Texts without labels. A model of them foretells each next token of a text."""
+
+    things = "texts"
+    summed = "the number of texts"
+    metrics = ("log_loss", "accuracy")
+    label: ClassVar[str] = ""  # no column
+    classes: ClassVar[list[str]] = ["text"]  # of all texts
+    outputs: ClassVar[int] = 1  # of a row; a program has logits for each of its tokens instead
+
+    kind: Literal["corpus"]
+    text: str = Field(default="text", min_length=1, description="name of the texts' column")
+
+    @property
+    def used(self) -> list[str]:
+        return [self.text]
+
+    @property
+    def row_encoding(self) -> bytes:
+        return b"text"
+
+    @property
+    def in_words(self) -> str:
+        return f"texts in the column {self.text}, without labels"
+
+    @property
+    def reads(self) -> str:
+        return f"texts (column {self.text})"
+
+
 class ImageSchema(Labelled):
     """Images, scaled to one size and to one or three channels (grey; red, green, blue)."""
 
@@ -280,5 +319,7 @@ def _table_unless_said(schema: object) -> object:
 
 
 DataSchema = Annotated[
-    TableSchema | TextSchema | ImageSchema, Field(discriminator="kind"), BeforeValidator(_table_unless_said)
+    TableSchema | TextSchema | CorpusSchema | ImageSchema,
+    Field(discriminator="kind"),
+    BeforeValidator(_table_unless_said),
 ]

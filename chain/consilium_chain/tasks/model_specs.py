@@ -16,14 +16,15 @@ from consilium_core.kinds import of_kind
 from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
 
-Data = TableSchema | TextSchema | ImageSchema
+Data = TableSchema | TextSchema | CorpusSchema | ImageSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
+MOST_TOKEN = (1 << 31) - 1
 KERNEL = 3  # a convolution's side, in pixels
 
 
@@ -224,6 +225,12 @@ class ProgramSpec(Family):
         default=[],
         description="the same of the file of its frozen tensors, which a hospital that has it does not download again",
     )
+    tokenizer: Annotated[list[Digest], Field(max_length=MOST_PARTS)] = Field(
+        default=[], description="the same of the file that makes tokens of texts (Hugging Face's tokenizer.json)"
+    )
+    padding: Annotated[int, Field(ge=0, le=MOST_TOKEN)] = Field(
+        default=0, description="the token that fills short texts up; no model is to foretell it"
+    )
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
     moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
     signature: Annotated[str, Field(pattern="^[0-9a-f]{130}$")] | None = Field(
@@ -240,8 +247,8 @@ class ProgramSpec(Family):
 
     @property
     def digests(self) -> list[bytes]:
-        """The program's file, the parts of its weights, and those of its frozen tensors."""
-        return [bytes.fromhex(one) for one in (self.program, *self.weights, *self.frozen)]
+        """The program's file, then the parts of its weights, of its frozen tensors, and of its tokenizer."""
+        return [bytes.fromhex(one) for one in (self.program, *self.weights, *self.frozen, *self.tokenizer)]
 
     @property
     def author(self) -> str | None:
@@ -251,7 +258,7 @@ class ProgramSpec(Family):
 
         if self.signature is None:
             return None
-        statement = program_statement(self.program, self.weights, self.frozen)
+        statement = program_statement(self.program, self.weights, self.frozen, self.tokenizer)
         signature = bytes.fromhex(self.signature)
         try:
             return str(Account.recover_message(statement, signature=signature)).lower()
@@ -272,15 +279,21 @@ class ProgramSpec(Family):
         return {name: tuple(sizes) for name, sizes in self.shapes.items()}
 
     def require_fits(self, data: Data) -> None:
-        if data.kind == "text":
-            raise ValueError("a program reads tables and images so far: take lora or encoder for texts")
+        reads_texts = isinstance(data, TextSchema | CorpusSchema)
+        if reads_texts and not self.tokenizer:
+            raise ValueError("a program of texts needs a tokenizer: export it with tokenizer=")
+        if self.tokenizer and not reads_texts:
+            raise ValueError(f"the program has a tokenizer, and data of kind {data.kind} has no texts: leave it out")
 
 
-def program_statement(program: str, weights: Sequence[str], frozen: Sequence[str]) -> SignableMessage:
+def program_statement(
+    program: str, weights: Sequence[str], frozen: Sequence[str], tokenizer: Sequence[str] = ()
+) -> SignableMessage:
     """A program's author signs this text (ERC-191): a line for each hash of its files, in hexadecimal digits."""
     from eth_account.messages import encode_defunct
 
-    return encode_defunct(text="\n".join(["Consilium program", program, "weights", *weights, "frozen", *frozen]))
+    lines = ["Consilium program", program, "weights", *weights, "frozen", *frozen]
+    return encode_defunct(text="\n".join(lines + (["tokenizer", *tokenizer] if tokenizer else [])))
 
 
 ModelSpec = Annotated[

@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.codec_specs import DenseCodec
-from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.data_schemas import DataSchema, Metric
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
@@ -100,9 +100,6 @@ class RoundsSpec(Section):
             return self.max_hospitals
         # All cohorts and every hospital, or one cohort of too few hospitals for two.
         return max(-(-self.max_hospitals // self.cohorts), min(self.max_hospitals, 2 * self.min_cohort_size - 1))
-
-
-Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
 
 
 class JudgingSpec(Section):
@@ -302,6 +299,12 @@ class TaskSpec(Section):
     def _fits_together(self) -> TaskSpec:
         r, j, m = self.rounds, self.judging, self.money
         self.model.require_fits(self.data)
+        if j.metric not in self.data.metrics:
+            raise ValueError(
+                f"{j.metric} has no meaning for {self.data.kind}: judge by {' or '.join(self.data.metrics)}"
+            )
+        if self.training.class_weights == "balanced" and len(self.data.classes) == 1:
+            raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from consilium_chain.tasks.task_spec import Metric
+    from consilium_chain.tasks.data_schemas import Metric
     from consilium_operators.evaluation import Bin, Calibration, EvaluationReport, Group, Measure
 
 TITLES: dict[Metric, str] = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "macro_f1": "macro F1"}

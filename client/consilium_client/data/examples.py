@@ -116,8 +116,8 @@ def joined(parts: Sequence[ExamplesType]) -> ExamplesType:
 
 
 def require_classes(examples: Examples, path: Path, schema: DataSchema) -> None:
-    """Raises DataError (OneClassOnly) unless two classes or more are there."""
-    if len(examples.classes_present) < 2:
+    """Raises DataError (OneClassOnly) if one class alone is there, of several."""
+    if len(schema.classes) > 1 and len(examples.classes_present) < 2:
         raise DataError("OneClassOnly", path=path, label=schema.label, present=examples.classes_present[0])
 
 

@@ -18,7 +18,8 @@ from consilium_client.data.examples import Examples, Refusal, Row, require_class
 from consilium_client.data.profile import Profile
 from consilium_client.data.use import Use, Used
 
-KINDS = {"table": "table", "text": "text", "images": "image"}  # a schema's kind: its folder here, imported when needed
+# A schema's kind: its folder here, imported when needed.
+KINDS = {"table": "table", "text": "text", "corpus": "text", "images": "image"}
 
 Raw = TypeVar("Raw")
 Schema = TypeVar("Schema")

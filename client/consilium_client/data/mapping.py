@@ -125,8 +125,11 @@ class Mapping(Section):
                 faults += self._faults_of_codes(feature.name, known)
             faults += self._faults_of_codes(schema.label, [float(number) for number in range(len(schema.classes))])
         else:
+            extra = self.columns.get(schema.text, ColumnMapping()).model_fields_set - {"column"}
+            faults += [f"{schema.text} holds texts: leave out {field}" for field in sorted(extra)]
+        if isinstance(schema, TextSchema):
             faults += self._faults_of_classes(schema)
-        if self.source(schema.label) is None:
+        if schema.label and self.source(schema.label) is None:
             faults.append(f"the label {schema.label} may not be absent")
         if faults:
             raise DataError("MappingInvalid", why=f"the mapping does not fit the task: {'; '.join(faults)}")
@@ -153,10 +156,8 @@ class Mapping(Section):
         return faults
 
     def _faults_of_classes(self, schema: TextSchema) -> list[str]:
-        faults = []
-        for name, allowed in ((schema.text, {"column"}), (schema.label, {"column", "codes", "absent"})):
-            extra = self.columns.get(name, ColumnMapping()).model_fields_set - allowed
-            faults += [f"{name} holds texts: leave out {field}" for field in sorted(extra)]
+        extra = self.columns.get(schema.label, ColumnMapping()).model_fields_set - {"column", "codes", "absent"}
+        faults = [f"{schema.label} holds texts: leave out {field}" for field in sorted(extra)]
         codes, known = self.columns.get(schema.label, ColumnMapping()).codes, set(map(composed, schema.classes))
         foreign = [str(name) for name in codes.values() if composed(str(name)) not in known]
         if foreign:

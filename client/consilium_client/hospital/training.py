@@ -261,10 +261,9 @@ class Training:
         try:
             inputs = self._model.inputs(self.own_test, self.record.statistics())
             own = self._updates.own_model(round_, self.record.base(round_))
-            likely = self._model.evaluate(own, inputs).probabilities
+            labels, likely = self._model.evaluate(own, inputs).answers(self.own_test.labels)
         except ROUND_ERRORS as error:
             emit("sums-missing", round=round_, error=name_of(error))
             return
-        labels = self.own_test.labels
         scores = {"accuracy": accuracy(labels, likely), "log_loss": log_loss(labels, likely)}
         hint("worth", round=round_, rows=len(labels), **scores)

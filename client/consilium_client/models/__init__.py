@@ -39,10 +39,19 @@ def digest_of(values: NDArray[np.float32] | NDArray[np.float64]) -> bytes:
 @dataclass(frozen=True)
 class Evaluation:
     """A model's results on n examples. `probabilities`: float64 (n, classes), with row sums 1. `activations`: float64
-    (n, width), the last layer's inputs; the logits, if it is the only layer."""
+    (n, width), the last layer's inputs; the logits, if it is the only layer.
+
+    Of a language model, `probabilities` are float64 (m, 2): for each of the examples' m tokens that of the true next
+    one, as class 0, and of the likeliest other one. `rows`: the example of each token, int64 (m,).
+    """
 
     probabilities: NDArray[np.float64] = field(repr=False)
     activations: NDArray[np.float64] = field(repr=False)
+    rows: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    def answers(self, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Labels (m,) and probabilities (m, classes) to measure. `labels`: of the examples (n,)."""
+        return (labels if self.rows is None else np.zeros(len(self.rows), np.int64)), self.probabilities
 
 
 class Model(ABC):
@@ -81,6 +90,10 @@ class Model(ABC):
     def module(self, parameters: Vector) -> nn.Module:
         """(batch of inputs) -> logits (n, outputs). Its trainable parameters, in their order, are a copy of
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
+
+    def targets(self, inputs: Inputs, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What training asks of each row, (n, …): its label, for most families."""
+        return labels
 
     def require(self, parameters: Vector, inputs: Inputs | None = None) -> None:
         """Raises ShapeMismatch, and UpdateNotFinite unless all parameters are finite."""

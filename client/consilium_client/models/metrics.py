@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
-from consilium_chain.tasks.task_spec import Metric
+from consilium_chain.tasks.data_schemas import Metric
 from numpy.typing import NDArray
 
 from consilium_client.errors import DataError, ModelError
@@ -78,14 +78,21 @@ def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
     return float(np.mean(scores))
 
 
-def measured(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> dict[str, float | None]:
-    """All metrics by name. Without a second class, `auc` is None. Raises ShapeMismatch, TooFewRows."""
-    return {
-        "accuracy": accuracy(labels, probabilities),
-        "auc": auc(labels, probabilities),
-        "macro_f1": macro_f1(labels, probabilities),
-        "log_loss": log_loss(labels, probabilities),
-    }
+METRICS: Mapping[Metric, Callable[[NDArray[np.int64], NDArray[np.float64]], float | None]] = {
+    "accuracy": accuracy,
+    "auc": auc,
+    "macro_f1": macro_f1,
+    "log_loss": log_loss,
+}
+
+
+def measured(
+    labels: NDArray[np.int64], probabilities: NDArray[np.float64], metrics: Collection[Metric] = tuple(METRICS)
+) -> dict[str, float | None]:
+    """All metrics by name, None where one has no meaning: those that are not in `metrics` (a schema's), and `auc`
+    without a second class. Raises ShapeMismatch, TooFewRows.
+    """
+    return {name: metric(labels, probabilities) if name in metrics else None for name, metric in METRICS.items()}
 
 
 def _auc_or_half(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:

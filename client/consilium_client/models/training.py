@@ -135,7 +135,8 @@ class _Training:
         self._model, self.module, self._rows, self._targets = prepare(spec, base, inputs, labels, device)
         self._settings, self._held_out = spec.training, None
         if guides.held_out is not None and spec.training.patience is not None and len(guides.held_out[1]):
-            self._held_out = tuple(torch.from_numpy(one).to(device) for one in guides.held_out)
+            held, asked = guides.held_out
+            self._held_out = tuple(torch.from_numpy(one).to(device) for one in (held, self._model.targets(held, asked)))
         self._least = 2 if getattr(self.module, "moving", None) else 1  # one row has no deviation to norm it by
         weights = guides.class_weights
         self._weights = None if weights is None else torch.from_numpy(weights).to(device)
@@ -208,7 +209,10 @@ def in_round(spec: TaskSpec, round_: int) -> TaskSpec:
 def prepare(
     spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str = "cpu"
 ) -> tuple[Model, nn.Module, torch.Tensor, torch.Tensor]:
-    """The task's model, a module that holds `base`, the inputs (n, …) and the labels (n,). Raises as `train` does."""
+    """The task's model, a module that holds `base`, the inputs (n, …) and what is asked of them (n, …).
+
+    Raises as `train` does.
+    """
     if labels.shape != (len(inputs),):
         raise ModelError("ShapeMismatch", what="labels", expected=(len(inputs),), found=labels.shape)
     if len(inputs) == 0:
@@ -216,7 +220,7 @@ def prepare(
     model = model_of(spec)
     model.require(base, inputs)
     torch.set_num_threads(model.threads)
-    rows, targets = torch.from_numpy(inputs).to(device), torch.from_numpy(labels).to(device)
+    rows, targets = (torch.from_numpy(one).to(device) for one in (inputs, model.targets(inputs, labels)))
     return model, model.module(base).to(device), rows, targets
 
 

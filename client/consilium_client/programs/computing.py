@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import IO, Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.faults import FaultError
@@ -27,8 +28,8 @@ from consilium_client.programs.confined import Progress, computing_here
 from consilium_client.programs.confinement import confine, end_with
 from consilium_client.programs.frames import Arrays, FrameBroken, receive_arrays, receive_header, send, stated
 from consilium_client.programs.library import Files, keep
+from consilium_client.programs.tokenizing import unpacked
 
-Readable = TableSchema | ImageSchema
 Found = Mapping[str, Any]  # arrays
 
 
@@ -80,14 +81,15 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:
     model = ProgramSpec.model_validate(header["model"])
-    data: Readable = TypeAdapter[Readable](Readable).validate_python(header["data"])
-    keep(Files(*(arrays[name].tobytes() for name in ("graph", "weights", "frozen"))), model)
+    data: DataSchema = TypeAdapter[DataSchema](DataSchema).validate_python(header["data"])
+    keep(Files(**{one.name: arrays[one.name].tobytes() for one in fields(Files)}), model)
     return {"model": OfProgram(model, data)}  # read and measured
 
 
 def _calls(model: OfProgram) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
     return {
         "evaluate": lambda header, arrays, _: _evaluated(model, arrays),
+        "tokenize": lambda header, arrays, _: {"tokens": model.tokens(unpacked(arrays))},
         "require-apart": lambda header, arrays, _: _apart(model),
         "train": _trained,
         "train-privately": _trained_privately,
@@ -95,8 +97,8 @@ def _calls(model: OfProgram) -> dict[str, Callable[[Mapping[str, Any], Arrays, P
 
 
 def _evaluated(model: OfProgram, arrays: Arrays) -> Found:
-    logits, activations = model.results(arrays["parameters"], arrays["inputs"])
-    return {"logits": logits, "activations": activations}
+    answers, activations = model.results(arrays["parameters"], arrays["inputs"])
+    return {"answers": answers, "activations": activations}
 
 
 def _apart(model: OfProgram) -> Found:

@@ -151,7 +151,7 @@ class _Process:
         self._watch.start()
         started.wait()
         files = kept(model)
-        raw = {"graph": files.graph, "weights": files.weights, "frozen": files.frozen}
+        raw = vars(files)
         arrays = {name: np.frombuffer(bytearray(one), np.uint8) if one else NONE for name, one in raw.items()}
         sections = {"model": model.model_dump(mode="json"), "data": data.model_dump(mode="json")}
         try:

@@ -26,7 +26,7 @@ def described(program: Program, rows: int) -> list[tuple[str, str]]:
     frozen = sum(math.prod(shape) for shape, _ in program.frozen.values())
     return [
         ("takes", f"{_by(program.shape)} {program.type_} for each row"),
-        ("gives", f"{program.outputs} logit(s) for each row"),
+        ("gives", f"{program.outputs} logit(s) for each {'token' if len(cost.shapes[-1] or ()) == 3 else 'row'}"),
         (
             "holds",
             f"{_sum(program.trainable):,} trained values, {_sum(program.moving):,} that layers write, and {frozen:,}"

@@ -23,5 +23,7 @@ class ProgramError(ModelError):
         " next. If it happens again, leave the task, and tell the program's author",
         "NotConfined": "the system does not hold a program's process to its limits: {why}; run this node on Linux with"
         " seccomp (x86_64 or aarch64), or leave out tasks with programs",
+        "TokenizerUnusable": "the program's tokenizer makes no tokens of these texts: {why}; export it again, with the"
+        " `tokenizer.json` of its model",
         "ProgramMissing": "the program {program} was not read: it is an artifact of the task that names it",
     }

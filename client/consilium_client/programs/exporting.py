@@ -88,7 +88,7 @@ class _Logits(nn.Module):
             found = getattr(found, self._outputs)
         elif self._outputs is not None:
             found = found[self._outputs]
-        if not isinstance(found, torch.Tensor) or found.ndim != 2:
+        if not isinstance(found, torch.Tensor) or found.ndim not in (2, 3):
             raise ValueError("its result is no tensor of rows and logits: name these by outputs=")
         return found
 
@@ -107,6 +107,18 @@ def _require_equal(module: nn.Module, found: Exported, example: torch.Tensor) ->
             size = float(expected.abs().max()) or 1.0
             if not torch.allclose(given, expected, atol=TOLERANCE * size, rtol=0):
                 raise _not("the graph computes other logits than the module: it changes a tensor that it shares")
+        if given.ndim == 3:
+            _require_causal(again, example)
+
+
+def _require_causal(program: Interpreter, example: torch.Tensor) -> None:
+    """Of a language model, no token's logits depend on later tokens: with the answer in sight, it learns nothing."""
+    middle = example.shape[1] // 2
+    other = example.clone()
+    other[:, middle:] = (example[:, middle:] == 0).long()
+    before, after = program(example)[:, :middle], program(other)[:, :middle]
+    if not torch.allclose(before, after, rtol=0, atol=TOLERANCE * (float(before.abs().max()) or 1.0)):
+        raise _not("a token's logits depend on later tokens: give the model a causal mask")
 
 
 class _Graph:
@@ -193,8 +205,8 @@ class _Graph:
                 (results,) = node.args
                 first = results[0] if isinstance(results, tuple | list) else results
                 value = first.meta.get("val") if isinstance(first, fx.Node) else None
-                if isinstance(value, torch.Tensor) and value.ndim == 2:
-                    self._outputs = int(value.shape[1])
+                if isinstance(value, torch.Tensor) and value.ndim in (2, 3):
+                    self._outputs = int(value.shape[-1])
                 return [self._argument(one) for one in results]
         raise AssertionError("a graph ends with its output")
 

@@ -22,28 +22,32 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Files:
-    """A program's files: its graph, canonical JSON; its weights, and its frozen tensors, if it has any, safetensors."""
+    """A program's files: its graph, canonical JSON; its weights, and its frozen tensors, if it has any, safetensors;
+    its tokenizer, if it reads texts.
+    """
 
     graph: bytes
     weights: bytes
     frozen: bytes = b""
+    tokenizer: bytes = b""
 
     @property
     def digests(self) -> list[bytes]:
         """keccak256 of the graph, and of each 8 MiB of the others."""
         parts = [
             raw[at : at + MOST_FILE_BYTES]
-            for raw in (self.weights, self.frozen) for at in range(0, len(raw), MOST_FILE_BYTES)
+            for raw in (self.weights, self.frozen, self.tokenizer) for at in range(0, len(raw), MOST_FILE_BYTES)
         ]  # fmt: skip
         return [keccak(one) for one in (self.graph, *parts)]
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """`tensors`: all of the program's, with their starting values."""
+    """`tensors`: all of the program's, with their starting values. `tokenizer`: its file."""
 
     program: Program
     tensors: Mapping[str, NDArray[Any]]
+    tokenizer: bytes = b""
 
 
 _SOURCES: Final[dict[Key, Callable[[], Files]]] = {}
@@ -74,8 +78,11 @@ def kept(spec: ProgramSpec) -> Files:
 def files_of(store: ArtifactStore, spec: ProgramSpec) -> Files:
     """Raises ArtifactMissing, ArtifactCorrupt."""
     graph, *parts = map(store.get_file, spec.digests)
-    of_weights = len(spec.weights)
-    return Files(graph, b"".join(parts[:of_weights]), b"".join(parts[of_weights:]))
+    files, start = list[bytes](), 0
+    for own in (spec.weights, spec.frozen, spec.tokenizer):
+        files.append(b"".join(parts[start : start + len(own)]))
+        start += len(own)
+    return Files(graph, *files)
 
 
 def loaded(spec: ProgramSpec, data: Data) -> Loaded:
@@ -99,7 +106,8 @@ def _read(files: Files, spec: ProgramSpec, data: Data) -> Loaded:
             raise malformed(f"the tensor {name} has values that are not finite")
     if bool(program.frozen) != bool(files.frozen):
         raise malformed("its task file and its graph differ on whether it has frozen tensors")
-    return Loaded(program, tensors | (parse_tensors(files.frozen, program.frozen) if program.frozen else {}))
+    frozen = parse_tensors(files.frozen, program.frozen) if program.frozen else {}
+    return Loaded(program, tensors | frozen, files.tokenizer)
 
 
 def _require_stated(program: Program, spec: ProgramSpec, data: Data) -> None:
@@ -108,4 +116,4 @@ def _require_stated(program: Program, spec: ProgramSpec, data: Data) -> None:
 
 
 def _key(spec: ProgramSpec) -> Key:
-    return spec.program, *spec.weights, "frozen", *spec.frozen
+    return spec.program, *spec.weights, "frozen", *spec.frozen, "tokenizer", *spec.tokenizer

@@ -54,11 +54,18 @@ def measured(program: Program, rows: int, training: bool = True) -> Cost:
         if error.name != "ProgramFailed":
             raise
         raise malformed("node {node} ({operator}) cannot be computed: {why}".format(**error.values)) from error
-    if not isinstance(found, torch.Tensor) or not found.is_floating_point() or shapes[-1] != (rows, program.outputs):
-        raise malformed(f"its last node does not give {program.outputs} logits for each of {rows} rows")
+    is_real = isinstance(found, torch.Tensor) and found.is_floating_point()
+    if not is_real or not _are_logits(shapes[-1], program, rows):
+        raise malformed(f"its last node does not give {program.outputs} logits for each of {rows} rows, or tokens")
     operations = counter.get_total_flops()
     _require(f"a step on {rows} rows", operations, MOST_OPERATIONS * rows, "operations")
     return Cost(rows, values, operations, tuple(shapes))
+
+
+def _are_logits(shape: tuple[int, ...] | None, program: Program, rows: int) -> bool:
+    """Of each row, or of each token of a row."""
+    is_text = program.type_ == "int64" and len(program.shape) == 1
+    return shape == (rows, program.outputs) or (is_text and shape == (rows, *program.shape, program.outputs))
 
 
 def _without_data(program: Program) -> Interpreter:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import numpy as np
 import torch
 from torch import nn
 
+from consilium_client.errors import ModelError
 from consilium_client.programs.interpreter import Interpreter
 from consilium_client.programs.measuring import measured
 from consilium_client.programs.program import Call, Input, Program, Tensor
 from consilium_client.programs.row_gradients import require_apart, take_row_gradients
+from consilium_client.programs.tokenizing import require_library
 
 SHAPES = {"w": (1, 2), "b": (1,)}
 PROGRAM = Program(
@@ -35,6 +38,8 @@ def rehearse(device: str, private: bool) -> None:
         dp_sgd.rehearse()
         take_row_gradients(module, lambda logits, _: logits.sum(), rows, torch.zeros(4, device=device))
     require_apart(module.cpu())
+    with suppress(ModelError):  # needed by programs of texts alone
+        require_library()
     np.random.default_rng(0).permutation(3)
     torch.set_num_threads(1)
 

@@ -18,6 +18,7 @@ from consilium_client.programs.interpreter import FAULTS, Interpreter
 
 MOST_AT_ONCE: Final = 1 << 26  # gradient values: a quarter of a gigabyte
 TRIED: Final = 3  # rows
+FEW_TOKENS: Final = 2  # that every model of tokens knows
 APART: Final = 1e-6  # logits of a row by itself and among others, relative to their size
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -26,7 +27,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 def take_row_gradients(module: Interpreter, loss: Loss, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Sets each parameter's `grad_sample` (n, *shape), as Opacus' optimisers read it. Returns the sum of the losses.
 
-    `loss`: of logits (1, outputs) and labels (1,).
+    `loss`: of logits (1, …, outputs) and targets (1, …).
     """
     parameters = [one.detach() for one in module.trained]
     if not len(rows):
@@ -72,7 +73,11 @@ def require_apart(module: Interpreter) -> None:
     make another model than its author means.
     """
     generator = torch.Generator().manual_seed(0)
-    rows = torch.randn((TRIED, *module.program.shape), generator=generator).double()
+    shape = (TRIED, *module.program.shape)
+    if module.program.type_ == "int64":
+        rows = torch.randint(0, FEW_TOKENS, shape, generator=generator)
+    else:
+        rows = torch.randn(shape, generator=generator).double()
     module = module.double().eval()
     with torch.no_grad():
         together = module(rows)

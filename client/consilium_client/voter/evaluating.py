@@ -93,8 +93,7 @@ class Judge:
 
     def worth(self, evaluation: Evaluation) -> float:
         """The worth of an evaluation on all rows, by the task's metric."""
-        labels = self._examples.labels[self._order]
-        return WORTH[self.task.spec.judging.metric](labels, evaluation.probabilities)
+        return WORTH[self.task.spec.judging.metric](*evaluation.answers(self._examples.labels[self._order]))
 
     def scores(self, round_: int, state: RoundState, worths: Mapping[int, float]) -> tuple[int, ...]:
         """Each candidate's improvement over the base, in millionths. `worths`: by index in the ballot, the base's too.

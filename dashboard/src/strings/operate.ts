@@ -41,6 +41,7 @@ export const operate = {
     'program.json': 'the program: the model’s graph',
     'program.safetensors': 'the weights that its author gave the program',
     'program-frozen.safetensors': 'its tensors that no hospital trains',
+    'program-tokenizer.json': 'it makes tokens of texts',
     'model.onnx': 'the model by itself, for onnxruntime',
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>

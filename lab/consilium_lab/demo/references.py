@@ -145,6 +145,6 @@ def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], 
 def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
     """Metrics of a model on held-out rows. `sums`: of the rows by which features are standardised."""
     model = model_of(spec)
-    probabilities = model.evaluate(parameters, model.inputs(held_out, sums)).probabilities
-    found = measured(held_out.labels, probabilities)
+    answers = model.evaluate(parameters, model.inputs(held_out, sums)).answers(held_out.labels)
+    found = measured(*answers, spec.data.metrics)
     return {name: math.nan if value is None else value for name, value in found.items()}

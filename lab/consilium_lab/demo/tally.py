@@ -58,8 +58,8 @@ class Evaluator:
     def metrics(self, round_: int) -> dict[str, float | None]:
         """Metrics of the base model of a round. The round after the last has the final model."""
         inputs = self._model.inputs(self._held_out, self._record.statistics())
-        probabilities = self._model.evaluate(self._record.base(round_), inputs).probabilities
-        return measured(self._held_out.labels, probabilities)
+        answers = self._model.evaluate(self._record.base(round_), inputs).answers(self._held_out.labels)
+        return measured(*answers, self._network.data.schema.metrics)
 
     def digest(self, round_: int) -> str:
         """SHA-256 of a round's base model, as `consilium verify` shows it."""

@@ -267,6 +267,7 @@ class Entry(ApiModel):
 ModelFileName = Literal[
     "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
     "program-frozen.safetensors",
+    "program-tokenizer.json",
     "model.onnx",
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
@@ -283,8 +284,8 @@ class Quality(ApiModel):
     round: int = Field(ge=0, description="0 is the start, before the first training round")
     accuracy: FiniteFloat = Field(description="share of rows, 0 to 1")
     auc: FiniteFloat | None = Field(default=None, description="0.5 is chance; null if all rows are of one class")
-    macro_f1: FiniteFloat
-    log_loss: FiniteFloat = Field(description="nats a row")
+    macro_f1: FiniteFloat | None = Field(default=None, description="null for a language model")
+    log_loss: FiniteFloat = Field(description="nats a row, or of a language model a token")
 
 
 class Measured(ApiModel):

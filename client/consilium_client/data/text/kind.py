@@ -9,16 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import TextSchema
 from consilium_chain.tasks.model_specs import OnEncoder
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
-from consilium_client.data.text.reader import RawTexts, TextSet, read_raw_texts, read_texts_in_use, text_of
+from consilium_client.data.text.reader import RawTexts, Schema, TextSet, read_raw_texts, read_texts_in_use, text_of
 from consilium_client.data.use import Use, Used
 
 FEW = 2  # words
@@ -65,18 +63,18 @@ def _lengths(lengths: list[int]) -> Lengths:
     return Lengths(min(lengths), float(np.median(lengths)), max(lengths))
 
 
-class TextKind(Kind[RawTexts, TextSchema]):
-    def read(self, path: Path, schema: TextSchema, mapping: Path | None) -> RawTexts:
+class TextKind(Kind[RawTexts, Schema]):
+    def read(self, path: Path, schema: Schema, mapping: Path | None) -> RawTexts:
         return read_raw_texts(path, schema, None if path.is_dir() else read_mapping(mapping, schema))
 
-    def examples(self, raw: RawTexts, schema: TextSchema) -> TextSet:
+    def examples(self, raw: RawTexts, schema: Schema) -> TextSet:
         return raw.texts
 
     def profile(self, raw: RawTexts, spec: TaskSpec) -> TextProfile:
-        schema, texts = of_kind(TextSchema, spec.data), raw.texts
+        texts = raw.texts
         words = [len(text.split()) for text in texts.texts]
         tokens = spec.model.max_tokens if isinstance(spec.model, OnEncoder) else None
-        classes = classes_of(texts.labels, schema)
+        classes = classes_of(texts.labels, spec.data)
         repeated, contradicting = repeats(texts.texts, texts.labels)
         counts: dict[StrEnum, int] = {
             Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
@@ -84,7 +82,7 @@ class TextKind(Kind[RawTexts, TextSchema]):
             Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: contradicting,
-            Concern.ONE_CLASS: texts.rows if texts.rows in dict(classes).values() else 0,
+            Concern.ONE_CLASS: texts.rows if len(classes) > 1 and texts.rows in dict(classes).values() else 0,
         }
         findings = findings_of(counts, texts.rows)
         characters = _lengths([len(text) for text in texts.texts])
@@ -93,10 +91,10 @@ class TextKind(Kind[RawTexts, TextSchema]):
             raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens
         )
 
-    def in_use(self, path: Path, schema: TextSchema, use: Use) -> Used:
+    def in_use(self, path: Path, schema: Schema, use: Use) -> Used:
         return read_texts_in_use(path, schema, use)
 
-    def requested(self, rows: Sequence[Row], schema: TextSchema, refusal: Refusal, clamp: bool = False) -> TextSet:
+    def requested(self, rows: Sequence[Row], schema: Schema, refusal: Refusal, clamp: bool = False) -> TextSet:
         """Texts have no range, so `clamp` changes nothing."""
         for at, row in enumerate(rows, 1):
             if not isinstance(row[schema.text], str):

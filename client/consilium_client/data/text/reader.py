@@ -1,7 +1,7 @@
 """Reads texts with labels from a table (CSV or Parquet) or from a folder of UTF-8 .txt files (`folders`).
 
-A table has a column of texts and a column of class names. Afterwards every text has one form: composed Unicode (NFC),
-line feeds at the ends of lines, and no blanks around it.
+A table has a column of texts and a column of class names; a corpus has texts alone. Afterwards every text has one form:
+composed Unicode (NFC), line feeds at the ends of lines, and no blanks around it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, TextSchema
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
@@ -25,6 +25,7 @@ from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kind
 from consilium_client.data.use import Use, Used, UsedRows, without_column
 from consilium_client.errors import DataError, ExampleError
 
+Schema = TextSchema | CorpusSchema
 MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times more than an encoder reads
 ENDINGS = (".txt",)
 MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest characters
@@ -57,7 +58,7 @@ class RawTexts:
     texts: TextSet
 
 
-def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = None) -> RawTexts:
+def read_raw_texts(path: Path, schema: Schema, mapping: Mapping | None = None) -> RawTexts:
     """Texts of a file or folder. `mapping`, of a file, fits the schema (`require_fits`); a folder has none.
 
     Raises a DataError that names file and line, but never has a part of a text.
@@ -69,7 +70,7 @@ def read_raw_texts(path: Path, schema: TextSchema, mapping: Mapping | None = Non
             return _table(file, path, schema, mapping)
 
 
-def read_texts_in_use(path: Path, schema: TextSchema, use: Use) -> Used:
+def read_texts_in_use(path: Path, schema: Schema, use: Use) -> Used:
     """Texts of a file or folder for a finished model. Raises DataError."""
     with reading(path):
         if path.is_dir():
@@ -81,15 +82,19 @@ def read_texts_in_use(path: Path, schema: TextSchema, use: Use) -> Used:
         return Used(rows.source, _unlabelled(texts) if labels is None else TextSet(tuple(texts), labels), rows.own)
 
 
-def _folder_in_use(path: Path, schema: TextSchema, use: Use) -> Used:
+def _folder_in_use(path: Path, schema: Schema, use: Use) -> Used:
     if use.own is not None:
         raise without_column(path, use.own)
     if use.labelled:
         raw = _folder(path, schema)
         return Used(raw.source, raw.texts)
+    names, texts = _unlabelled_folder(path)
+    return Used(Source(path, "folder"), _unlabelled(texts), names=names)
+
+
+def _unlabelled_folder(path: Path) -> tuple[tuple[str, ...], list[str]]:
     files = unlabelled_files(path, ENDINGS, MOST_ROWS)
-    texts = [_file_text(file, path, name) for name, file in files]
-    return Used(Source(path, "folder"), _unlabelled(texts), names=tuple(name for name, _ in files))
+    return tuple(name for name, _ in files), [_file_text(file, path, name) for name, file in files]
 
 
 def _unlabelled(texts: list[str]) -> TextSet:
@@ -108,8 +113,11 @@ def _checked(text: str, path: Path, at: str) -> str:
     return text
 
 
-def _table(file: BinaryIO, path: Path, schema: TextSchema, mapping: Mapping | None) -> RawTexts:
+def _table(file: BinaryIO, path: Path, schema: Schema, mapping: Mapping | None) -> RawTexts:
     columns = Columns(file, path, mapping, schema.used)
+    if isinstance(schema, CorpusSchema):
+        found = [text_of(text, columns.source, row, schema.text) for row, (text,) in columns]
+        return RawTexts(columns.source, _unlabelled(found))
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
     codes = mapping.classes(schema) if mapping else {}
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
@@ -142,7 +150,9 @@ def _class_of(cell: Cell, classes: Mapped[str, int]) -> int | None:
     return classes.get(composed(cell or ""))
 
 
-def _folder(path: Path, schema: TextSchema) -> RawTexts:
+def _folder(path: Path, schema: Schema) -> RawTexts:
+    if isinstance(schema, CorpusSchema):
+        return RawTexts(Source(path, "folder"), _unlabelled(_unlabelled_folder(path)[1]))
     listing = labelled_files(path, schema.classes, ENDINGS, MOST_ROWS)
     texts = [_file_text(file.path, path, file.name) for file in listing.files]
     labels = [file.label for file in listing.files]
