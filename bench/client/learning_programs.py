@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
@@ -33,12 +34,13 @@ from consilium_client.privacy.dp_sgd import learn_privately
 from consilium_client.programs import library
 from consilium_client.programs.confined import without_windows
 from consilium_core.kinds import of_kind
-from consilium_lab.demo.datasets import deal_pneumonia, examples_of
+from consilium_lab.demo.datasets import DemoData, deal_pneumonia, examples_of
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_lab.result_files import columns_of
 from consilium_operators.exporting import export
 from consilium_operators.weights import store_weights
 from consilium_zk.basis import Coordinates
+from numpy.typing import NDArray
 from opacus.validators import ModuleValidator
 from torch import nn
 
@@ -50,10 +52,8 @@ from bench.client.learning_rounds import ALONE, POOLED, PRIVATE, ROUNDS, plans
 from bench.results_store import Skipped, say
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "pneumoniamnist"
-DATA, MODEL = "pneumonia, 6 hospitals", "MONAI ResNet-18"
 UNTRAINED, PLAIN = "untrained", "plain FedAvg, eager"
 SEEDS, EPOCHS, EPSILON = 3, 6, 8.0
-METRICS = ("accuracy", "auc")
 SECTIONS: Mapping[str, Any] = {
     "training": {"epochs": 1, "batch_size": 64, "optimizer": "adamw", "learning_rate": 0.001},
     "update": {"bits": 8, "value_range": 0.05, "clip_norm": 8.0, "codec": {"name": "lowrank", "rank": 16}},
@@ -65,7 +65,7 @@ PRIVATELY: Mapping[str, Any] = {
 }
 
 
-def module(frozen: bool = False) -> nn.Module:
+def resnet(frozen: bool = False) -> nn.Module:
     """`frozen`: its convolutions."""
     from monai.networks.nets.resnet import resnet18
 
@@ -83,21 +83,40 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What is studied. `deal`: rows by seed. `module`: frozen for private tasks or not. `example`: of its input.
+    `export`: more arguments of it. `logits`: of the eager module's result. `tested`: of an evaluation, by name.
+    """
+
+    data: str
+    model: str
+    deal: Callable[[int], DemoData]
+    module: Callable[[bool], nn.Module]
+    example: torch.Tensor
+    sections: Mapping[str, Any]
+    private: Mapping[str, Any]
+    rounds: int
+    tested: Callable[[NDArray[np.int64], NDArray[np.float64]], dict[str, float]]
+    export: Mapping[str, Any] = field(default_factory=dict)
+    logits: Callable[[Any], torch.Tensor] = lambda found: found  # a tensor
+
+
 class Study:
     """One seed's runs, all on the same dealt rows and from the same starting values."""
 
-    def __init__(self, seed: int, rounds: int, folder: Path) -> None:
-        self.seed, self.rounds = seed, rounds
-        data = deal_pneumonia(FOLDER, 6, 1, seed)
+    def __init__(self, subject: Subject, seed: int, rounds: int, folder: Path) -> None:
+        self.subject, self.seed, self.rounds = subject, seed, rounds
+        data = subject.deal(seed)
         self.parts = examples_of(data.hospitals, data.schema)
         self.held_out = joined(examples_of(data.held_out, data.schema))
-        usual = task_spec(data, TaskSettings(rounds=rounds)).model_dump()
         specs = []
-        for name, sections in (("whole", SECTIONS), ("frozen", PRIVATELY)):
-            export(module(frozen=name == "frozen"), torch.randn(3, 1, 28, 28), folder / name)
+        for name, sections in (("whole", subject.sections), ("frozen", subject.private)):
+            export(subject.module(name == "frozen"), subject.example, folder / name, **subject.export)
             store = ArtifactStore(folder / f"{name}-artifacts")
-            section = tomllib.loads(store_weights(store, folder / name))
-            specs.append(TaskSpec.model_validate({**usual, **sections, **section}))
+            model = tomllib.loads(store_weights(store, folder / name))["model"]
+            usual = task_spec(data, TaskSettings(rounds=rounds, model=model)).model_dump()
+            specs.append(TaskSpec.model_validate({**usual, **sections}))
             library.offer(store, specs[-1])
         self.spec, self.private = specs
         self.model: Model = model_of(self.spec)
@@ -106,9 +125,8 @@ class Study:
 
     def tested(self, parameters: Vector, of: TaskSpec | None = None) -> dict[str, float]:
         model = self.model if of is None else model_of(of)
-        likely = model.evaluate(parameters, model.inputs(self.held_out, self.sums)).probabilities
-        labels = self.held_out.labels
-        return {"accuracy": accuracy(labels, likely), "auc": auc(labels, likely) or 0.0}
+        found = model.evaluate(parameters, model.inputs(self.held_out, self.sums))
+        return self.subject.tested(*found.answers(self.held_out.labels))
 
     def trained(self, parts: Sequence[int]) -> Vector:
         """All rounds' epochs on these hospitals' rows together."""
@@ -120,21 +138,23 @@ class Study:
 
     def plainly(self) -> Vector:
         """FedAvg (McMahan et al., 2017) of the eager module."""
-        whole, settings = module().to(device()).train(), self.spec.training
+        whole, settings = self.subject.module(False).to(device()).train(), self.spec.training
         generator = np.random.default_rng(self.seed)
         weights = [len(part.labels) for part in self.parts]
         for _ in range(self.rounds):
             total = torch.zeros(self.spec.parameters, device=device())
             for weight, inputs, part in zip(weights, self.inputs, self.parts, strict=True):
                 own = deepcopy(whole)
-                optimizer = torch.optim.AdamW(own.parameters(), settings.learning_rate, weight_decay=0.0)
+                optimizer = torch.optim.AdamW(_trained(own), settings.learning_rate, weight_decay=0.0)
                 for batch in np.array_split(generator.permutation(weight), -(-weight // settings.batch_size)):
                     optimizer.zero_grad()
-                    rows, labels = (torch.from_numpy(one[batch]).to(device()) for one in (inputs, part.labels))
-                    self.model.loss(own(rows), labels, "mean").backward()  # type: ignore[no-untyped-call]
+                    targets = self.model.targets(inputs[batch], part.labels[batch])
+                    rows, asked = (torch.from_numpy(one).to(device()) for one in (inputs[batch], targets))
+                    logits = self.subject.logits(own(rows))
+                    self.model.loss(logits, asked, "mean").backward()  # type: ignore[no-untyped-call]
                     optimizer.step()
-                total += weight / sum(weights) * nn.utils.parameters_to_vector(own.parameters()).detach()
-            nn.utils.vector_to_parameters(total, whole.parameters())
+                total += weight / sum(weights) * nn.utils.parameters_to_vector(_trained(own)).detach()
+            nn.utils.vector_to_parameters(total, _trained(whole))
         return total.cpu().numpy()
 
     def played(self) -> Vector:
@@ -159,7 +179,7 @@ class Study:
     def alone(self) -> dict[str, float]:
         """The mean of the hospitals' own models."""
         found = [self.tested(self.trained([at])) for at in range(len(self.parts))]
-        return {name: fmean(one[name] for one in found) for name in METRICS}
+        return {name: fmean(one[name] for one in found) for name in found[0]}
 
     def run(self) -> Iterator[dict[str, Any]]:
         everywhere = range(len(self.parts))
@@ -174,31 +194,49 @@ class Study:
         for method, compute in methods.items():
             values, epsilon = compute(), EPSILON if method == PRIVATE else None
             say(f"seed {self.seed}, {method}: {values}")
-            for metric in METRICS:
+            for metric, value in values.items():
                 yield {
-                    "data": DATA, "model": MODEL, "method": method, "epsilon": epsilon, "seed": self.seed,
-                    "metric": metric, "value": round(values[metric], 4),
+                    "data": self.subject.data, "model": self.subject.model, "method": method, "epsilon": epsilon,
+                    "seed": self.seed, "metric": metric, "value": round(value, 4),
                 }  # fmt: skip
 
 
-def study(seed: int, rounds: int) -> list[dict[str, Any]]:
+def _trained(module: nn.Module) -> list[nn.Parameter]:
+    return [one for one in module.parameters() if one.requires_grad]
+
+
+def images() -> Subject:
+    return Subject(
+        "pneumonia, 6 hospitals", "MONAI ResNet-18", lambda seed: deal_pneumonia(FOLDER, 6, 1, seed), resnet,
+        torch.randn(3, 1, 28, 28), SECTIONS, PRIVATELY, EPOCHS,
+        lambda labels, likely: {"accuracy": accuracy(labels, likely), "auc": auc(labels, likely) or 0.0},
+    )  # fmt: skip
+
+
+def study(subject: Callable[[], Subject], seed: int, quick: bool) -> list[dict[str, Any]]:
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // SEEDS))
     with TemporaryDirectory() as folder, without_windows():
-        return list(Study(seed, rounds, Path(folder)).run())
+        own = subject()
+        return list(Study(own, seed, 1 if quick else own.rounds, Path(folder)).run())
 
 
 def measure(quick: bool) -> Iterator[dict[str, Any]]:
     if not FOLDER.is_dir():
         raise Skipped("there is no shared/data/pneumoniamnist beside this checkout")
+    what = "accuracy and AUC on the test images after all rounds; `alone` is the mean of six models"
+    yield from studies(images, quick, SEEDS, {"what": what, "rounds": EPOCHS})
+
+
+def studies(
+    subject: Callable[[], Subject], quick: bool, at_once: int, said: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """So far, after each seed."""
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(SEEDS, get_context("spawn")) as pool:
-        for found in pool.map(study, range(1 if quick else SEEDS), [1 if quick else EPOCHS] * SEEDS):
+    with ProcessPoolExecutor(at_once, get_context("spawn")) as pool:
+        for found in pool.map(study, [subject] * SEEDS, range(1 if quick else SEEDS), [quick] * SEEDS):
             rows += found
-            yield {
-                "what": "accuracy and AUC on the test images after all rounds; `alone` is the mean of six models",
-                "device": torch.cuda.get_device_name() if device() == "cuda" else "CPU", "rounds": EPOCHS,
-                "rows": columns_of(rows, ROWS_BY),
-            }  # fmt: skip
+            device_name = torch.cuda.get_device_name() if device() == "cuda" else "CPU"
+            yield {**said, "device": device_name, "rows": columns_of(rows, ROWS_BY)}
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:

@@ -182,8 +182,8 @@ def up_command(
                 f"all users of this machine can read a command line: put the URL into {variable}",
                 param_hint=f"--{name}",
             )
-    if data is DataSet.TABLE:
-        raise typer.BadParameter("--data table is for `consilium demo`: choose another data set")
+    if data in (DataSet.TABLE, DataSet.MEDQUAD_TEXTS):
+        raise typer.BadParameter(f"--data {data} is for `consilium demo`: choose another data set")
     if data.needs and data_dir is None:
         raise typer.BadParameter(needs_folder(data))
     if data is DataSet.HEART and hospitals not in (None, 4):

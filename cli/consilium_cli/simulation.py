@@ -11,7 +11,7 @@ import click
 import consilium
 import typer
 from consilium.simulation import METRICS
-from consilium_core.units import tokens
+from consilium_core.units import decimals, tokens
 from typer.core import TyperGroup
 
 from consilium_cli.simulation_grid import Wanted, play_grid
@@ -205,9 +205,9 @@ def _show(console: Any, found: consilium.SimulationResult) -> None:
     for title in ("round", "accuracy", "AUC", "log loss"):
         rounds.add_column(title, justify="right")
     rounds.add_column("improvement by cohort, as the voters' median")
-    rounds.add_row("0", *(f"{result.start[name]:.3f}" for name in METRICS), "")
+    rounds.add_row("0", *(decimals(result.start[name]) for name in METRICS), "")
     for played in result.rounds:
-        metrics = (f"{played.metrics[name]:.3f}" for name in METRICS)
+        metrics = (decimals(played.metrics[name]) for name in METRICS)
         rounds.add_row(str(played.number), *metrics, found.verdict(played))
     console.print(rounds)
     money = Table(box=box.SIMPLE_HEAD)

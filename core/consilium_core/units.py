@@ -1,6 +1,8 @@
-"""Amounts of wei and of tokens as people read them."""
+"""Amounts of wei and of tokens, and metrics, as people read them."""
 
 from __future__ import annotations
+
+import math
 
 WEI_PER_ETHER = 10**18
 WEI_PER_SHOWN_DIGIT = 10**12
@@ -17,3 +19,8 @@ def tokens(amount: int) -> str:
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
     hundredths = (amount * 100 + WEI_PER_ETHER // 2) // WEI_PER_ETHER
     return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"
+
+
+def decimals(value: float) -> str:
+    """A metric with three decimals; a dash where it has no value (NaN)."""
+    return f"{value:.3f}" if math.isfinite(value) else "–"

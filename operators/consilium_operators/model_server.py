@@ -44,6 +44,7 @@ def serve(
     Raises ModelNotInstalled, LocalNodeError for a port in use.
     """
     predictor = Predictor(saved, clamp)
+    predictor.require_classes()
     require_free_port(port, "the model")
     on_start(f"http://127.0.0.1:{port}")
     uvicorn.run(

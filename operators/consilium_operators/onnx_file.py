@@ -66,7 +66,7 @@ def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
         raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
     schema = saved.spec.data
     if isinstance(saved.spec.model, OnEncoder):
-        raise _impossible("it reads texts by an encoder's package: `export-hugging-face` gives its adapters")
+        raise _impossible("it reads texts, whose tokenizer no graph has")
     predictor = Predictor(saved, clamp=True)
     examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else _drawn(schema)
     raw = _exported(saved, torch.from_numpy(given))

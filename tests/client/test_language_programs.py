@@ -13,7 +13,7 @@ import pytest
 import torch
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.model_specs import ProgramSpec
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.kinds import kind_of, read_examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import DataError, ModelError
@@ -27,52 +27,14 @@ from consilium_client.programs.confined import computing_here
 from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.library import Files
 from consilium_core.kinds import of_kind
-from consilium_operators.weights import store_weights
-from peft import LoraConfig, inject_adapter_in_model
 from raised_faults import raises_fault
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from text_programs import CLASSES, CORPUS, EXAMPLE, LENGTH, Classes, exported_texts, letters, llama, text_spec
+from tokenizers import pre_tokenizers
 from torch import nn
-from training_driver import task_file
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-LENGTH = 12
 TEXTS = ("a fever and a cough", "fever", "no fever, no cough", "a", "cough at night; a fever by day")
 FEATURES: list[dict[str, Any]] = [{"name": "age", "min": 0.0, "max": 1.0}]
-CORPUS = '[data]\nkind = "corpus"\n'
-CLASSES = '[data]\nkind = "text"\nlabel = "ill"\nclasses = ["no", "yes", "unknown"]\n'
-
-
-def letters() -> Tokenizer:
-    """A token for each byte; 0 is none of them."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({"<none>": 0} | {one: at for at, one in enumerate(alphabet, 1)}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    return made
-
-
-def llama() -> nn.Module:
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=257, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, use_cache=False,
-    )  # fmt: skip
-    chosen = LoraConfig(r=2, target_modules=["q_proj", "v_proj"])
-    made: nn.Module = inject_adapter_in_model(chosen, LlamaForCausalLM(config))
-    return made
-
-
-class Classes(nn.Module):
-    """Three logits of a text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers, self.last = nn.Embedding(257, 8), nn.Linear(8, 3)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        known = (tokens > 0).unsqueeze(2).float()
-        found: torch.Tensor = self.last((self.layers(tokens) * known).sum(dim=1) / known.sum(dim=1).clamp(min=1))
-        return found
 
 
 class Seeing(nn.Module):
@@ -88,32 +50,16 @@ class Seeing(nn.Module):
         return logits
 
 
-EXAMPLE = torch.randint(1, 257, (3, LENGTH), generator=torch.Generator().manual_seed(2))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both programs, with the store."""
-    path = tmp_path_factory.mktemp("texts")
-    consilium.export(llama(), EXAMPLE, path / "language", outputs="logits", tokenizer=letters())
-    consilium.export(Classes(), EXAMPLE, path / "classes", tokenizer=letters())
-    return path
+    return exported_texts(tmp_path_factory.mktemp("texts"))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def all_end() -> Iterator[None]:
     yield
     confined.end_all()
-
-
-def spec_of(folder: Path, data: str = CORPUS, training: str = "epochs = 3", update: str = "bits = 10") -> TaskSpec:
-    section = store_weights(ArtifactStore(folder / "artifacts"), folder / ("language" if data == CORPUS else "classes"))
-    plain = task_file(training, update).decode()
-    start, end = plain.index("[data]"), plain.index("[model]")
-    text = plain[:start] + data + plain[end:].replace('[model]\nname = "logistic"\n', section)
-    spec = parse_task_spec(text.encode())
-    library.offer(ArtifactStore(folder / "artifacts"), spec)
-    return spec
 
 
 def texts_of(data: str = CORPUS) -> TextSet:
@@ -128,7 +74,7 @@ def inputs_of(spec: TaskSpec, data: str = CORPUS) -> Any:
 
 
 def test_tokens_are_the_same_in_the_confined_process_and_by_the_library(folder: Path) -> None:
-    spec = spec_of(folder)
+    spec = text_spec(folder)
     found = inputs_of(spec)
     tokenizer = letters()
     for text, row in zip(TEXTS, found, strict=True):
@@ -168,7 +114,7 @@ def pattern_of(text: str) -> Any:
 
 def with_other_tokenizer(folder: Path, raw: bytes, error: str, texts: tuple[str, ...] = TEXTS) -> None:
     store = ArtifactStore(folder / "artifacts")
-    spec = spec_of(folder)
+    spec = text_spec(folder)
     model = of_kind(ProgramSpec, spec.model).model_copy(update={"tokenizer": [store.put_file(raw or b" ").hex()]})
     other = spec.model_copy(update={"model": model})
     library.offer(store, other)
@@ -180,7 +126,7 @@ def with_other_tokenizer(folder: Path, raw: bytes, error: str, texts: tuple[str,
 
 
 def test_losses_and_hits_are_of_all_next_tokens_as_by_plain_torch(folder: Path) -> None:
-    spec = spec_of(folder)
+    spec = text_spec(folder)
     model, tokens = model_of(spec), inputs_of(spec)
     found = model.evaluate(model.initial(0), tokens)
     losses, hits = list[float](), list[bool]()
@@ -201,7 +147,7 @@ def test_losses_and_hits_are_of_all_next_tokens_as_by_plain_torch(folder: Path) 
 
 
 def test_training_is_plain_torchs_on_the_same_batches_to_float_rounding(folder: Path) -> None:
-    spec = spec_of(folder, training='optimizer = "sgd"\nepochs = 4')
+    spec = text_spec(folder, training='optimizer = "sgd"\nepochs = 4')
     model, tokens = model_of(spec), inputs_of(spec)
     base = model.initial(0)
     found = train(spec, base, tokens, texts_of().labels, 3)
@@ -222,7 +168,7 @@ def test_training_is_plain_torchs_on_the_same_batches_to_float_rounding(folder: 
 @pytest.mark.parametrize("update", ["bits = 10", '[update.codec]\nname = "hash"\nbuckets = 40'])
 @pytest.mark.parametrize("data", [CORPUS, CLASSES])
 def test_the_confined_process_learns_the_same_bits(folder: Path, data: str, update: str) -> None:
-    spec = spec_of(folder, data, update=update)
+    spec = text_spec(folder, data, update=update)
     given = model_of(spec).initial(0), inputs_of(spec, data), texts_of(data).labels
     found = learn(spec, spec.basis(bytes(32)), *given, 1)
     with computing_here():
@@ -243,7 +189,7 @@ def test_a_text_counts_once_in_a_private_task_however_long_it_is() -> None:
 
 def test_a_private_task_trains_a_language_model_row_by_row(folder: Path) -> None:
     text = "[privacy]\nepsilon = 8.0\nmax_grad_norm = 1.0\n\n[update]\n"
-    spec = spec_of(folder, update=f"bits = 10\n{text.removesuffix('[update]' + chr(10))}")
+    spec = text_spec(folder, update=f"bits = 10\n{text.removesuffix('[update]' + chr(10))}")
     model = model_of(spec)
     model.require_apart()
     assert spec.privacy is not None
@@ -258,6 +204,15 @@ def test_a_private_task_trains_a_language_model_row_by_row(folder: Path) -> None
 def test_a_model_that_sees_the_next_token_is_not_exported(tmp_path: Path) -> None:
     with raises_fault(ProgramError, "NotExportable", "later tokens"):
         consilium.export(Seeing(), EXAMPLE, tmp_path / "seeing", tokenizer=letters())
+
+
+def test_models_of_transformers_export_as_they_come(tmp_path: Path) -> None:
+    """By default they keep a cache of earlier tokens."""
+    config = GPT2Config(vocab_size=257, n_embd=16, n_layer=1, n_head=2, bos_token_id=1, eos_token_id=1)
+    module = GPT2LMHeadModel(config)
+    found = consilium.export(module, EXAMPLE, tmp_path / "gpt2", outputs="logits", tokenizer=letters())
+    assert found.parameters == sum(one.numel() for one in module.parameters())
+    assert config.use_cache
 
 
 @pytest.mark.parametrize("form", ["file", "transformers"])
@@ -296,14 +251,14 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_not_exported(tmp_path: P
     ],
 )
 def test_a_task_file_that_does_not_fit_is_refused(folder: Path, change: Callable[[Any], Any], why: str) -> None:
-    spec = spec_of(folder).model_dump()
+    spec = text_spec(folder).model_dump()
     change(spec)
     with pytest.raises(ValueError, match=why):
         TaskSpec.model_validate(spec)
 
 
 def test_a_program_of_another_shape_is_refused(folder: Path) -> None:
-    language, classes = spec_of(folder), spec_of(folder, CLASSES)
+    language, classes = text_spec(folder), text_spec(folder, CLASSES)
     for spec, model in ((language, classes.model), (classes, language.model)):
         with raises_fault(ModelError, "ShapeMismatch", "logits"):
             model_of(spec.model_copy(update={"model": model}))
@@ -311,7 +266,7 @@ def test_a_program_of_another_shape_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "folder"])
 def test_a_corpus_is_a_column_of_texts_or_a_folder_of_files(folder: Path, tmp_path: Path, form: str) -> None:
-    spec = spec_of(folder)
+    spec = text_spec(folder)
     path = tmp_path / form
     if form == "csv":
         path.write_text("text\n" + "\n".join(f'"{text}"' for text in TEXTS))
@@ -331,22 +286,22 @@ def test_a_corpus_is_a_column_of_texts_or_a_folder_of_files(folder: Path, tmp_pa
 
 
 def test_files_of_a_program_hash_with_their_tokenizer(folder: Path) -> None:
-    spec = of_kind(ProgramSpec, spec_of(folder).model)
+    spec = of_kind(ProgramSpec, text_spec(folder).model)
     files = library.files_of(ArtifactStore(folder / "artifacts"), spec)
     assert files.digests == spec.digests
     altered = Files(files.graph, files.weights, files.frozen, files.tokenizer.replace(b"<none>", b"<nine>"))
     with raises_fault(ProgramError, "ProgramMissing"):
         library.keep(altered, spec)
-    assert of_kind(OfProgram, model_of(spec_of(folder))).input_shape == (LENGTH,)
+    assert of_kind(OfProgram, model_of(text_spec(folder))).input_shape == (LENGTH,)
 
 
 def test_the_library_may_be_absent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with raises_fault(ModelError, "ModelNotInstalled", "tokenizers"):
-        model_of(spec_of(folder)).require_installed()
+        model_of(text_spec(folder)).require_installed()
 
 
 def test_a_task_file_with_a_token_beyond_all_is_refused(folder: Path) -> None:
-    spec = spec_of(folder).model_dump_json()
+    spec = text_spec(folder).model_dump_json()
     with pytest.raises(ValueError, match="padding"):
         TaskSpec.model_validate_json(spec.replace('"padding":0', f'"padding":{1 << 31}'))

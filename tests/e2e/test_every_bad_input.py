@@ -40,6 +40,7 @@ ELSEWHERE = {
         "ArtifactTooLong", "BlobsUnavailable", "CellProverEnded", "ChainNotLocal", "ContractsNotBuilt",
         "OnnxNotInstalled",
     },
+    "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},

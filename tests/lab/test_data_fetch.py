@@ -20,8 +20,8 @@ from consilium_lab.data import building, publishers
 from consilium_lab.data.building import ARRAYS, arrays_sha256, build_medquad, build_pneumonia
 from consilium_lab.data.fetching import DOWNLOADS, TRIES, fetch
 from consilium_lab.data.publishers import PUBLISHERS, Download, Publisher
-from consilium_lab.demo.datasets import MEDQUAD_FILE, PNEUMONIA_FILE, deal_heart, deal_medquad, deal_pneumonia
-from consilium_lab.demo.options import DataSet
+from consilium_lab.demo.datasets import PNEUMONIA_FILE, deal_heart, deal_medquad, deal_pneumonia
+from consilium_lab.demo.options import MEDQUAD_FILE, DataSet
 from consilium_lab.errors import LabError
 from file_server import FileServer, Request
 from raised_faults import raises_fault

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,10 +54,25 @@ def exported(module: nn.Module, example: torch.Tensor, outputs: str | int | None
     trained = {name: one.training for name, one in module.named_modules()}
     still = {name for name, trains in trained.items() if module.training and not trains}
     try:
-        return _evaluating(_Logits(module, outputs).eval(), example, still)
+        with _without_caches(module):
+            return _evaluating(_Logits(module, outputs).eval(), example, still)
     finally:
         for name, one in module.named_modules():
             one.training = trained[name]
+
+
+@contextmanager
+def _without_caches(module: nn.Module) -> Iterator[None]:
+    """Models of `transformers` keep what earlier tokens gave, for the next call. A program has no next call."""
+    configs = [getattr(part, "config", None) for part in module.modules()]
+    caching = [one for one in configs if one is not None and getattr(one, "use_cache", False)]
+    for one in caching:
+        one.use_cache = False
+    try:
+        yield
+    finally:
+        for one in caching:
+            one.use_cache = True
 
 
 def _evaluating(module: nn.Module, example: torch.Tensor, still: Collection[str]) -> Exported:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -18,6 +18,7 @@ import pandas as pd
 import tomli_w
 from consilium_chain.tasks.data_schemas import (
     CategoryFeature,
+    CorpusSchema,
     DataSchema,
     ImageSchema,
     NumericFeature,
@@ -28,7 +29,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray
 
-from consilium_lab.demo.options import DataSet
+from consilium_lab.demo.options import MEDQUAD_FILE, DataSet
 from consilium_lab.errors import LabError
 from consilium_lab.own_table import OwnTable, in_turn
 
@@ -260,7 +261,6 @@ def _is_number(cell: str) -> bool:
 
 # --- MedQuAD: the type of a question, from its answer. Institutes are the hospitals ----------------------------------
 
-MEDQUAD_FILE = "medquad_qtype9.csv"
 MEDQUAD_INSTITUTES = ("GARD", "GHR", "MedlinePlus", "NINDS", "NIDDK", "SeniorHealth", "NCI", "NHLBI", "CDC")
 MEDQUAD_ROWS = 160  # of each institute, so that a round takes seconds on a laptop
 MEDQUAD_HELD_OUT = 160
@@ -305,6 +305,28 @@ def deal_medquad(
         hospitals=[some(training[training["institute"] == name], rows) for name in named],
         held_out=_deal_to_voters(held_out, np.arange(len(held_out)), labels, voters),
     )
+
+
+def deal_corpus(
+    data_dir: Path,
+    hospitals: int,
+    voters: int,
+    seed: int,
+    rows: int | None = MEDQUAD_ROWS,
+    held_out_rows: int | None = MEDQUAD_HELD_OUT,
+) -> DemoData:
+    """The texts of `deal_medquad` without their labels, each once at each hospital, for a language model."""
+    labelled = deal_medquad(data_dir, hospitals, voters, seed, rows, held_out_rows)
+
+    def alone(frame: Frame) -> Frame:
+        return frame[["text"]].drop_duplicates(ignore_index=True)
+
+    return replace(
+        labelled, name="medquad-texts",
+        description="MedQuAD, institutes of health as hospitals: which token of a text comes next",
+        schema=CorpusSchema(kind="corpus"), hospitals=[alone(one) for one in labelled.hospitals],
+        held_out=[alone(one) for one in labelled.held_out], metrics=("accuracy", "log_loss"),
+    )  # fmt: skip
 
 
 # --- PneumoniaMNIST: one hospital's chest X-rays, split ---------------------------------------------------------------

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 OUTPUT = Path(".consilium/demo")
+MEDQUAD_FILE = "medquad_qtype9.csv"
 MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too heavy for --help
 
 
 class DataSet(StrEnum):
-    """Data sets of demos. `table`: one's own."""
+    """Data sets of demos. `table`: one's own. `medquad-texts`: without labels, for a language model."""
 
     WDBC = "wdbc"
     HEART = "heart"
     MEDQUAD = "medquad"
+    MEDQUAD_TEXTS = "medquad-texts"
     PNEUMONIA = "pneumonia"
     TABLE = "table"
 
@@ -26,14 +28,16 @@ class DataSet(StrEnum):
         """The files that --data-dir must have; None if no files are needed."""
         return {
             DataSet.HEART: "the four processed.*.data files",
-            DataSet.MEDQUAD: "medquad_qtype9.csv",
+            DataSet.MEDQUAD: MEDQUAD_FILE,
+            DataSet.MEDQUAD_TEXTS: MEDQUAD_FILE,
             DataSet.PNEUMONIA: "pneumoniamnist_rebuilt.npz",
         }.get(self)
 
 
 def needs_folder(data: DataSet) -> str:
     """The fault of a data set without --data-dir."""
-    return f"--data {data} needs --data-dir with {data.needs}; `consilium data fetch {data} --to DIR` gets them"
+    fetched = DataSet.MEDQUAD if data is DataSet.MEDQUAD_TEXTS else data
+    return f"--data {data} needs --data-dir with {data.needs}; `consilium data fetch {fetched} --to DIR` gets them"
 
 
 class Attack(StrEnum):
@@ -113,7 +117,7 @@ class DemoOptions:
     @property
     def hospital_count(self) -> int:
         """Heart has four hospitals, MedQuAD at most nine; a table those that it names."""
-        return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3}.get(self.data, 6)
+        return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3, DataSet.MEDQUAD_TEXTS: 3}.get(self.data, 6)
 
     @property
     def strangers(self) -> int:
@@ -159,6 +163,10 @@ def check(options: DemoOptions) -> None:
     _check_table(options)
     if options.program is not None and not options.program.is_dir():
         raise ValueError(f"--program takes the folder that consilium.export wrote, and {options.program} is none")
+    if options.data is DataSet.MEDQUAD_TEXTS and options.program is None:
+        raise ValueError("--data medquad-texts needs --program with a language model (docs/models.md makes one)")
+    if options.data is DataSet.MEDQUAD_TEXTS and Attack.LABEL_FLIP in options.attacks:
+        raise ValueError("texts without labels have none to flip: take another --attack")
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:

@@ -26,7 +26,15 @@ from rich.console import Console
 from consilium_lab.demo.capacity import require_memory
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
-from consilium_lab.demo.datasets import DemoData, deal_heart, deal_medquad, deal_pneumonia, deal_wdbc, of_table
+from consilium_lab.demo.datasets import (
+    DemoData,
+    deal_corpus,
+    deal_heart,
+    deal_medquad,
+    deal_pneumonia,
+    deal_wdbc,
+    of_table,
+)
 from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
@@ -155,6 +163,8 @@ def deal(options: DemoOptions) -> DemoData:
         return deal_heart(options.data_dir, voters, seed)
     if options.data is DataSet.MEDQUAD:
         return deal_medquad(options.data_dir, hospitals, voters, seed)
+    if options.data is DataSet.MEDQUAD_TEXTS:
+        return deal_corpus(options.data_dir, hospitals, voters, seed)
     return deal_pneumonia(options.data_dir, hospitals, voters, seed)
 
 

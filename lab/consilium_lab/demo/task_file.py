@@ -53,6 +53,12 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "rounds": {"rounds": 4, "rows_per_weight": 10, "max_weight": 32},
         "judging": {"accept_floor": -0.3, "harmful_below": -1.0, "tolerance": 0.3, "tolerance_bps": 5_000},
     },
+    "medquad-texts": {
+        "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.003},
+        "update": {"bits": 8, "value_range": 0.05, "clip_norm": 4.0},
+        "rounds": {"rounds": 4, "rows_per_weight": 10, "max_weight": 32},
+        "judging": {"accept_floor": -0.1, "harmful_below": -0.3, "tolerance": 0.15, "tolerance_bps": 5_000},
+    },
     "pneumonia": {
         "model": {"name": "cnn"},
         "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.001},

@@ -11,7 +11,7 @@ from typing import Any
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.task_spec import MICRO
-from consilium_core.units import tokens
+from consilium_core.units import decimals, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
 
 from consilium_lab.demo.references import row_weight
@@ -150,7 +150,7 @@ def write_page(path: Path, result: Simulation) -> None:
     )
     rounds = [
         f"<td>{one.number}"
-        + "".join(f"<td class=n>{one.metrics[name]:.3f}" for name in METRICS)
+        + "".join(f"<td class=n>{decimals(one.metrics[name])}" for name in METRICS)
         + f"<td>{html.escape(verdict(result, one))}"
         for one in result.rounds
     ]
