@@ -27,7 +27,7 @@ PIP_TORCH := -m pip install --quiet --disable-pip-version-check --retries 2 torc
 TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,$(filter-out cuda,$(TORCH)))
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3
-WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
+WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_demo_programs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py
 
@@ -229,11 +229,11 @@ dashboard-test: dashboard
 # A file's tests go to one process: what they share is made once, and the longest files come first (tests/conftest.py).
 # More processes than cores: each waits half of its time, for blocks and for the processes that it starts.
 python-test: dev contracts services
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not deep" \
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not deep" --durations=50 --durations-min=5 \
 		$(addprefix --ignore=,$(WHOLE_NETWORKS))
 
 demo-test: dev contracts services dashboard
-	$(BIN)/pytest -m "not deep" $(WHOLE_NETWORKS)
+	$(BIN)/pytest -m "not deep" --durations=30 --durations-min=5 $(WHOLE_NETWORKS)
 
 # With the newest Flower that pip finds: fails with no version, and says in the table what came of it.
 newest-flower: dev

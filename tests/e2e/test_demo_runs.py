@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
-import socket
 import subprocess
-import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,8 +21,8 @@ import pytest
 import torch
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of
 from consilium_lab.simulation.run import simulate
+from demo_driver import DEMO, Demo, Run, address_of, assert_nothing_runs, assert_sound, commitments, gain, journal
 from patients import patients
-from program_modules import monais_resnet
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -39,153 +33,6 @@ pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).parents[2]
 HEART = ROOT.parent / "shared" / "data" / "heart"
-DEMO = [sys.executable, "-m", "consilium_cli.main", "demo"]
-
-
-@dataclass
-class Run:
-    """A demo that has ended: its exit code, what it said, and its report."""
-
-    code: int
-    said: str
-    folder: Path
-
-    @property
-    def report(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
-        return loaded
-
-    def parties(self, **wanted: Any) -> list[dict[str, Any]]:
-        return [b for b in self.report["balances"].values() if all(b[k] == v for k, v in wanted.items())]
-
-    def refusals(self) -> list[tuple[int, str, str]]:
-        return [(r["index"], x["who"], x["error"]) for r in self.report["rounds"] for x in r["refusals"]]
-
-
-def gain(balance: dict[str, Any]) -> int:
-    return int(balance["after"]) - int(balance["before"])
-
-
-def of_this_run(folder: Path) -> list[psutil.Process]:
-    """Processes that know the folder, and what they started."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and any(str(folder) in part for part in process.cmdline()):
-                found.append(process)
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return found
-
-
-def assert_nothing_runs(folder: Path, port: int | None = None) -> None:
-    end = time.monotonic() + 15
-    while (left := of_this_run(folder)) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert left == []
-    if port is not None:
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0, "the local chain still listens"
-
-
-Demo = Callable[..., Run]
-
-
-def journal(folder: Path, name: str) -> list[dict[str, Any]]:
-    """What a party has told so far."""
-    path = folder / "logs" / f"{name}.jsonl"
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
-
-
-def address_of(folder: Path, name: str) -> str:
-    address: str = json.loads((folder / "nodes" / name / "key.json").read_text())["address"]
-    return "0x" + address.removeprefix("0x").lower()
-
-
-def commitments(run: Run, index: int) -> list[str]:
-    """By whose transactions a round's commitments came on chain, as the hospitals tell it."""
-    names = [b["name"] for b in run.parties(role="hospital")]
-    told = [line for name in names for line in journal(run.folder, name) if line["event"] == "committed"]
-    return [line["by"] for line in told if line["round"] == index]
-
-
-@pytest.fixture
-def demo(tmp_path: Path) -> Demo:
-    """Runs the demo to its end with these options."""
-
-    def run(*options: str, beside: Callable[[Path], None] | None = None) -> Run:
-        folder = tmp_path / "out"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        command = [*DEMO, "--output", str(folder), "--chain-port", str(port), *options]
-        with ThreadPoolExecutor(1) as pool:
-            meanwhile = pool.submit(beside, folder) if beside else None
-            done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False)
-            if meanwhile:
-                meanwhile.result(20)
-        said = done.stdout + done.stderr
-        assert "Traceback" not in said, said[-3000:]
-        assert_nothing_runs(folder, port)
-        return Run(done.returncode, said, folder)
-
-    return run
-
-
-ROUND_KEYS = {
-    "index",
-    "outcome",
-    "base_metric",
-    "cohorts",
-    "committee",
-    "refusals",
-    "payouts",
-    "slashes",
-    "gas",
-    "seconds",
-}
-REPORT_KEYS = {
-    "data",
-    "hospitals",
-    "voters",
-    "wall_s",
-    "final_metric",
-    "local_only_metric",
-    "pooled_metric",
-    "metric_name",
-    "conservation",
-    "balances",
-    "rounds",
-}
-
-
-def assert_sound(run: Run) -> None:
-    """What holds for every demo that ran to its end, whoever cheated."""
-    assert run.code == 0, run.said[-3000:]
-    report = run.report
-    assert report.keys() >= REPORT_KEYS
-    money = report["conservation"]
-    assert (money["difference"], money["minted"]) == ("0", money["held"])
-    for balance in report["balances"].values():
-        assert balance.keys() >= {"before", "after", "role", "honest"}
-    for round_ in report["rounds"]:
-        assert round_.keys() >= ROUND_KEYS
-        for cohort in round_["cohorts"]:
-            assert cohort.keys() >= {"members", "weight", "sum_verified_on_chain", "median_improvement", "accepted"}
-            if round_["outcome"] == "settled":
-                assert cohort["sum_verified_on_chain"] != cohort["dropped"]
-            else:
-                assert not cohort["accepted"]
-    assert [r["index"] for r in report["rounds"]] == list(range(len(report["rounds"])))
-    page = (run.folder / "report.html").read_text()
-    assert not re.search(r"""(src|href|action|srcset)\s*=\s*["']?\s*(https?:)?//""", page)
-    assert not re.search(r"@import|url\(\s*['\"]?(?!data:|#)", page)
-    assert "<script" not in page
-    private_key_names = ("key.json", "password", "transport.key", "executor.secret", "superexec.secret", "server.key")
-    files = [path for path in run.folder.rglob("*") if path.name in private_key_names]
-    assert files
-    assert [path for path in files if path.stat().st_mode & 0o077] == []
 
 
 @dataclass
@@ -601,15 +448,3 @@ def test_demo_trains_on_images_and_on_texts(demo: Demo, data: str, file: str, ho
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
     assert all(cohort["accepted"] for r in run.report["rounds"][1:] for cohort in r["cohorts"])
     assert run.report["final_metric"] > least
-
-
-@pytest.mark.deep
-def test_demo_trains_anothers_convolutional_network_on_images(demo: Demo, tmp_path: Path) -> None:
-    path = ROOT.parent / "shared" / "data" / "pneumoniamnist"
-    if not path.exists():
-        pytest.skip(f"there is no {path}")
-    consilium.export(monais_resnet(), torch.zeros(2, 1, 28, 28), tmp_path / "model")
-    options = ("--program", str(tmp_path / "model"), "--hospitals", "3", "--voters", "2", "--rounds", "2")
-    run = demo("--data", "pneumonia", "--data-dir", str(path), *options)
-    assert_sound(run)
-    assert all(cohort["accepted"] for r in run.report["rounds"][1:] for cohort in r["cohorts"])
