@@ -42,11 +42,11 @@ ROUNDS = 6
 BASE = "base.safetensors"
 ADAPTED = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 SECTIONS: Mapping[str, Any] = {
-    "training": {"epochs": 2, "batch_size": 16, "optimizer": "adamw", "learning_rate": 0.003},
+    "training": {"epochs": 1, "batch_size": 16, "optimizer": "adamw", "learning_rate": 0.003},
     "update": {"bits": 8, "value_range": 0.1, "clip_norm": 8.0},
 }
 PRIVATELY: Mapping[str, Any] = {
-    "training": {"epochs": 4, "batch_size": 128, "learning_rate": 2.0},
+    "training": {"epochs": 2, "batch_size": 128, "learning_rate": 0.5},
     "update": {"bits": 16, "value_range": 1.0, "clip_norm": 8.0},
     "privacy": {"epsilon": EPSILON, "max_grad_norm": 1.0},
 }
