@@ -44,6 +44,9 @@ class Family(Section, ABC):
     def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:  # most go with all
         """Raises ValueError."""
 
+    def require_start(self, start: str) -> None:  # a family draws its own
+        """`start`: the name of the task's section. Raises ValueError."""
+
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
         if data.kind != self.takes:
@@ -283,8 +286,71 @@ def program_statement(program: str, weights: Sequence[str], frozen: Sequence[str
     return encode_defunct(text="\n".join(["Consilium program", program, "weights", *weights, "frozen", *frozen]))
 
 
+Plain = bool | int | float | Annotated[str, Field(max_length=1_000)]
+
+
+class PluginSpec(Family):
+    """A model whose code hospitals and voters have installed themselves, as a wheel. The task names it by its digest,
+    and repeats its tensors, so that all others need no plug-in. `consilium plugin test` writes this section.
+    """
+
+    takes = "a plug-in's own"
+    learns_privately = False  # its code runs beside the noise, and could leave it out
+    name: Literal["plugin"]
+    distribution: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=100)] = Field(
+        description="the installed distribution's name, in lower case and with hyphens"
+    )
+    version: Annotated[str, Field(pattern=r"^[0-9A-Za-z.!+_-]{1,64}$")] = Field(description="its version")
+    entry: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = Field(
+        description="the name of its entry point in the group consilium.models"
+    )
+    record: Digest = Field(description="digest of its RECORD, as `consilium plugin list` prints it")
+    arguments: Annotated[
+        dict[Annotated[str, Field(max_length=64)], Plain | Annotated[list[Plain], Field(max_length=64)]],
+        Field(max_length=32),
+    ] = Field(default={}, description="given to the entry point")
+    shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
+    moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if unknown := [name for name in self.moving if name not in self.shapes]:
+            raise ValueError(f"moving has {unknown[0]}, and shapes does not: run `consilium plugin test` again")
+        if len(self.moving) == len(self.shapes):
+            raise ValueError("no tensor is left to train: run `consilium plugin test` again")
+        return self
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+    def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
+        if self.moving and (codec != "dense" or control_variates):
+            raise ValueError(
+                f"{self.moving[0]} moves without a gradient (a batch norm's mean), which no codec and no control"
+                " variates follow: leave these out, or take group norms"
+            )
+
+    def require_start(self, start: str) -> None:
+        if start == "seed":
+            raise ValueError(
+                "a plug-in draws its start where it is installed, and an auditor may not have it: store the file of"
+                " `consilium plugin test --weights` (`consilium artifacts put`), and name it in [start]"
+            )
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(sizes) for sizes in self.shapes.values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(sizes) for name, sizes in self.shapes.items()}
+
+    def require_fits(self, data: Data) -> None:
+        if data.kind == "text":
+            raise ValueError("a plug-in reads tables and images so far: take lora or encoder for texts")
+
+
 ModelSpec = Annotated[
-    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec, Field(discriminator="name")
+    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec, Field(discriminator="name")
 ]
 
 

@@ -302,6 +302,7 @@ class TaskSpec(Section):
     def _fits_together(self) -> TaskSpec:
         r, j, m = self.rounds, self.judging, self.money
         self.model.require_fits(self.data)
+        self.model.require_start(self.start.name)
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:
