@@ -21,7 +21,7 @@ from training_driver import task_file
 
 FAMILY = '[model]\nname = "logistic"\n'
 START = f'[start]\nname = "file"\nparts = ["{"ab" * 32}"]\n'
-NAME, VERSION = "test-plugin", "1.0"
+NAME, NAME_OF_CODE, VERSION = "test-plugin", "test_plugin", "1.0"
 FOLDER = "test_plugin-1.0.dist-info"
 PERCEPTRON = """
 from torch import nn
@@ -39,24 +39,26 @@ def hash_of(raw: bytes) -> str:
 
 
 def wheel(
-    folder: Path, code: str = PERCEPTRON, more: Mapping[str, str] | None = None, entry: str = "test_plugin:build"
-) -> Path:
-    """A wheel of the package test_plugin with this code. `more`: other files, by their paths."""
+    folder: Path, code: str = PERCEPTRON, more: Mapping[str, str] | None = None, entry: str = "test_plugin:build",
+    package: str = "test_plugin",
+) -> Path:  # fmt: skip
+    """A wheel of a package with this code. `more`: other files, by their paths."""
+    metadata, name = f"{package}-{VERSION}.dist-info", package.replace("_", "-")
     files = {
-        "test_plugin/__init__.py": code,
+        f"{package}/__init__.py": code,
         **(more or {}),
-        f"{FOLDER}/METADATA": f"Metadata-Version: 2.1\nName: test-plugin\nVersion: {VERSION}\n",
-        f"{FOLDER}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{FOLDER}/entry_points.txt": f"[consilium.models]\nperceptron = {entry}\n",
+        f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n",
+        f"{metadata}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{metadata}/entry_points.txt": f"[consilium.models]\nperceptron = {entry.replace(NAME_OF_CODE, package)}\n",
     }
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerows([path, hash_of(text.encode()), len(text.encode())] for path, text in files.items())
-    writer.writerow([f"{FOLDER}/RECORD", "", ""])
+    writer.writerow([f"{metadata}/RECORD", "", ""])
     folder.mkdir(parents=True, exist_ok=True)
-    made = folder / "test_plugin-1.0-py3-none-any.whl"
+    made = folder / f"{package}-{VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(made, "w") as into:
-        for path, text in {**files, f"{FOLDER}/RECORD": lines.getvalue()}.items():
+        for path, text in {**files, f"{metadata}/RECORD": lines.getvalue()}.items():
             into.writestr(path, text)
     return made
 
@@ -69,28 +71,23 @@ def unpack(made: Path, into: Path) -> Path:
 
 
 def pip_install(made: Path, into: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--no-cache-dir",
-        "--quiet",
-        "--target",
-    ]
-    subprocess.run([*command, str(into), str(made)], check=True, capture_output=True, timeout=120)
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-cache-dir", "--quiet"]
+    subprocess.run([*command, "--target", str(into), str(made)], check=True, capture_output=True, timeout=120)
 
 
 def model_of_wheel(made: Path, **changes: Any) -> PluginSpec:
+    record = digest_of_wheel(made)
     found = {
-        "name": "plugin", "distribution": NAME, "version": VERSION, "entry": "perceptron",
-        "record": digest_of_wheel(made).digest, "shapes": SHAPES, **changes,
+        "name": "plugin", "distribution": record.distribution, "version": record.version, "entry": "perceptron",
+        "record": record.digest, "shapes": SHAPES, **changes,
     }  # fmt: skip
     return PluginSpec.model_validate(found)
 
 
+def section_of(model: PluginSpec) -> str:
+    return tomli_w.dumps({"model": model.model_dump(exclude_defaults=True)})
+
+
 def task_of(model: PluginSpec, training: str = "epochs = 3", update: str = "bits = 10") -> TaskSpec:
-    section = tomli_w.dumps({"model": model.model_dump(exclude_defaults=True)})
-    return parse_task_spec(task_file(training, update).replace(FAMILY.encode(), f"{START}{section}".encode()))
+    raw = task_file(training, update)
+    return parse_task_spec(raw.replace(FAMILY.encode(), f"{START}{section_of(model)}".encode()))

@@ -110,7 +110,7 @@ def computed(
     ModelError, ProgramError, PluginError, DataError.
     """
     with _lock:
-        slot = _slots.setdefault((*_key(model), data.model_dump_json().encode()), _Slot())
+        slot = _slots.setdefault(_key(model, data), _Slot())
     with slot.lock:
         process = slot.process
         if process is None or not process.serves(work):
@@ -123,6 +123,14 @@ def computed(
                 slot.end()
 
 
+def end(model: ProgramSpec | PluginSpec, data: Data) -> None:
+    """Ends the model's process, if it has one. The next call starts another one."""
+    slot = _slots.get(_key(model, data))
+    if slot is not None:
+        with slot.lock:
+            slot.end()
+
+
 def end_all() -> None:
     """Ends all processes. The next call starts another one."""
     for slot in list(_slots.values()):
@@ -132,11 +140,11 @@ def end_all() -> None:
 atexit.register(end_all)
 
 
-def _key(model: ProgramSpec | PluginSpec) -> list[bytes]:
+def _key(model: ProgramSpec | PluginSpec, data: Data) -> tuple[bytes, ...]:
     """The same for tasks that one process can serve. A plug-in's shapes follow from the rest."""
-    if isinstance(model, ProgramSpec):
-        return model.digests
-    return [model.model_dump_json(exclude={"shapes", "moving"}).encode()]
+    is_program = isinstance(model, ProgramSpec)
+    own = model.digests if is_program else [model.model_dump_json(exclude={"shapes", "moving"}).encode()]
+    return *own, data.model_dump_json().encode()
 
 
 def _files(model: ProgramSpec | PluginSpec) -> dict[str, bytes]:
