@@ -71,7 +71,7 @@ class Misbehaving(nn.Module):
         self.last.weight.data.fill_(int.from_bytes(os.urandom(3), "big"))  # from no seed
 
     def forward(self, rows):
-        what = int(rows[0, 0])
+        what = int(rows[0, 0]) - 10
         if what == 1:
             raise RuntimeError("a row's secret: " + str(rows))
         if what == 2:
@@ -278,22 +278,21 @@ def test_a_start_is_drawn_from_its_seed_and_judged_as_the_family(perceptron: Tas
 def test_nodes_train_a_plug_in_as_a_simulation_does(
     perceptron: TaskSpec, local_chain: LocalChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From a start in the store, within a codec, over two rounds; and the model can be used."""
+    """From a start in the store, within a codec; and the model can be used."""
     save_file(named_tensors(perceptron, of(perceptron).initial(7)), tmp_path / "start.safetensors")
     start = store_weights(ArtifactStore(tmp_path / "artifacts"), tmp_path / "start.safetensors")
     update, judging = 'codec = {name = "hash", buckets = 9}', "accept_floor = -1000.0\nharmful_below = -1000.0"
     section = section_of(perceptron.model)  # type: ignore[arg-type]  # a plug-in's
-    text = task_file("epochs = 2", update, judging, 2).decode().replace(FAMILY, f"{start}\n{section}\n")
+    text = task_file("epochs = 2", update, judging, 1).decode().replace(FAMILY, f"{start}\n{section}\n")
     monkeypatch.setitem(OPEN_POLICY, "plugins", [perceptron.model.record])  # type: ignore[union-attr]
     task = propose(local_chain, tmp_path, text.encode())
     nodes = [task.start(index, trial_seed=seed_of(7, index)) for index in range(2)]
     examples = [node.training.examples for node in nodes]
     task.join(rows=ROWS).first_round()
-    for _ in range(2):
-        task.form()
-        for index in range(2):
-            task.start(index, trial_seed=seed_of(7, index))
-        task.play_round()
+    task.form()
+    for index in range(2):
+        task.start(index, trial_seed=seed_of(7, index))
+    task.play_round()
     reader = Ledger(task.operator.connection, task.chain.deployment)
     record = PublicRecord(reader, task.store, load_task(reader, task.store, task.task))
     judged = {"v": examples[0].chosen(np.arange(ROWS[0]) < 20)}
@@ -301,7 +300,7 @@ def test_nodes_train_a_plug_in_as_a_simulation_does(
                     places=[tmp_path / "artifacts"])  # fmt: skip
     for one in told.rounds:
         assert record.base(one.number + 1).tobytes() == one.model.tobytes()
-    assert (record.base(3) != record.base(1)).any()
+    assert (record.base(2) != record.base(1)).any()
     folder = written(tmp_path / "released", text)
     predictor = Predictor(read_model(folder))
     table = examples[0]
@@ -374,7 +373,7 @@ def test_a_plug_in_that_misbehaves_costs_its_call_by_name(
     base = model.initial(0)
 
     def called(what: int) -> None:
-        model.evaluate(base, np.full((3, 1), what, np.float32))
+        model.evaluate(base, np.full((3, 1), 10 + what, np.float32))
 
     called(0)
     for what, why in ((1, "RuntimeError; tell"), (2, r"\(3, 2\)"), (3, "no tensor"), (4, "SystemExit")):
@@ -383,7 +382,7 @@ def test_a_plug_in_that_misbehaves_costs_its_call_by_name(
     with raises_fault(ModelError, "UpdateNotFinite"):
         called(5)
     with raises_fault(ModelError, "UpdateNotFinite"):
-        train(spec, base, np.full((3, 1), 5, np.float32), np.array([0, 1, 0]), 1)
+        train(spec, base, np.full((3, 1), 15, np.float32), np.array([0, 1, 0]), 1)
     (tmp_path / "task.toml").write_bytes(task_file("epochs = 1"))
     said = say(1, "test", "misbehaving", "--task-file", tmp_path / "task.toml")
     assert said.splitlines()[-1].startswith("FAILS  a seed draws one start: two builds of one seed differ")

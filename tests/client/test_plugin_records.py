@@ -6,6 +6,7 @@ import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from consilium_client.consent import Policy
@@ -219,7 +220,8 @@ def test_a_policy_names_plug_ins_by_their_digest(site: Site) -> None:
     spec, operator = task_of(model_of_wheel(site[0])), "0x" + "11" * 20
     record = spec.model.record  # type: ignore[union-attr]
     Policy.model_validate({**OPEN_POLICY, "plugins": [record]}).require(spec, operator)
-    for rules in ({}, {"plugins": []}, {"plugins": ["ab" * 32]}, {"programs": "any"}):
+    others: list[dict[str, Any]] = [{}, {"plugins": []}, {"plugins": ["ab" * 32]}, {"programs": "any"}]
+    for rules in others:
         policy = Policy.model_validate({**OPEN_POLICY, **rules})
         with raises_fault(
             OwnersRefusal, "NotAllowed", f"`plugins` does not list its plug-in test-plugin 1.0, {record}"

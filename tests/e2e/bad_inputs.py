@@ -331,7 +331,7 @@ AREAS: dict[str, list[Case]] = {
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
         Case("a model of texts is to be ONNX", onnx_of_texts),
         Case("a plug-in is tested that is not installed", lambda w: ["plugin", "test", "nowhere"]),
-        Case("a plug-in's wheel is none", lambda w: ["plugin", "digest", w.write("heart.whl", "no zip")]),
+        Case("a plug-in's wheel is none", lambda w: ["plugin", "digest", str(w.write("heart.whl", "no zip"))]),
         Case("a plug-in's argument is not as in TOML", lambda w: ["plugin", "test", "x", "--argument", "hidden"]),
         Case("a folder without a program is put into the store", lambda w: [
             "artifacts", "put", str(w.folder), "--artifacts", str(w.folder)

@@ -308,7 +308,10 @@ class PluginSpec(Family):
     arguments: Annotated[
         dict[Annotated[str, Field(max_length=64)], Plain | Annotated[list[Plain], Field(max_length=64)]],
         Field(max_length=32),
-    ] = Field(default={}, description="given to the entry point")
+    ] = Field(
+        default={},
+        description="at most 32, given to the entry point: numbers, texts, true or false, and lists of these",
+    )
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
     moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
 

@@ -142,9 +142,10 @@ atexit.register(end_all)
 
 def _key(model: ProgramSpec | PluginSpec, data: Data) -> tuple[bytes, ...]:
     """The same for tasks that one process can serve. A plug-in's shapes follow from the rest."""
-    is_program = isinstance(model, ProgramSpec)
-    own = model.digests if is_program else [model.model_dump_json(exclude={"shapes", "moving"}).encode()]
-    return *own, data.model_dump_json().encode()
+    of_data = data.model_dump_json().encode()
+    if isinstance(model, ProgramSpec):
+        return *model.digests, of_data
+    return model.model_dump_json(exclude={"shapes", "moving"}).encode(), of_data
 
 
 def _files(model: ProgramSpec | PluginSpec) -> dict[str, bytes]:
