@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from consilium.client import Client
+from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_cli.main import app
 from consilium_client.consent import Policy
 from consilium_client.errors import OwnersRefusal
 from consilium_client.models import model_of
@@ -19,6 +24,8 @@ from hospital_driver import OPEN_POLICY
 from plugin_wheels import FOLDER, NAME, PERCEPTRON, hash_of, model_of_wheel, pip_install, task_of, unpack, wheel
 from pydantic import ValidationError
 from raised_faults import raises_fault
+from training_driver import task_file
+from typer.testing import CliRunner
 
 GOOD = f"test_plugin/__init__.py,{hash_of(b'')},0\n"
 Site = tuple[Path, Path]  # a wheel, and the folder where it is installed
@@ -211,6 +218,11 @@ def test_a_wheel_that_is_none_is_refused(tmp_path: Path) -> None:
         more.writestr("evil.pth", "import os")
     with raises_fault(PluginError, "PluginMalformed", "does not list evil.pth"):
         digest_of_wheel(made)
+    made = wheel(tmp_path / "again")
+    with zipfile.ZipFile(made, "a") as more, pytest.warns(UserWarning, match="Duplicate"):
+        more.writestr("test_plugin/__init__.py", "import os")
+    with raises_fault(PluginError, "PluginMalformed", "two files of one name"):
+        digest_of_wheel(made)
 
 
 # --- tasks and policies ---------------------------------------------------------------------------------------------
@@ -268,3 +280,37 @@ def test_a_task_names_its_start_so_that_an_auditor_needs_no_plug_in(site: Site) 
         type(spec).model_validate(spec.model_dump(exclude={"start"}))
     shutil.rmtree(site[1])
     assert (model_of(spec).parameters, spec.coordinates) == (13, 13)
+
+
+def test_a_hospital_is_shown_which_plug_in_a_task_needs_and_its_state_here(site: Site) -> None:
+    spec = task_of(model_of_wheel(site[0], arguments={"hidden": 4}))
+    task: Any = SimpleNamespace(spec=spec)
+    record = spec.model.record  # type: ignore[union-attr]
+
+    def shown(**rules: Any) -> dict[str, str]:
+        home: Any = SimpleNamespace(policy=lambda: Policy.model_validate({**OPEN_POLICY, **rules}))
+        return dict(Client.plugin(home, task))
+
+    assert shown(plugins=[record]) == {
+        "plug-in": "test-plugin 1.0, its model perceptron", "digest": record, "arguments": "hidden = 4",
+        "installed here": "yes, with the files of its digest", "allowed here": "yes",
+    }  # fmt: skip
+    (site[1] / "test_plugin" / "table.txt").unlink()
+    found = shown()
+    assert found["allowed here"].startswith("no: `plugins`")
+    assert found["installed here"].startswith("no: the installed files of the plug-in test-plugin 1.0 are not those")
+    assert Client.plugin(task, SimpleNamespace(spec=parse_task_spec(task_file("epochs = 1")))) == []  # type: ignore[arg-type]
+
+
+def test_commands_list_plug_ins_and_tell_a_wheels_digest(site: Site) -> None:
+    def say(*arguments: object) -> str:
+        ran = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["plugin", *map(str, arguments)], catch_exceptions=False)
+        assert ran.exit_code == 0, ran.output
+        return ran.output
+
+    digest = digest_of_wheel(site[0]).digest
+    assert say("digest", site[0]) == f"test-plugin 1.0\n{digest}\n"
+    assert f"test-plugin 1.0\n  models  perceptron\n  digest  {digest}\n" in say("list")
+    (site[1] / "test_plugin" / "more.py").write_text("")
+    assert "  unfit   the installed files" in say("list")
+    assert "test_plugin" not in sys.modules

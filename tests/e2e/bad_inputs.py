@@ -330,12 +330,12 @@ AREAS: dict[str, list[Case]] = {
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
         Case("a model of texts is to be ONNX", onnx_of_texts),
-        Case("a plug-in is tested that is not installed", lambda w: ["plugin", "test", "nowhere"]),
-        Case("a plug-in's wheel is none", lambda w: ["plugin", "digest", str(w.write("heart.whl", "no zip"))]),
-        Case("a plug-in's argument is not as in TOML", lambda w: ["plugin", "test", "x", "--argument", "hidden"]),
         Case("a folder without a program is put into the store", lambda w: [
             "artifacts", "put", str(w.folder), "--artifacts", str(w.folder)
         ]),
+        Case("a plug-in is tested that is not installed", lambda w: ["plugin", "test", "nowhere"]),
+        Case("a plug-in's wheel is none", lambda w: ["plugin", "digest", str(w.write("heart.whl", "no zip"))]),
+        Case("a plug-in's argument is not as in TOML", lambda w: ["plugin", "test", "x", "--argument", "hidden"]),
         Case("the port is taken", taken_port),
         Case("a value outside the model's range", predicting("age\n50\n5718\n")),
         Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),

@@ -62,6 +62,8 @@ def _computed(
     spec: TaskSpec, within: Basis | None, kind: str, values: dict[str, Any], given: dict[str, NDArray[Any]], rows: int,
     progress: Progress, device: str, private: bool = False,
 ) -> NDArray[Any]:  # fmt: skip
+    if isinstance(spec.model, PluginSpec):
+        device = "cpu"  # no GPU's driver is among the files that its process may open
     model = of_kind(Computed, model_of(spec))  # type: ignore[type-abstract]  # any of them
     memory = model.memory(rows, *given.values())
     if private:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import configparser
 import hashlib
+import lzma
 import os
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from consilium_chain.tasks.model_specs import PluginSpec
 
 from consilium_client.plugins.errors import PluginError
-from consilium_client.plugins.record import MOST_BYTES, NOTES, Record, normalised, parse_record
+from consilium_client.plugins.record import MOST_BYTES, NOTES, Listed, Record, normalised, parse_record
 
 MODELS: Final = "consilium.models"  # group of entry points
+# Of a zip file that is damaged, or made to be.
+_DAMAGES: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError, NotImplementedError,
+    LookupError, OSError,
+)  # fmt: skip
 _AT_ONCE: Final = 1 << 20  # bytes
 _OBJECT: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", re.ASCII)
 
@@ -90,7 +97,7 @@ def require_intact(found: Installed) -> None:
     for one in record.files:
         path = root / one.path
         try:
-            if path.is_symlink() or path.stat().st_size != one.size or _sha256(path) != one.sha256:
+            if not _is(path, one):
                 raise _altered(found, f"{one.path} is another file")
         except OSError as error:
             raise _altered(found, f"{one.path} cannot be read ({error.strerror})") from None
@@ -106,20 +113,33 @@ def require_intact(found: Installed) -> None:
 def digest_of_wheel(path: Path) -> Record:
     """The RECORD of a wheel's file. Raises PluginError (PluginMalformed), OSError."""
     name = path.name[:100]
-    try:
-        with zipfile.ZipFile(path) as wheel:
-            records = [one for one in wheel.infolist() if re.fullmatch(r"[^/]+\.dist-info/RECORD", one.filename)]
-            if len(records) != 1 or records[0].file_size > MOST_BYTES:
-                raise PluginError("PluginMalformed", plugin=name, why="it has no RECORD, or no fit one")
-            found = parse_record(wheel.read(records[0]), records[0].filename.partition("/")[0])
-            sums = {one.filename: one.file_size for one in wheel.infolist() if not one.is_dir()}
-            for one in found.files:
-                if sums.get(one.path) != one.size or hashlib.sha256(wheel.read(one.path)).digest() != one.sha256:
-                    raise PluginError("PluginMalformed", plugin=name, why=f"{one.path} is not as its RECORD says")
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
-        raise PluginError("PluginMalformed", plugin=name, why=f"it is no wheel ({type(error).__name__})") from None
-    if unlisted := sums.keys() - {one.path for one in found.files} - {f"{found.folder}/{note}" for note in NOTES}:
-        raise PluginError("PluginMalformed", plugin=name, why=f"its RECORD does not list {min(unlisted)}")
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as wheel:
+                return _record_of(wheel, name)
+        except _DAMAGES as error:
+            raise PluginError("PluginMalformed", plugin=name, why=f"it is no wheel ({type(error).__name__})") from None
+
+
+def _record_of(wheel: zipfile.ZipFile, name: str) -> Record:
+    records = [one for one in wheel.infolist() if re.fullmatch(r"[^/]+\.dist-info/RECORD", one.filename)]
+    if len(records) != 1 or records[0].file_size > MOST_BYTES:
+        raise PluginError("PluginMalformed", plugin=name, why="it has no RECORD, or no fit one")
+    found = parse_record(wheel.read(records[0]), records[0].filename.partition("/")[0])
+    files = [one for one in wheel.infolist() if not one.is_dir()]
+    sizes = {one.filename: one.file_size for one in files}
+    if len(sizes) < len(files):
+        raise PluginError("PluginMalformed", plugin=name, why="it has two files of one name")
+    listed = {one.path for one in found.files}
+    if unlisted := sizes.keys() - listed - {f"{found.folder}/{note}" for note in NOTES}:
+        raise PluginError("PluginMalformed", plugin=name, why=f"its RECORD does not list {min(unlisted)[:100]}")
+    for one in found.files:
+        is_same = sizes.get(one.path) == one.size
+        if is_same:
+            with wheel.open(one.path) as file:
+                is_same = _sha256(file) == one.sha256
+        if not is_same:
+            raise PluginError("PluginMalformed", plugin=name, why=f"{one.path} is not as its RECORD says")
     return found
 
 
@@ -179,12 +199,19 @@ def _require_listed(found: Installed, path: Path, listed: set[str]) -> None:
                 raise _altered(found, f"{of_root / name} is not listed there")
 
 
-def _sha256(path: Path) -> bytes:
-    with path.open("rb") as file:
-        found = hashlib.sha256()
-        while part := file.read(_AT_ONCE):
-            found.update(part)
+def _sha256(file: IO[bytes]) -> bytes:
+    found = hashlib.sha256()
+    while part := file.read(_AT_ONCE):
+        found.update(part)
     return found.digest()
+
+
+def _is(path: Path, one: Listed) -> bool:
+    """Raises OSError."""
+    if path.is_symlink() or path.stat().st_size != one.size:
+        return False
+    with path.open("rb") as file:
+        return _sha256(file) == one.sha256
 
 
 def _altered(found: Installed, why: str) -> PluginError:
