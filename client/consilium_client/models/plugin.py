@@ -33,6 +33,11 @@ OF_WEIGHTS, OF_ARRAYS = 16, 4  # bytes for each byte of weights (gradients, mome
 HEAVY: Final = 100_000  # parameters, from which on more threads are faster
 
 
+def _cores() -> int:
+    """Those that this process may use, where the system says it; an auditor's may not."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class OfPlugin(Computed):
     """Activations are its logits: no other layer of it is known."""
 
@@ -41,7 +46,7 @@ class OfPlugin(Computed):
         self.parameters = spec.parameters(data)
         self.input_shape = building.input_shape(data)
         if self.parameters > HEAVY:
-            self.threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+            self.threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or _cores()
 
     def require_installed(self) -> None:
         """Raises as `plugins.installed.verified` does."""

@@ -69,7 +69,7 @@ class PluginModule(nn.Module):
 
 
 def facts(data: Readable) -> Mapping[str, Any]:
-    """What a plug-in learns of a task's data: kind, classes, outputs, and columns, or channels, height and width."""
+    """A task's data for a plug-in: kind, classes, outputs, and columns, or channels, height and width."""
     found: dict[str, Any] = {"kind": data.kind, "classes": tuple(data.classes), "outputs": data.outputs}
     if isinstance(data, TableSchema):
         return found | {"columns": data.columns}
@@ -91,7 +91,7 @@ def built(spec: PluginSpec, data: Readable) -> nn.Module:
 
 
 def start(spec: PluginSpec, data: Readable, seed: int) -> Vector:
-    """The values that it draws from a seed, float32 (p,). Raises as `module` does."""
+    """The values that it draws from a seed, float32 (p,). Raises PluginError (PluginFailed, and as `verified` does)."""
     build, _ = _made(spec, data)
     return flatten(_require_stated(_build(build, spec, data, seed), spec, data))
 
@@ -99,7 +99,7 @@ def start(spec: PluginSpec, data: Readable, seed: int) -> Vector:
 def module(spec: PluginSpec, data: Readable) -> PluginModule:
     """A new copy of its module. What is not trained is as the seed 0 left it, the same everywhere.
 
-    Raises PluginError (PluginFailed, and as `verified` does), ModelError (ShapeMismatch).
+    Raises PluginError (PluginFailed, and as `verified` does).
     """
     try:
         found = copy.deepcopy(built(spec, data))

@@ -1,6 +1,6 @@
 """Computes programs and plug-ins in a process of its own, without keys and network, which the system holds to limits.
 
-All training and evaluation of programs goes this way, in every process of the platform: nodes, simulations, predictions
+All training and evaluation of these goes this way, in every process of the platform: nodes, simulations, predictions
 and audits. So no caller can forget it. Only `computing.py`, the process itself, computes within `computing_here`.
 
 Each program has one process, kept for the next call until it was idle for a while. It ends with the thread that
