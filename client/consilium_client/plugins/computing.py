@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 # Libraries with threads are imported after Landlock has begun.
-from consilium_client.plugins.landlock import read_only, readable
+from consilium_client.plugins.landlock import read_only, readable, require_linux
 from consilium_client.programs.confinement import confine_reader, end_with, goes_first, pipes
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def main() -> None:
     tempfile.tempdir = os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"  # torch asks as it loads; nothing is written
     fault: Exception | None = None
     try:
+        require_linux()
         end_with(parent)
         held = goes_first()
         read_only(readable())

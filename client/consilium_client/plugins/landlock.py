@@ -44,13 +44,17 @@ def readable() -> set[Path]:
     return {path for path in found if path.exists()}
 
 
+def require_linux() -> None:
+    """Raises ProgramError (NotConfined) on other systems: nothing keeps files from a plug-in there."""
+    if not is_held_by_calls():
+        raise _not("only Linux keeps files from a plug-in")
+
+
 def read_only(paths: set[Path]) -> None:
     """From now on this process may open these files, and those in these folders, to read them, and no others.
 
     Raises ProgramError (NotConfined).
     """
-    if not is_held_by_calls():
-        raise _not("only Linux keeps files from a plug-in")
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise _not("its libraries have threads already")
     version = _call(_CREATE, None, 0, _VERSION)
