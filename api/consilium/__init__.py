@@ -50,6 +50,7 @@ from consilium.lab import (
 )  # fmt: skip
 from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
 from consilium.operator import Operator
+from consilium.plugins import InstalledPlugin, check_plugin, plugin_digest, plugins
 from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_jobs
@@ -85,6 +86,7 @@ __all__ = [
     "ExportedProgram",
     "Fault",
     "GridResult",
+    "InstalledPlugin",
     "LocalChain",
     "Model",
     "Operator",
@@ -99,6 +101,7 @@ __all__ = [
     "change_password",
     "check_artifacts",
     "check_data",
+    "check_plugin",
     "checked_address",
     "demo",
     "deploy",
@@ -114,6 +117,8 @@ __all__ = [
     "log_to",
     "new_key",
     "openapi",
+    "plugin_digest",
+    "plugins",
     "reindex",
     "run_server",
     "server_jobs",

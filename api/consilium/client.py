@@ -11,7 +11,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
-from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import NEW_HOSPITAL, Policy
 from consilium_client.data.kinds import read_examples
@@ -132,6 +132,28 @@ class Client(Node[HospitalHome]):
 
         signed = ("signed by", spec.model.author or "nobody")
         return [signed, *described(loaded(spec.model, spec.data).program, spec.training.batch_size)]
+
+    def plugin(self, task: JoinedTask) -> list[tuple[str, str]]:
+        """A title and a text each: which plug-in the task needs, if any, and its state here. None of its code runs."""
+        spec = task.spec
+        if not isinstance(spec.model, PluginSpec):
+            return []
+        from consilium_client.plugins.errors import PluginError
+        from consilium_client.plugins.installed import verified
+
+        here = "yes, with the files of its digest"
+        try:
+            verified(spec.model)
+        except PluginError as error:
+            here = f"no: {error}"
+        allowed = spec.model.record in self.policy().plugins
+        return [
+            ("plug-in", f"{spec.model.in_words}, its model {spec.model.entry}"),
+            ("digest", spec.model.record),
+            ("arguments", ", ".join(f"{name} = {value!r}" for name, value in spec.model.arguments.items()) or "none"),
+            ("installed here", here),
+            ("allowed here", "yes" if allowed else "no: `plugins` in policy.toml does not list its digest"),
+        ]
 
     def check_data(
         self, task: int | Task | None = None, *, data: str | Path | None = None, mapping: str | Path | None = None

@@ -18,6 +18,7 @@ from consilium_cli.doctor.command import doctor_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.operator.commands import app as operator
+from consilium_cli.plugin import app as plugin
 from consilium_cli.prediction import predict_command
 from consilium_cli.server import app as server
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
@@ -43,6 +44,7 @@ app.add_typer(task, name="task")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.add_typer(data, name="data")
+app.add_typer(plugin, name="plugin")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
 from consilium_chain.tasks.data_schemas import Metric
-from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
 from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
@@ -82,6 +82,11 @@ class TaskPolicy(Section):
     authors: list[Address] = Field(
         default=[], description="accounts whose signed programs may be computed, too; by default none"
     )
+    plugins: list[Digest] = Field(
+        default=[],
+        description="Plug-ins whose code may run, by their digest (`consilium plugin list`); by default none. Each must"
+        " be installed here, too.",
+    )
     max_bond: int | None = Field(
         default=None, ge=0, description="the largest part of this node's stake that a task may lock, in whole tokens"
     )
@@ -114,6 +119,7 @@ class TaskPolicy(Section):
             *self._unlisted("operators", operator.lower(), f"operator {operator}"),
             *self._unlisted("models", spec.model.name, f"model {spec.model.name}"),
             *(self._of_program(spec.model) if isinstance(spec.model, ProgramSpec) else []),
+            *(self._of_plugin(spec.model) if isinstance(spec.model, PluginSpec) else []),
             *self._above("max_bond", bond, f"it locks {bond} tokens"),
             *self._above("max_days", days, f"it may last {days:,.1f} days"),
             *(
@@ -131,6 +137,9 @@ class TaskPolicy(Section):
             by_author = self._unlisted("authors", author, f"author {author}")
             return [f"{unlisted[0]}, and {by_author[0]}"] if by_author else []
         return unlisted
+
+    def _of_plugin(self, model: PluginSpec) -> list[str]:
+        return self._unlisted("plugins", model.record, f"plug-in {model.in_words}, {model.record}")
 
     def _unlisted(self, rule: str, name: str, words: str) -> list[str]:
         """An objection if the rule's list lacks this name of the task's."""

@@ -67,6 +67,8 @@ def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
     schema = saved.spec.data
     if isinstance(saved.spec.model, OnEncoder):
         raise _impossible("it reads texts, whose tokenizer no graph has")
+    if saved.spec.model.name == "plugin":
+        raise _impossible("it is a plug-in, whose code only a process without keys and network runs")
     predictor = Predictor(saved, clamp=True)
     examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else _drawn(schema)
     raw = _exported(saved, torch.from_numpy(given))

@@ -128,7 +128,8 @@ def _kind(field: Schema) -> str:
         bounds = _bounds(field.get("minItems"), field.get("maxItems"))
         return f"list of {items}" + (f", {bounds} of them" if bounds else "")
     if field.get("type") == "object":
-        return f"table of names, each a {_kind(field['additionalProperties'])}"
+        values = field["additionalProperties"]
+        return "table of plain values" if "anyOf" in values else f"table of names, each a {_kind(values)}"
     words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
     kind = words[field["type"]]
     if kind == "text":
@@ -166,6 +167,8 @@ def _toml(value: Any) -> str:
         return f'"{value}"'
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {_toml(one)}' for name, one in value.items())}}}"
     if isinstance(value, float) and not value.is_integer():
         return f"{value:g}"
     return f"{int(value):_}" if abs(value) >= 10_000 else f"{int(value)}"

@@ -333,6 +333,9 @@ AREAS: dict[str, list[Case]] = {
         Case("a folder without a program is put into the store", lambda w: [
             "artifacts", "put", str(w.folder), "--artifacts", str(w.folder)
         ]),
+        Case("a plug-in is tested that is not installed", lambda w: ["plugin", "test", "nowhere"]),
+        Case("a plug-in's wheel is none", lambda w: ["plugin", "digest", str(w.write("heart.whl", "no zip"))]),
+        Case("a plug-in's argument is not as in TOML", lambda w: ["plugin", "test", "x", "--argument", "hidden"]),
         Case("the port is taken", taken_port),
         Case("a value outside the model's range", predicting("age\n50\n5718\n")),
         Case("a code that the model does not know", predicting("age,sex\n50,7\n", WITH_CODES)),

@@ -7,9 +7,12 @@ that is: Flower's messages and a chain node's answers beside this, the API's bod
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tempfile
+import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -64,6 +67,9 @@ from consilium_client.errors import (
 from consilium_client.home import Approval
 from consilium_client.hospital import audit_log
 from consilium_client.hospital.round_updates import PendingUpdate, PendingUpdates
+from consilium_client.plugins.errors import PluginError
+from consilium_client.plugins.installed import digest_of_wheel
+from consilium_client.plugins.record import parse_record
 from consilium_client.privacy.accountant import Charge, PrivacyAccountant
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord, Given
 from consilium_client.programs import program as programs
@@ -1013,6 +1019,27 @@ SPEC = parse_task_spec(TASK)
 
 
 # A dense layer without a bias.
+RECORD = b"""test_plugin/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0
+test_plugin/__pycache__/__init__.cpython-311.pyc,,
+../../bin/tool,,
+test_plugin-1.0.dist-info/METADATA,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0
+test_plugin-1.0.dist-info/RECORD,,
+"""
+
+
+def wheel_of(size: int) -> bytes:
+    """A plug-in's wheel with a file of so many zero bytes."""
+    part, whole, into = bytes(1 << 20), hashlib.sha256(), io.BytesIO()
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as wheel:
+        with wheel.open("test_plugin/__init__.py", "w") as file:
+            for start in range(0, size, len(part)):
+                file.write(part[: size - start])
+                whole.update(part[: size - start])
+        hash_ = urlsafe_b64encode(whole.digest()).rstrip(b"=").decode()
+        wheel.writestr("test_plugin-1.0.dist-info/RECORD", f"test_plugin/__init__.py,sha256={hash_},{size}\n")
+    return into.getvalue()
+
+
 PROGRAM = programs.written(programs.Program(
     (4,), "float32", 2, {"w": (2, 4)}, {}, {},
     (programs.Call("linear.default", (programs.Input(), programs.Tensor("w")), {}),),
@@ -1093,6 +1120,17 @@ SERVER = {
         (ProgramError,),
         "json",
         lambda: DEEP_JSON,
+    ),
+    "plug-in's RECORD": Parser(
+        lambda: [RECORD],
+        only("PluginMalformed", lambda raw, _: parse_record(raw, "test_plugin-1.0.dist-info").digest),
+        (PluginError,),
+    ),
+    "plug-in's wheel": Parser(
+        lambda: [wheel_of(0), wheel_of(100)],
+        only("PluginMalformed", lambda raw, folder: digest_of_wheel(put(folder, "w.whl", raw)).digest),
+        (PluginError,),
+        bombs=lambda: [wheel_of(1 << 28)],
     ),
     "rows to predict for": Parser(predictable, read_rows, (RowsInvalid, DataError), "json", lambda: DEEP_JSON),
 }

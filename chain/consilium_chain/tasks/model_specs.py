@@ -45,6 +45,9 @@ class Family(Section, ABC):
     def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:  # most go with all
         """Raises ValueError."""
 
+    def require_start(self, start: str) -> None:  # a family draws its own
+        """`start`: the name of the task's section. Raises ValueError."""
+
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
         if data.kind != self.takes:
@@ -209,13 +212,39 @@ class EncoderSpec(OnEncoder):
         return named | _layer("last", shape.width, data.outputs)
 
 
-class ProgramSpec(Family):
+class Stated(Family, ABC):
+    """A family whose tensors the task file states, because only its own files tell them. `renewed`: how to write the
+    section again.
+    """
+
+    renewed: ClassVar[str]
+
+    shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
+    moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if unknown := [name for name in self.moving if name not in self.shapes]:
+            raise ValueError(f"moving has {unknown[0]}, and shapes does not: {self.renewed}")
+        if len(self.moving) == len(self.shapes):
+            raise ValueError(f"no tensor is left to train: {self.renewed}")
+        return self
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(sizes) for sizes in self.shapes.values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(sizes) for name, sizes in self.shapes.items()}
+
+
+class ProgramSpec(Stated):
     """A model that its author exported from PyTorch, as a graph of operators: no code of it runs at a hospital.
 
     `consilium.export` writes this section. Program and weights are files of the artifact store.
     """
 
     takes = "a program's own"
+    renewed = "export the model again"
     name: Literal["program"]
     program: Digest = Field(description="keccak256 of the program's file, as hexadecimal digits")
     weights: Annotated[list[Digest], Field(min_length=1, max_length=MOST_PARTS)] = Field(
@@ -231,19 +260,9 @@ class ProgramSpec(Family):
     padding: Annotated[int, Field(ge=0, le=MOST_TOKEN)] = Field(
         default=0, description="the token that fills short texts up; no model is to foretell it"
     )
-    shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")
-    moving: list[str] = Field(default=[], description="those of them that layers write in training: running means")
     signature: Annotated[str, Field(pattern="^[0-9a-f]{130}$")] | None = Field(
         default=None, description="its author's signature of the hashes above (ERC-191): policies allow authors, too"
     )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if unknown := [name for name in self.moving if name not in self.shapes]:
-            raise ValueError(f"moving has {unknown[0]}, and shapes does not: export the model again")
-        if len(self.moving) == len(self.shapes):
-            raise ValueError("no tensor is left to train: export the model again")
-        return self
 
     @property
     def digests(self) -> list[bytes]:
@@ -272,12 +291,6 @@ class ProgramSpec(Family):
                 " noise follow: leave these out, or export the model with group norms"
             )
 
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(sizes) for sizes in self.shapes.values())
-
-    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        return {name: tuple(sizes) for name, sizes in self.shapes.items()}
-
     def require_fits(self, data: Data) -> None:
         reads_texts = isinstance(data, TextSchema | CorpusSchema)
         if reads_texts and not self.tokenizer:
@@ -296,8 +309,59 @@ def program_statement(
     return encode_defunct(text="\n".join(lines + (["tokenizer", *tokenizer] if tokenizer else [])))
 
 
+Plain = bool | int | float | Annotated[str, Field(max_length=1_000)]
+
+
+class PluginSpec(Stated):
+    """A model whose code hospitals and voters have installed themselves, as a wheel. The task names it by its digest,
+    and repeats its tensors, so that all others need no plug-in. `consilium plugin test` writes this section.
+    """
+
+    takes = "a plug-in's own"
+    renewed = "run `consilium plugin test` again"
+    learns_privately = False  # its code runs beside the noise, and could leave it out
+    name: Literal["plugin"]
+    distribution: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=100)] = Field(
+        description="the installed distribution's name, in lower case and with hyphens"
+    )
+    version: Annotated[str, Field(pattern=r"^[0-9A-Za-z.!+_-]{1,64}$")] = Field(description="its version")
+    entry: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = Field(
+        description="the name of its entry point in the group consilium.models"
+    )
+    record: Digest = Field(description="digest of its RECORD, as `consilium plugin list` prints it")
+    arguments: Annotated[
+        dict[Annotated[str, Field(max_length=64)], Plain | Annotated[list[Plain], Field(max_length=64)]],
+        Field(max_length=32),
+    ] = Field(
+        default={},
+        description="at most 32, given to the entry point: numbers, texts, true or false, and lists of these",
+    )
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+    def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
+        if self.moving and (codec != "dense" or control_variates):
+            raise ValueError(
+                f"{self.moving[0]} moves without a gradient (a batch norm's mean), which no codec and no control"
+                " variates follow: leave these out, or take group norms"
+            )
+
+    def require_start(self, start: str) -> None:
+        if start == "seed":
+            raise ValueError(
+                "a plug-in draws its start where it is installed, and an auditor may not have it: store the file of"
+                " `consilium plugin test --weights` (`consilium artifacts put`), and name it in [start]"
+            )
+
+    def require_fits(self, data: Data) -> None:
+        if isinstance(data, TextSchema | CorpusSchema):
+            raise ValueError("a plug-in reads tables and images so far: take lora or encoder for texts")
+
+
 ModelSpec = Annotated[
-    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec, Field(discriminator="name")
+    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec, Field(discriminator="name")
 ]
 
 

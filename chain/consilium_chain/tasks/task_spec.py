@@ -305,6 +305,7 @@ class TaskSpec(Section):
             )
         if self.training.class_weights == "balanced" and len(self.data.classes) == 1:
             raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
+        self.model.require_start(self.start.name)
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:

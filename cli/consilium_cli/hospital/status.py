@@ -54,7 +54,7 @@ def show_task(folder: Path, number: int) -> None:
     client = opened_client(folder)
     task, state = client.task(number), client.state(number)
     console = Console(highlight=False)
-    print_task(console, task, state, client.program(task))
+    print_task(console, task, state, client.program(task) or client.plugin(task))
     membership = client.membership(task)
     if membership.is_assumed:
         console.print(
@@ -81,7 +81,7 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
 
 
 def print_task(console: Console, task: JoinedTask, state: TaskState, program: Sequence[tuple[str, str]]) -> None:
-    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`: in words, if the model is one."""
+    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`: it, or the plug-in, in words."""
     spec = task.spec
     console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
     grid = Table.grid(padding=(0, 2))
@@ -91,10 +91,14 @@ def print_task(console: Console, task: JoinedTask, state: TaskState, program: Se
         grid.add_row(name, escape(shown(words)))
     console.print(grid)
     if program:
-        console.print("\n[bold]The program[/bold], a graph of operators, and no code:")
+        is_code = spec.model.name == "plugin"
+        heading = (
+            "plug-in[/bold], code that runs here" if is_code else "program[/bold], a graph of operators, and no code"
+        )
+        console.print(f"\n[bold]The {heading}:")
         of_program = Table.grid(padding=(0, 2))
         for name, words in program:
-            of_program.add_row(name, escape(words))
+            of_program.add_row(name, escape(shown(words)) if is_code else escape(words))
         console.print(of_program)
 
 
@@ -117,6 +121,8 @@ def _length(training: TrainingSpec) -> str:
 def _origin(spec: TaskSpec) -> str:
     if spec.model.name == "program":
         return ": the task brings a graph of operators"
+    if spec.model.name == "plugin":
+        return ": an installed plug-in, of which the task brings its digest"
     return ", from this installation: the task brings its name"
 
 

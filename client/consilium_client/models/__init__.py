@@ -135,6 +135,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "lora": ("lora", "Lora"),
     "encoder": ("lora", "WholeEncoder"),
     "program": ("program", "OfProgram"),
+    "plugin": ("plugin", "OfPlugin"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Training of a task whose model is a program: by the process that `programs.confined` holds to its limits."""
+"""Training of a task whose model is a program or a plug-in, by the process that `programs.confined` starts for it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 from consilium_zk.basis import Basis
 from numpy.typing import NDArray
 
 from consilium_client.models import Inputs, Vector, model_of, require_finite
-from consilium_client.models.program import OfProgram
+from consilium_client.models.computed import Computed
 from consilium_client.programs.confined import Progress, Work, is_elsewhere
 from consilium_client.programs.row_gradients import MOST_AT_ONCE
 
@@ -25,7 +25,7 @@ OF_GRADIENTS = 16  # bytes for each value of the rows' own gradients
 
 
 def is_trained_elsewhere(spec: TaskSpec) -> bool:
-    return isinstance(spec.model, ProgramSpec) and is_elsewhere()
+    return isinstance(spec.model, ProgramSpec | PluginSpec) and is_elsewhere()
 
 
 def trained(
@@ -62,7 +62,9 @@ def _computed(
     spec: TaskSpec, within: Basis | None, kind: str, values: dict[str, Any], given: dict[str, NDArray[Any]], rows: int,
     progress: Progress, device: str, private: bool = False,
 ) -> NDArray[Any]:  # fmt: skip
-    model = of_kind(OfProgram, model_of(spec))
+    if isinstance(spec.model, PluginSpec):
+        device = "cpu"  # no GPU's driver is among the files that its process may open
+    model = of_kind(Computed, model_of(spec))  # type: ignore[type-abstract]  # any of them
     memory = model.memory(rows, *given.values())
     if private:
         memory += OF_GRADIENTS * (rows * model.parameters + MOST_AT_ONCE)

@@ -20,7 +20,8 @@ from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
-from consilium_client.models import Evaluation, Inputs, Model, Vector, next_token, probabilities_of, require_finite
+from consilium_client.models import Evaluation, Inputs, Vector, next_token, probabilities_of, require_finite
+from consilium_client.models.computed import Computed
 from consilium_client.models.torch_parameters import load
 from consilium_client.models.weights import vector_of
 from consilium_client.programs.confined import Progress, Work, computed, is_elsewhere
@@ -40,7 +41,7 @@ VALUES_AT_ONCE = 1 << 27  # of all nodes' results: a gigabyte
 HEAVY = 10_000_000  # operations of a row, from which on more threads are faster
 
 
-class OfProgram(Model):
+class OfProgram(Computed):
     """Computed by a process of its own (`programs.confined`), but within `computing_here`, where `module` is for."""
 
     def __init__(self, spec: ProgramSpec, data: DataSchema) -> None:

@@ -7,7 +7,6 @@ only then.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -25,39 +24,34 @@ from consilium_client.models.program import OfProgram
 from consilium_client.models.training import Guides
 from consilium_client.programs import rehearsal
 from consilium_client.programs.confined import Progress, computing_here
-from consilium_client.programs.confinement import confine, end_with
+from consilium_client.programs.confinement import confine, end_with, pipes
 from consilium_client.programs.frames import Arrays, FrameBroken, receive_arrays, receive_header, send, stated
 from consilium_client.programs.library import Files, keep
 from consilium_client.programs.tokenizing import unpacked
 
 Found = Mapping[str, Any]  # arrays
+Answer = Callable[[Mapping[str, Any], Arrays, Progress], Found]
 
 
 def main() -> None:
     parent, memory, device, private = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4] == "1"
-    requests, answers = _pipes()
+    requests, answers = pipes()
     try:
         end_with(parent)
         rehearsal.rehearse(device, private)
         confine(memory, device)
     except Exception as error:
-        send(answers, _fault(error))
+        send(answers, fault(error))
         raise
-    with computing_here():
-        _serve(requests, answers)
+    serve(requests, answers, _read)
 
 
-def _pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Requests and answers. A library that prints must not write among the answers."""
-    answers = os.dup(1)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
-    return os.fdopen(0, "rb", closefd=False), os.fdopen(answers, "wb")
-
-
-def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    calls: dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]] = {"read": _read}
+@computing_here()
+def serve(requests: IO[bytes], answers: IO[bytes], read: Answer) -> None:
+    """Answers requests until the node has ended. `read`: the answer to the first one, `read`: further answers by the
+    names of their requests. Those to the requests for training are here.
+    """
+    calls: Mapping[str, Answer] = {"read": read}
 
     def progress(done: int, steps: int, loss: float) -> None:
         send(answers, {"kind": "progress", "done": done, "steps": steps, "loss": loss})
@@ -71,11 +65,10 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         try:
             found = calls[header["kind"]](header, arrays, progress)
         except Exception as error:  # told in full, and the next request may do
-            send(answers, _fault(error))
+            send(answers, fault(error))
             continue
         if header["kind"] == "read":
-            calls |= _calls(found["model"])
-            found = {}
+            calls, found = {**found, **TRAINING}, {}
         send(answers, {"kind": "result"}, found)
 
 
@@ -83,16 +76,11 @@ def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Foun
     model = ProgramSpec.model_validate(header["model"])
     data: DataSchema = TypeAdapter[DataSchema](DataSchema).validate_python(header["data"])
     keep(Files(**{one.name: arrays[one.name].tobytes() for one in fields(Files)}), model)
-    return {"model": OfProgram(model, data)}  # read and measured
-
-
-def _calls(model: OfProgram) -> dict[str, Callable[[Mapping[str, Any], Arrays, Progress], Found]]:
+    found = OfProgram(model, data)  # read and measured
     return {
-        "evaluate": lambda header, arrays, _: _evaluated(model, arrays),
-        "tokenize": lambda header, arrays, _: {"tokens": model.tokens(unpacked(arrays))},
-        "require-apart": lambda header, arrays, _: _apart(model),
-        "train": _trained,
-        "train-privately": _trained_privately,
+        "evaluate": lambda header, arrays, _: _evaluated(found, arrays),
+        "tokenize": lambda header, arrays, _: {"tokens": found.tokens(unpacked(arrays))},
+        "require-apart": lambda header, arrays, _: _apart(found),
     }
 
 
@@ -130,7 +118,10 @@ def _trained_privately(header: Mapping[str, Any], arrays: Arrays, progress: Prog
     return {"found": dp_sgd.learn_privately(spec, spec.privacy, mechanism, basis, *given)}
 
 
-def _fault(error: Exception) -> dict[str, Any]:
+TRAINING: Mapping[str, Answer] = {"train": _trained, "train-privately": _trained_privately}
+
+
+def fault(error: Exception) -> dict[str, Any]:
     """Values that JSON has, and texts as a screen takes them."""
     if not isinstance(error, FaultError):
         return {"kind": "error", "error": "none", "name": type(error).__name__}

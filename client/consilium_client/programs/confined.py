@@ -1,6 +1,6 @@
-"""Computes programs in a process of its own, without keys, files or network, that the system holds to its limits.
+"""Computes programs and plug-ins in a process of its own, without keys and network, which the system holds to limits.
 
-All training and evaluation of programs goes this way, in every process of the platform: nodes, simulations, predictions
+All training and evaluation of these goes this way, in every process of the platform: nodes, simulations, predictions
 and audits. So no caller can forget it. Only `computing.py`, the process itself, computes within `computing_here`.
 
 Each program has one process, kept for the next call until it was idle for a while. It ends with the thread that
@@ -24,19 +24,21 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 import numpy as np
-from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_chain.tasks.model_specs import Data, PluginSpec, ProgramSpec
 from consilium_core.children import child_environment
 from consilium_core.faults import FaultError
 from consilium_core.logs import emit
 from numpy.typing import NDArray
 
 from consilium_client.errors import DataError, ModelError
+from consilium_client.plugins.errors import PluginError
 from consilium_client.programs.confinement import is_held_by_calls
 from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.frames import Arrays, FrameBroken, Shapes, receive_arrays, receive_header, send
 from consilium_client.programs.library import kept
 
 MODULE: Final = "consilium_client.programs.computing"
+MODULE_OF_PLUGINS: Final = "consilium_client.plugins.computing"
 BASE: Final = 2 << 30  # bytes, for libraries' own needs; a limit is a multiple of it, so that like calls share one
 SPARE_SECONDS: Final = 60.0  # of a call, beside those that it is given
 START_SECONDS: Final = 120.0
@@ -46,7 +48,9 @@ LONGEST_TEXT: Final = 300  # characters, in an answer's error
 NUMBERS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 OF_GPU: Final = {"CUDA_MODULE_LOADING": "EAGER"}  # kernels are files' parts, which later cannot be read
 NONE: Final = np.empty(0, np.uint8)
-_RAISED: Final[Mapping[str, type[FaultError]]] = {one.__name__: one for one in (ModelError, ProgramError, DataError)}
+_RAISED: Final[Mapping[str, type[FaultError]]] = {
+    one.__name__: one for one in (ModelError, ProgramError, PluginError, DataError)
+}
 
 Progress = Callable[[int, int, float], None]
 
@@ -99,12 +103,14 @@ def is_elsewhere() -> bool:
     return not _here
 
 
-def computed(model: ProgramSpec, data: Data, work: Work, progress: Progress | None = None) -> dict[str, NDArray[Any]]:
+def computed(
+    model: ProgramSpec | PluginSpec, data: Data, work: Work, progress: Progress | None = None
+) -> dict[str, NDArray[Any]]:
     """The arrays `work.wanted`. Raises ProgramError (ProgramEnded, NotConfined), and what the call raises:
-    ModelError, ProgramError, DataError.
+    ModelError, ProgramError, PluginError, DataError.
     """
     with _lock:
-        slot = _slots.setdefault((*model.digests, data.model_dump_json().encode()), _Slot())
+        slot = _slots.setdefault(_key(model, data), _Slot())
     with slot.lock:
         process = slot.process
         if process is None or not process.serves(work):
@@ -117,6 +123,14 @@ def computed(model: ProgramSpec, data: Data, work: Work, progress: Progress | No
                 slot.end()
 
 
+def end(model: ProgramSpec | PluginSpec, data: Data) -> None:
+    """Ends the model's process, if it has one. The next call starts another one."""
+    slot = _slots.get(_key(model, data))
+    if slot is not None:
+        with slot.lock:
+            slot.end()
+
+
 def end_all() -> None:
     """Ends all processes. The next call starts another one."""
     for slot in list(_slots.values()):
@@ -124,6 +138,21 @@ def end_all() -> None:
 
 
 atexit.register(end_all)
+
+
+def _key(model: ProgramSpec | PluginSpec, data: Data) -> tuple[bytes, ...]:
+    """The same for tasks that one process can serve. A plug-in's shapes follow from the rest."""
+    of_data = data.model_dump_json().encode()
+    if isinstance(model, ProgramSpec):
+        return *model.digests, of_data
+    return model.model_dump_json(exclude={"shapes", "moving"}).encode(), of_data
+
+
+def _files(model: ProgramSpec | PluginSpec) -> dict[str, bytes]:
+    """Those that the process cannot read itself."""
+    if not isinstance(model, ProgramSpec):
+        return {}
+    return vars(kept(model))
 
 
 class _Slot:
@@ -140,18 +169,17 @@ class _Slot:
 
 
 class _Process:
-    def __init__(self, model: ProgramSpec, data: Data, work: Work, lock: threading.RLock) -> None:
+    def __init__(self, model: ProgramSpec | PluginSpec, data: Data, work: Work, lock: threading.RLock) -> None:
         """`lock`: held during calls. Raises ProgramError (ProgramEnded, NotConfined), and as reading it does."""
         self.owner, self._for, self._lock, self._used = os.getpid(), work, lock, time.monotonic()
         self._popen: subprocess.Popen[bytes] | None = None
-        self._refused = ""
+        self._refused, self._module = "", MODULE if isinstance(model, ProgramSpec) else MODULE_OF_PLUGINS
         self.is_busy = self._is_late = False
         started = threading.Event()
         self._watch = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._watch.start()
         started.wait()
-        files = kept(model)
-        raw = vars(files)
+        raw = _files(model)
         arrays = {name: np.frombuffer(bytearray(one), np.uint8) if one else NONE for name, one in raw.items()}
         sections = {"model": model.model_dump(mode="json"), "data": data.model_dump(mode="json")}
         try:
@@ -173,7 +201,7 @@ class _Process:
         arguments = (os.getpid(), self._memory, work.device, int(work.private))
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, *map(str, arguments)],
+                [sys.executable, "-P", "-m", self._module, *map(str, arguments)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
                 env=child_environment() | settings,
             )  # fmt: skip

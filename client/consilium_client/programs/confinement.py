@@ -17,11 +17,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from consilium_client.programs.errors import ProgramError
 
 OPEN_FILES: Final = 16
+OPEN_FILES_READING: Final = 256
 _PAGE: Final = resource.getpagesize()
 
 
@@ -36,12 +37,16 @@ class _Machine:
     clone3: int
     prctl: int
     tgkill: int
+    openat: int
+    reading: Sequence[int]  # of `_READING`, as far as this machine has them
 
 
 # read write readv writev close fstat lseek mmap munmap mprotect mremap madvise brk
 # futex set_robust_list rseq membarrier sched_yield sched_getaffinity getcpu gettid getpid getppid
 # rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall exit exit_group
 # getrandom clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday ppoll getrusage sysinfo uname
+# Of a process that may read: newfstatat statx faccessat faccessat2 readlinkat getdents64 getcwd pread64 dup fadvise64
+# statfs fstatfs times getuid geteuid getgid getegid; and stat lstat access readlink, which aarch64 has not
 _MACHINES: Final = {
     "x86_64": _Machine(
         0xC000003E,
@@ -49,7 +54,8 @@ _MACHINES: Final = {
          202, 273, 334, 324, 24, 204, 309, 186, 39, 110,
          13, 14, 15, 131, 219, 60, 231,
          318, 228, 229, 230, 35, 96, 271, 98, 99, 63),
-        seccomp=317, clone=56, clone3=435, prctl=157, tgkill=234,
+        seccomp=317, clone=56, clone3=435, prctl=157, tgkill=234, openat=257,
+        reading=(262, 332, 269, 439, 267, 217, 79, 17, 32, 221, 137, 138, 100, 102, 107, 104, 108, 4, 6, 21, 89),
     ),
     "aarch64": _Machine(
         0xC00000B7,
@@ -57,7 +63,8 @@ _MACHINES: Final = {
          98, 99, 293, 283, 124, 123, 168, 178, 172, 173,
          134, 135, 139, 132, 128, 93, 94,
          278, 113, 114, 115, 101, 169, 73, 165, 179, 160),
-        seccomp=277, clone=220, clone3=435, prctl=167, tgkill=131,
+        seccomp=277, clone=220, clone3=435, prctl=167, tgkill=131, openat=56,
+        reading=(79, 291, 48, 439, 78, 61, 17, 67, 23, 223, 43, 44, 153, 174, 175, 176, 177),
     ),
 }  # fmt: skip
 _IOCTL: Final = {"x86_64": 16, "aarch64": 29}  # a GPU's driver is called by it
@@ -66,7 +73,8 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NAME, _SET_NO_NEW_PRIVILEGES = 1, 4, 15, 
 _FILTER, _ALL_THREADS = 1, 1  # operation and flag of seccomp
 _THREAD: Final = 0x00010000  # flag of clone: a thread of this process, and no process of its own
 _LOAD, _EQUAL, _ANY_BIT, _GIVE = 0x20, 0x15, 0x45, 0x06  # of BPF
-_NUMBER, _ARCHITECTURE, _FIRST = 0, 4, 16  # places in the call's data
+_NUMBER, _ARCHITECTURE, _FIRST, _THIRD = 0, 4, 16, 32  # places in the call's data
+_WRITES: Final = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC  # flags of opening
 _KILL, _FAIL, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 
 
@@ -88,30 +96,66 @@ def confine(memory: int, device: str) -> None:
 
     Raises ProgramError (NotConfined) if Linux has no filter of calls for it.
     """
-    for name, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, OPEN_FILES)):
-        resource.setrlimit(name, (most, most))
     if not is_held_by_calls():
+        _limit_files(OPEN_FILES)
         return
-    Path("/proc/self/oom_score_adj").write_text("1000", "ascii")  # the first to go where memory is short
-    resource.setrlimit(resource.RLIMIT_DATA, (_held() + memory,) * 2)
-    _prctl(_SET_DUMPABLE, 0)
+    with goes_first() as held:
+        _hold(held, memory, OPEN_FILES, _rules(device))
+
+
+def confine_reader(held: IO[bytes], memory: int) -> None:
+    """As `confine` for a process that may go on to open files, but only to read them. `held`: as of `goes_first`."""
+    _hold(held, memory, OPEN_FILES_READING, _rules("cpu", reads=True))
+
+
+def goes_first() -> IO[bytes]:
+    """This process is the first to go where memory is short. Returns a file that tells how much it holds."""
+    Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+    return open("/proc/self/statm", "rb", buffering=0)
+
+
+def take_no_privileges() -> None:
+    """Neither this process nor another one that it becomes gets more rights."""
     _prctl(_SET_NO_NEW_PRIVILEGES, 1)
-    _install(list(_rules(device)))
 
 
-def _held() -> int:
-    """The bytes of this process's writable private memory, as RLIMIT_DATA counts them."""
-    return int(Path("/proc/self/statm").read_text("ascii").split()[5]) * _PAGE
+def pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Requests and answers. A library that prints must not write among the answers."""
+    answers = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+    return os.fdopen(0, "rb", closefd=False), os.fdopen(answers, "wb")
 
 
-def _rules(device: str) -> Iterator[bytes]:
+def _limit_files(most: int) -> None:
+    for name, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, most)):
+        resource.setrlimit(name, (value, value))
+
+
+def _hold(held: IO[bytes], memory: int, files: int, rules: Iterator[bytes]) -> None:
+    """`RLIMIT_DATA` counts the writable private memory."""
+    _limit_files(files)
+    held.seek(0)
+    now = int(held.read(1_000).split()[5]) * _PAGE
+    resource.setrlimit(resource.RLIMIT_DATA, (now + memory,) * 2)
+    _prctl(_SET_DUMPABLE, 0)
+    take_no_privileges()
+    _install(list(rules))
+
+
+def _rules(device: str, reads: bool = False) -> Iterator[bytes]:
     machine, name = _MACHINES.get(platform.machine()), platform.machine()
     if machine is None or sys.byteorder != "little":
         raise ProgramError("NotConfined", why=f"the numbers of {name}'s system calls are not known here")
     yield from (_rule(_LOAD, _ARCHITECTURE), _rule(_EQUAL, machine.architecture, 1, 0), _rule(_GIVE, _KILL))
     yield _rule(_LOAD, _NUMBER)
-    for number in (*machine.allowed, *([_IOCTL[name]] if device != "cpu" else [])):
+    more = ([_IOCTL[name]] if device != "cpu" else []) + (list(machine.reading) if reads else [])
+    for number in (*machine.allowed, *more):
         yield from (_rule(_EQUAL, number, 0, 1), _rule(_GIVE, _ALLOW))
+    if reads:
+        yield from (_rule(_EQUAL, machine.openat, 0, 4), _rule(_LOAD, _THIRD), _rule(_ANY_BIT, _WRITES, 1, 0))
+        yield from (_rule(_GIVE, _ALLOW), _rule(_GIVE, _FAIL | errno.EPERM))
     # The C library takes the older call then, whose flags a filter can read.
     yield from (_rule(_EQUAL, machine.clone3, 0, 1), _rule(_GIVE, _FAIL | errno.ENOSYS))
     for number, test, wanted in (
