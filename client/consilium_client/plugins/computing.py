@@ -53,15 +53,16 @@ def main() -> None:
 
 def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Mapping[str, Answer]:
     """Imports the plug-in, and builds it once. Later requests bring the task's shapes, which may not be known yet."""
+    from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
     from consilium_chain.tasks.model_specs import PluginSpec
     from pydantic import TypeAdapter
 
     from consilium_client.models.plugin import OfPlugin
     from consilium_client.plugins import building
-    from consilium_client.programs.computing import Readable
 
     spec = PluginSpec.model_validate(header["model"])
-    data: Readable = TypeAdapter[Readable](Readable).validate_python(header["data"])
+    adapter: TypeAdapter[TableSchema | ImageSchema] = TypeAdapter(TableSchema | ImageSchema)
+    data = adapter.validate_python(header["data"])
     building.built(spec, data)
 
     def described(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:
