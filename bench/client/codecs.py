@@ -197,8 +197,8 @@ def plot(result: dict[str, Any], folder: Path) -> None:
         one.set_title(f"{name}, {rows[0]['rounds']} rounds", loc="left", fontsize=10)
         one.set_xlabel("times fewer bytes than fp32")
         one.set_ylabel(rows[0]["metric"].upper() if rows[0]["metric"] == "auc" else rows[0]["metric"])
-    handles, labels = axes[-1].get_legend_handles_labels()
-    axes[0].legend(handles, labels, frameon=False, fontsize=8, loc="lower left")
+    lines = {label: line for one in axes for line, label in zip(*one.get_legend_handles_labels(), strict=True)}
+    axes[0].legend(lines.values(), lines, frameon=False, fontsize=8, loc="lower left")
     write_figure(folder, "codecs", drawn)
 
 
