@@ -50,7 +50,7 @@ from consilium.lab import (
 )  # fmt: skip
 from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
 from consilium.operator import Operator
-from consilium.plugins import InstalledPlugin, check_plugin, plugin_digest, plugins
+from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
 from consilium.record import Audit, download_model, verify, verify_audit, verify_evaluation
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_jobs

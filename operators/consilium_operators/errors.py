@@ -46,8 +46,8 @@ class OperatorError(FaultError):
         "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "WeightsTooLong": "{path} has {size:,} bytes, and a file of weights has 1 to {most:,}: bring another",
         "ForetellsTokens": (
-            "{name} is a language model: it foretells tokens, and gives rows no class. `consilium model evaluate` tells"
-            " how well it does, and `consilium model export-onnx` gives other programs its logits"
+            "{name} is a language model: it foretells tokens, and gives rows no class. `consilium operator evaluate`"
+            " tells how well it does, and `consilium operator export-onnx` gives other programs its logits"
         ),
         "ProgramFolderInvalid": (
             "{path} lacks {missing}: pass a file of weights, or the folder that `consilium.export` wrote"
