@@ -71,7 +71,7 @@ Demo = Callable[..., Run]
 
 
 def journal(folder: Path, name: str) -> list[dict[str, Any]]:
-    """What a party has told so far."""
+    """The lines that a party has written so far."""
     path = folder / "logs" / f"{name}.jsonl"
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
@@ -117,7 +117,7 @@ REPORT_KEYS = {
 
 
 def assert_sound(run: Run) -> None:
-    """What holds for every demo that ran to its end, whoever cheated."""
+    """All that holds for every demo that ran to its end, also with cheaters."""
     assert run.code == 0, run.said[-3000:]
     report = run.report
     assert report.keys() >= REPORT_KEYS

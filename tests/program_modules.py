@@ -31,9 +31,9 @@ def convolutions() -> nn.Module:
     )  # fmt: skip
 
 
-def others_resnet() -> nn.Module:
+def others_resnet(outputs: int = 2) -> nn.Module:
     config = ResNetConfig(
-        num_channels=1, embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=2
+        num_channels=1, embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=outputs
     )  # fmt: skip
     module: nn.Module = ResNetForImageClassification(config)
     return module

@@ -85,7 +85,7 @@ def device() -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is studied. `deal`: rows by seed. `module`: frozen for private tasks or not. `example`: of its input.
+    """A model and its data. `deal`: rows by seed. `module`: frozen for private tasks or not. `example`: of its input.
     `export`: more arguments of it. `logits`: of the eager module's result. `tested`: of an evaluation, by name.
     """
 

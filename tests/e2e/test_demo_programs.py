@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ import pytest
 import torch
 from demo_driver import Demo, assert_sound
 from monai.networks.nets.unet import UNet
-from program_modules import monais_resnet
+from program_modules import monais_resnet, others_resnet
 from text_programs import letters, llama
 from torch import nn
-from transformers import ResNetConfig, ResNetForImageClassification
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(600)]
 
@@ -53,14 +53,6 @@ def of_table() -> nn.Module:
     return nn.Sequential(nn.Linear(30, 8), nn.BatchNorm1d(8), nn.SiLU(), nn.Dropout(0.1), nn.Linear(8, 1))
 
 
-def others_resnet() -> nn.Module:
-    config = ResNetConfig(
-        num_channels=1, embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=1
-    )  # fmt: skip
-    made: nn.Module = ResNetForImageClassification(config)
-    return made
-
-
 @dataclass(frozen=True)
 class Case:
     """`least`: of the final accuracy, far above an unsound model's; of texts that of the next token."""
@@ -78,7 +70,7 @@ CASES = {
     "LSTM": Case(OfLines, "pneumonia", IMAGES, {}),
     "MONAI's ResNet-18": Case(monais_resnet, "pneumonia", IMAGES, {}),
     "MONAI's UNet in three dimensions": Case(OfVolumes, "pneumonia", IMAGES, {}),
-    "transformers' ResNet": Case(others_resnet, "pneumonia", IMAGES, {"outputs": "logits"}),
+    "transformers' ResNet": Case(partial(others_resnet, 1), "pneumonia", IMAGES, {"outputs": "logits"}),
     "transformers' Llama with peft's LoRA": Case(
         llama, "medquad-texts", TOKENS, {"outputs": "logits", "tokenizer": letters()}, 0.01
     ),

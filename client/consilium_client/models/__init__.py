@@ -92,7 +92,7 @@ class Model(ABC):
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
 
     def targets(self, inputs: Inputs, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What training asks of each row, (n, …): its label, for most families."""
+        """The answers that training asks of the rows, (n, …): their labels, for most families."""
         return labels
 
     def require(self, parameters: Vector, inputs: Inputs | None = None) -> None:

@@ -151,7 +151,7 @@ class OfProgram(Computed):
         self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"],
         class_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Of a language model as `next_token.loss`."""
+        """A language model's is that of `next_token`."""
         if self._foretells:
             return next_token.loss(logits, labels, reduction)
         return super().loss(logits, labels, reduction, class_weights)

@@ -128,7 +128,7 @@ def _require_equal(module: nn.Module, found: Exported, example: torch.Tensor) ->
 
 
 def _require_causal(program: Interpreter, example: torch.Tensor) -> None:
-    """Of a language model, no token's logits depend on later tokens: with the answer in sight, it learns nothing."""
+    """No token's logits may depend on later tokens: with the answer in sight, a language model learns nothing."""
     middle = example.shape[1] // 2
     other = example.clone()
     other[:, middle:] = (example[:, middle:] == 0).long()

@@ -307,16 +307,8 @@ def deal_medquad(
     )
 
 
-def deal_corpus(
-    data_dir: Path,
-    hospitals: int,
-    voters: int,
-    seed: int,
-    rows: int | None = MEDQUAD_ROWS,
-    held_out_rows: int | None = MEDQUAD_HELD_OUT,
-) -> DemoData:
-    """The texts of `deal_medquad` without their labels, each once at each hospital, for a language model."""
-    labelled = deal_medquad(data_dir, hospitals, voters, seed, rows, held_out_rows)
+def without_labels(labelled: DemoData) -> DemoData:
+    """The texts of `deal_medquad` alone, each once in a frame, for a language model."""
 
     def alone(frame: Frame) -> Frame:
         return frame[["text"]].drop_duplicates(ignore_index=True)

@@ -28,12 +28,12 @@ from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.clock import Clock
 from consilium_lab.demo.datasets import (
     DemoData,
-    deal_corpus,
     deal_heart,
     deal_medquad,
     deal_pneumonia,
     deal_wdbc,
     of_table,
+    without_labels,
 )
 from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions, check
@@ -164,7 +164,7 @@ def deal(options: DemoOptions) -> DemoData:
     if options.data is DataSet.MEDQUAD:
         return deal_medquad(options.data_dir, hospitals, voters, seed)
     if options.data is DataSet.MEDQUAD_TEXTS:
-        return deal_corpus(options.data_dir, hospitals, voters, seed)
+        return without_labels(deal_medquad(options.data_dir, hospitals, voters, seed))
     return deal_pneumonia(options.data_dir, hospitals, voters, seed)
 
 
