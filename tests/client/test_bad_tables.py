@@ -256,7 +256,7 @@ def test_table_that_is_not_enough_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text(f"{HEAD}55,1,1\n56,1,1\n")
     with raises_fault(DataError, "OneClassOnly") as one:
         read_examples(path, SCHEMA, allow_one_class=False)
-    assert one.value.values["present"] == 1
+    assert one.value.values["label"] == "ill"
 
 
 def test_many_unexpected_columns_are_not_all_listed(tmp_path: Path) -> None:
