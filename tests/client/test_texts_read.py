@@ -327,7 +327,6 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
     assert read_texts(folder, SCHEMA).rows == 2
     with raises_fault(DataError, "OneClassOnly") as caught:
         read_examples(folder, SCHEMA, allow_one_class=False)
-    assert caught.value.values["present"] == 1
     user = os.geteuid()
     try:
         (folder / "ill" / "b.txt").chmod(0)
