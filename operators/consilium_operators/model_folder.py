@@ -31,6 +31,7 @@ from consilium_client.data.mapping import Mapping
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Vector
 from consilium_client.models.objectives import objective_of
+from consilium_client.models.objectives.base import Answer
 from consilium_client.models.weights import Tensors, parse_model_tensors, vector_of
 from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.library import Files, keep
@@ -78,7 +79,7 @@ class ModelFile(_Plain):
     sha256: Digest
     statistics: tuple[FiniteFloat, ...]
     classes: tuple[str, ...]
-    answers: tuple[str, ...] | None = None  # earlier files have none
+    answers: tuple[Answer, ...] | None = None  # earlier files have none
     inputs: tuple[Input, ...]
     mapping: Mapping | None = None
     measured: Measured | None = None

@@ -214,7 +214,7 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
     written = ClearMetadataAndDocStringPass()(program.model).model  # they have this machine's paths
     written.metadata_props.update(
         task=saved.index.name, sha256=saved.index.sha256, classes=json.dumps(schema.classes),
-        answers=json.dumps(model.objective.answers), columns=json.dumps(columns(schema)),
+        answers=json.dumps([one.column for one in model.objective.answers]), columns=json.dumps(columns(schema)),
     )  # fmt: skip
     raw: bytes = onnx_ir.to_proto(written).SerializeToString()
     return raw

@@ -65,7 +65,7 @@ class Predictor:
     @property
     def answers(self) -> tuple[str, ...]:
         """Names of the predictions' columns."""
-        return self._model.objective.answers
+        return tuple(one.column for one in self._model.objective.answers)
 
     def predictions(self, examples: Examples) -> NDArray[np.float64]:
         """float64 (n, answers): of classes, each one's probability. Raises UpdateNotFinite, OperatorError

@@ -44,11 +44,22 @@ class Measure:
         return min(MOST_WORTH, max(-MOST_WORTH, found if self.more_is_better else -found))
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One column of predictions. `column`: its name in files. `words`: for people. `unit`: of an amount, perhaps
+    empty; None for a chance from 0 to 1.
+    """
+
+    column: str
+    words: str
+    unit: str | None = None
+
+
 class Objective(ABC):
-    """`label_shape`: of one example's label. `answers`: names of the predictions' columns, for people."""
+    """`label_shape`: of one example's label. `answers`: the predictions' columns."""
 
     label_shape: tuple[int, ...]
-    answers: tuple[str, ...]
+    answers: tuple[Answer, ...]
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from consilium_chain.tasks.questions import Classification, Metric
 from numpy.typing import NDArray
 
 from consilium_client.models import metrics
-from consilium_client.models.objectives.base import Measure, Objective, Predictions, Reduction
+from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +21,7 @@ class Classify(Objective):
 
     def __init__(self, asked: Classification) -> None:
         self._classes = asked.classes
-        self.answers = tuple(f"probability_{name}" for name in asked.classes)
+        self.answers = tuple(Answer(f"probability_{name}", name) for name in asked.classes)
 
     @property
     def measures(self) -> Mapping[Metric, Measure]:

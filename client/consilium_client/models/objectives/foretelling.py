@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
 from consilium_client.models import metrics
-from consilium_client.models.objectives.base import Measure, Objective, Predictions, Reduction
+from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +22,7 @@ class Foretell(Objective):
     """Of the m tokens that have a next one: that one is class 0, and the likeliest other one class 1."""
 
     label_shape = ()
-    answers = ("probability_next", "probability_other")
+    answers = (Answer("probability_next", "the next token"), Answer("probability_other", "the likeliest other"))
 
     @property
     def measures(self) -> Mapping[Metric, Measure]:

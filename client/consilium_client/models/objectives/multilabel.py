@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
 from consilium_client.models import metrics
-from consilium_client.models.objectives.base import Measure, Objective, Predictions, Reduction, require_rows
+from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,7 @@ class MarkEach(Objective):
     def __init__(self, asked: Multilabel) -> None:
         self._labels = tuple(asked.labels)
         self.label_shape = (len(self._labels),)
-        self.answers = tuple(f"probability_{name}" for name in self._labels)
+        self.answers = tuple(Answer(f"probability_{name}", name) for name in self._labels)
 
     @property
     def measures(self) -> Mapping[Metric, Measure]:

@@ -13,7 +13,7 @@ from consilium_chain.tasks.questions import Metric, Regression
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
-from consilium_client.models.objectives.base import Measure, Objective, Predictions, Reduction, require_rows
+from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ class Regress(Objective):
     label_shape = (1,)
 
     def __init__(self, asked: Regression) -> None:
-        self._asked, self.answers = asked, (asked.label,)
+        self._asked, self.answers = asked, (Answer(asked.label, asked.label, asked.unit),)
 
     @property
     def measures(self) -> Mapping[Metric, Measure]:

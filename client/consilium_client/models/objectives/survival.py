@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
 from consilium_client.models.metrics import LEAST_PROBABILITY, area
-from consilium_client.models.objectives.base import Measure, Objective, Predictions, Reduction, require_rows
+from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
 from consilium_client.models.objectives.multilabel import sigmoid
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ class Survive(Objective):
     def __init__(self, asked: Survival) -> None:
         self._bounds = np.array(asked.bounds)
         self._widths = np.diff(self._bounds, prepend=0.0)
-        unit = f" {asked.unit}" if asked.unit else ""
-        self._asked, self.answers = asked, tuple(f"without_by_{bound:g}{unit}" for bound in asked.bounds)
+        self._asked = asked
+        words = (f"no {asked.event} by {bound:g} {asked.unit}".rstrip() for bound in asked.bounds)
+        self.answers = tuple(Answer(one.replace(" ", "_"), one) for one in words)
 
     @property
     def measures(self) -> Mapping[Metric, Measure]:
