@@ -160,7 +160,8 @@ def deal(kind: Kind, seed: int) -> DemoData:
 def spec_of(kind: Kind, data: DemoData, rounds: int) -> TaskSpec:
     return TaskSpec.model_validate({
         "name": "questions", "statistics": "exact", "data": data.schema.model_dump(), "model": {"name": "logistic"},
-        "update": {"bits": 16, "value_range": 2.0, "clip_norm": 8.0}, "judging": {"metric": kind.metric}, "money": {"pool": 1_000},
+        "update": {"bits": 16, "value_range": 2.0, "clip_norm": 8.0}, "judging": {"metric": kind.metric},
+        "money": {"pool": 1_000},
         "rounds": {"rounds": rounds, "max_hospitals": HOSPITALS, "rows_per_weight": 10}, **kind.sections,
     })  # fmt: skip
 
