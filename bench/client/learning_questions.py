@@ -216,12 +216,11 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def plot(result: dict[str, Any], folder: Any) -> None:
-    """Each question's first metric by method: more is better."""
-    kinds = groups(result)
+    """What each question is judged by, by method: more is better."""
+    kinds, judged = groups(result), {kind.name: kind.metric for kind in KINDS}
     drawn, axes = figure(8.5, 2.6 * len(kinds), rows=len(kinds))
     for axis, (model, data) in zip(axes, kinds, strict=True):
-        methods = summary(result, model, data)[::-1]
-        metric = next(iter(methods[0][1]))
+        methods, metric = summary(result, model, data)[::-1], judged[data]
         for place, (_, values) in enumerate(methods):
             found = values[metric]
             axis.plot([min(found), max(found)], [place, place], color="#2f6f9f", linewidth=1.2)
