@@ -89,7 +89,7 @@ class LazyJudge(Judge):
         assert batches is None
         own = super().evaluate(parameters, self.looked)
         rows = np.arange(len(self.rows)) % (BATCH_ROWS * len(self.looked))
-        return Evaluation(own.probabilities[rows], own.activations[rows])
+        return Evaluation(own.predictions[rows], own.activations[rows])
 
 
 class LazyNode(VoterNode):

@@ -8,6 +8,7 @@ import numpy as np
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.standardise import public_sums
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.weights import shared_tensors, vector_of
 from consilium_client.programs.library import Files
 from consilium_operators.model_folder import ModelFile, Proof, write_model
@@ -42,6 +43,7 @@ def written(folder: Path, text: str, mapping: Mapping | None = None, program: Fi
         task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
         round=1, rounds=1, verified=True, sha256=derived("", vector_of(tensors)).sha256,
         statistics=tuple(public_sums(spec.data).tolist()), classes=tuple(spec.data.classes),
+        answers=objective_of(spec.data).answers,
         inputs=model_inputs(spec.data, public_sums(spec.data)), mapping=mapping, files={},
     )  # fmt: skip
     proof = Proof(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from consilium_lab.simulation.grid import Grid, GridRow
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
-METRICS = ["accuracy", "auc", "log_loss"]
-
 
 @dataclass(frozen=True)
 class SimulationResult:
@@ -46,7 +44,12 @@ class SimulationResult:
         beside, last = found.references, found.rounds[-1].metrics if found.rounds else found.start
         named = {"start": found.start, "together": last, "plain FedAvg": beside.averaged, "all rows": beside.pooled}
         named |= {f"{name} alone": metrics for name, metrics in beside.alone.items()}
-        return pd.DataFrame.from_dict(named, orient="index", columns=METRICS)
+        return pd.DataFrame.from_dict(named, orient="index", columns=self.shown)
+
+    @property
+    def shown(self) -> list[str]:
+        """The metrics of its tables; more of the first is better."""
+        return [*self.details.spec.data.asked.shown]
 
     @property
     def rounds(self) -> pd.DataFrame:
@@ -55,12 +58,12 @@ class SimulationResult:
 
         rows = [
             {
-                "round": one.number, **{name: one.metrics[name] for name in METRICS}, "cohorts": len(one.cohorts),
+                "round": one.number, **{name: one.metrics[name] for name in self.shown}, "cohorts": len(one.cohorts),
                 "accepted": one.settlement.accepted.bit_count(), "absent": len(one.absent),
             }
             for one in self.details.rounds
         ]  # fmt: skip
-        return pd.DataFrame(rows, columns=["round", *METRICS, "cohorts", "accepted", "absent"]).set_index("round")
+        return pd.DataFrame(rows, columns=["round", *self.shown, "cohorts", "accepted", "absent"]).set_index("round")
 
     @property
     def parties(self) -> pd.DataFrame:
@@ -75,7 +78,7 @@ class SimulationResult:
         return pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "paid", "slashed"])
 
     def figure(self) -> Any:
-        """A matplotlib figure of the accuracy, round by round. Notebooks show it."""
+        """A matplotlib figure of the first shown metric, round by round. Notebooks show it."""
         from consilium_lab.simulation.results import picture
 
         return picture(self.details)
@@ -182,7 +185,7 @@ class GridResult:
         import pandas as pd
         from consilium_lab.simulation.grid_page import record
 
-        return pd.DataFrame([record(row, self.metric) for row in self.rows])
+        return pd.DataFrame([record(row, self.details) for row in self.rows])
 
     @property
     def references(self) -> pd.DataFrame:
@@ -192,7 +195,7 @@ class GridResult:
         found = self.details.references
         named = {"plain FedAvg": found.averaged, "all rows": found.pooled}
         named |= {f"{name} alone": metrics for name, metrics in found.alone.items()}
-        return pd.DataFrame.from_dict(named, orient="index", columns=METRICS)
+        return pd.DataFrame.from_dict(named, orient="index", columns=[*self.details.shown])
 
     @property
     def beside(self) -> Mapping[str, Mapping[str, float]]:

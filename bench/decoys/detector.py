@@ -114,7 +114,7 @@ def _made_up(turn: Round, update: Vector, others: Sequence[Vector]) -> tuple[lis
     rows = np.concatenate([half, -half])
 
     def probabilities(step: Vector) -> Vector:
-        likely = model.evaluate((turn.base + step).astype(np.float32), rows).probabilities[:, 1]
+        likely = model.evaluate((turn.base + step).astype(np.float32), rows).predictions[:, 1]
         return np.clip(likely, 1e-7, 1 - 1e-7)
 
     before, after = probabilities(np.zeros_like(update)), probabilities(update)

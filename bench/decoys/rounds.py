@@ -117,7 +117,7 @@ class Committee:
         return [len(labels) for _, labels in self._rows]
 
     def losses(self, parameters: NDArray[np.float32]) -> Vector:
-        return np.array([log_loss(y, self._model.evaluate(parameters, x).probabilities) for x, y in self._rows])
+        return np.array([log_loss(y, self._model.evaluate(parameters, x).predictions) for x, y in self._rows])
 
     def score(self, turn: Round, published: Sum) -> Vector:
         """Improvement in nats, one per voter."""

@@ -27,7 +27,6 @@ from consilium_chain.ledger.structs import Outcome
 from consilium_chain.rpc.local_node import LocalNode
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.models import model_of
-from consilium_client.models.metrics import measured
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.datasets import DemoData, deal_wdbc
 from consilium_lab.demo.network import Network, Role, build, prepare_output, start_party
@@ -205,7 +204,8 @@ def play_plain(home: Path, size: Size, data: DemoData) -> dict[str, Any]:
     ):
         spans, model = plain_flower.play(home)
     rounds = [{"seconds": round(end - begin, 1), "cpu_s": _by_kind(watch.cpu_s(begin, end))} for begin, end in spans]
-    metrics = measured(labels, model_of(spec).evaluate(model, features).probabilities)
+    judged = model_of(spec)
+    metrics = judged.objective.measured(labels, judged.evaluate(model, features).predictions)
     return {
         "parameters": spec.parameters, "sent_bytes": FLOAT * spec.parameters, "got_bytes": FLOAT * spec.parameters,
         "rounds": rounds, "peak_mib": _peaks(watch), "metrics": _rounded(metrics),

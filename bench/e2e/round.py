@@ -216,7 +216,7 @@ def measure_size(
                     **about,
                     **medians(told[1:]),
                     "peak_rss_mb": {key: round(value) for key, value in told[-1]["peak_rss_mb"].items()},
-                    "accuracy": round(accuracy(labels, model_of(spec).evaluate(model, features).probabilities), 4),
+                    "accuracy": round(accuracy(labels, model_of(spec).evaluate(model, features).predictions), 4),
                     "rounds": rounds - 1,
                 }
             )

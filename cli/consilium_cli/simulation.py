@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 import consilium
 import typer
-from consilium.simulation import METRICS
 from consilium_core.units import decimals, tokens
 from typer.core import TyperGroup
 
@@ -197,33 +196,35 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
 
 
 def _show(console: Any, found: consilium.SimulationResult) -> None:
+    from consilium_chain.tasks.questions import TITLES
     from rich import box
     from rich.table import Table
 
     result, beside, spent = found.details, found.details.references, found.costs
+    metric = result.metric
     rounds = Table(box=box.SIMPLE_HEAD)
-    for title in ("round", "accuracy", "AUC", "log loss"):
+    for title in ("round", *(TITLES[name] for name in result.spec.data.asked.shown)):
         rounds.add_column(title, justify="right")
     rounds.add_column("improvement by cohort, as the voters' median")
-    rounds.add_row("0", *(decimals(result.start[name]) for name in METRICS), "")
+    rounds.add_row("0", *(decimals(result.start[name]) for name in found.shown), "")
     for played in result.rounds:
-        metrics = (decimals(played.metrics[name]) for name in METRICS)
+        metrics = (decimals(played.metrics[name]) for name in found.shown)
         rounds.add_row(str(played.number), *metrics, found.verdict(played))
     console.print(rounds)
     money = Table(box=box.SIMPLE_HEAD)
-    for title in ("party", "rows", "paid", "slashed", "accuracy alone"):
+    for title in ("party", "rows", "paid", "slashed", f"{TITLES[metric]} alone"):
         money.add_column(title, justify="left" if title == "party" else "right")
     for name, paid in result.paid.items():
-        alone = f"{beside.alone[name]['accuracy']:.3f}" if name in beside.alone else ""
+        alone = f"{beside.alone[name][metric]:.3f}" if name in beside.alone else ""
         money.add_row(name, str(result.rows.get(name, "")), tokens(paid), tokens(result.slashed[name]), alone)
     console.print(money)
     for words in found.pay:
         console.print(words, highlight=False)
     last = result.rounds[-1].metrics if result.rounds else result.start
     plain = "" if result.spec.privacy is None else ", without noise,"
-    console.print(f"together {last['accuracy']:.3f}; all rows in one place{plain} {beside.pooled['accuracy']:.3f};"
-                  f" plain FedAvg{plain} {beside.averaged['accuracy']:.3f};"
-                  " accuracy on the voters' rows", highlight=False)  # fmt: skip
+    console.print(f"together {last[metric]:.3f}; all rows in one place{plain} {beside.pooled[metric]:.3f};"
+                  f" plain FedAvg{plain} {beside.averaged[metric]:.3f};"
+                  f" {TITLES[metric]} on the voters' rows", highlight=False)  # fmt: skip
     console.print(f"on a chain, at most about: {spent['gas']:,} gas of all parties; {spent['chain_blobs']} blobs;"
                   f" {spent['hospital_upload_bytes'] / 1e6:,.1f} MB uploaded by a hospital",
                   highlight=False)  # fmt: skip

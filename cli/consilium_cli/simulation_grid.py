@@ -78,18 +78,26 @@ def play_grid(console: Console, task: consilium.Task, where: dict[str, Any], wan
 
 
 def _show(console: Console, found: consilium.GridResult) -> None:
+    from consilium_chain.tasks.questions import TITLES
     from rich import box
     from rich.table import Table
 
     several = found.details.seeds > 1
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(", ".join(found.rows[0].form))
-    for title in (*((found.metric, "±") if several else ("accuracy", "AUC")), "bytes", "blobs", "gas", "ether", "min"):
+    for title in (
+        *((found.metric, "±") if several else (TITLES[name] for name in found.details.shown[:2])),
+        "bytes",
+        "blobs",
+        "gas",
+        "ether",
+        "min",
+    ):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
     for row in found.rows:
-        shown = (row.metrics[found.metric], row.errors[found.metric]) if several else (
-            row.metrics["accuracy"], row.metrics["auc"])  # fmt: skip
+        pair = (row.metrics[found.metric], row.errors[found.metric])
+        shown = pair if several else tuple(row.metrics[name] for name in found.details.shown[:2])
         marks = ["proposed"] if row is found.proposed else ["frontier"] if row.is_frontier else []
         marks += [] if row.accepted == 1 else [f"{row.accepted:.0%} accepted"]
         costs = (str(row.blobs_a_round), f"{row.gas / 1e6:,.1f} M", ether(row.wei), f"{row.seconds / 60:,.0f}")

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
-from consilium_chain.tasks.data_schemas import Metric
 from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
+from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml

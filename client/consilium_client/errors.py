@@ -129,8 +129,8 @@ class DataError(ClientError):
         " {column} = {{ absent = true }} under [columns]",
         "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
         " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
-        "OneClassOnly": "{path}: every label {label} is {present}; held-out data needs several classes. Add rows of"
-        " other classes",
+        "OneClassOnly": "{path}: every row has the same {label}; held-out data needs several. Add rows with other"
+        " answers",
         "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
         "TooManyRows": "the data has {rows} rows or more, but one hospital may bring at most {at_most}; draw a sample,"
         " or join as several hospitals",
@@ -157,6 +157,9 @@ class CellError(DataError):
             " it means that the value is missing, add it to the column's missing",
             "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
             " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
+            "AnswerMissing": "the cell has no answer to the task's question; leave rows without one out of the file",
+            "AnswerNotYesOrNo": "the cell must be 1 for yes or 0 for no; write these, or add codes to a mapping",
+            "TimeNegative": "the time is below 0; check the dates that it was computed from, or leave the row out",
             "LabelUnknown": "the label is not the name of one of the task's classes; write the task's name for the"
             " class, or add codes for the labels to a mapping. Remove rows without a label",
         },

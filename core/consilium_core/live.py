@@ -111,10 +111,10 @@ WORDS: Words = {
 
 def worth(f: Fields) -> str:
     """For a screen only: facts about a hospital's own rows stay out of logs."""
-    return (
-        f"round {f['round']}: the base model on {f['rows']} held-out rows: accuracy {f['accuracy']:.3f},"
-        f" log loss {f['log_loss']:.3f}"
+    values = (
+        f"{name.replace('_', ' ')} {value:.3f}" for name, value in f.items() if name not in ("round", "rows") and value
     )
+    return f"round {f['round']}: the base model on {f['rows']} held-out rows: {', '.join(values)}"
 
 
 UNPAID = ("not-committed", "not-resumed", "evidence-not-submitted", "not-voted", "not-claimed")

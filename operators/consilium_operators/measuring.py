@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from consilium_chain.tasks.questions import Metric
 from consilium_client.data.examples import joined
 from consilium_client.data.kinds import read_examples
 from consilium_client.models import model_of
-from consilium_client.models.metrics import measured
 from consilium_client.replay import FIRST_ROUND, PublicRecord
 from consilium_client.task import JoinedTask
 from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt, PositiveInt
@@ -25,15 +25,27 @@ class _Plain(BaseModel):
 class Quality(_Plain):
     """A model's metrics. `round`: the last one whose sums are in the model; 0 is the start.
 
-    `log_loss` is in nats a row, or of a language model a token. `auc` is None if all rows are of one class; it and
-    `macro_f1` are None of a language model.
+    None: of another question, or without a meaning for these rows. `log_loss` is in nats a row, or of a language model
+    a token.
     """
 
     round: NonNegativeInt
-    accuracy: FiniteFloat
+    accuracy: FiniteFloat | None = None
     auc: FiniteFloat | None = None
     macro_f1: FiniteFloat | None = None
-    log_loss: FiniteFloat
+    log_loss: FiniteFloat | None = None
+    pr_auc: FiniteFloat | None = None
+    calibration_error: FiniteFloat | None = None
+    brier: FiniteFloat | None = None
+    perplexity: FiniteFloat | None = None
+    squared_error: FiniteFloat | None = None
+    absolute_error: FiniteFloat | None = None
+    r2: FiniteFloat | None = None
+    c_index: FiniteFloat | None = None
+
+    def of(self, metric: Metric) -> float | None:
+        found: float | None = getattr(self, metric)
+        return found
 
 
 class Measured(_Plain):
@@ -42,6 +54,12 @@ class Measured(_Plain):
     rows: PositiveInt
     sources: PositiveInt
     rounds: tuple[Quality, ...]
+
+    @property
+    def headline(self) -> Metric:
+        """The one that a line shows."""
+        known: tuple[Metric, ...] = ("accuracy", "c_index", "r2")
+        return next((metric for metric in known if self.rounds[-1].of(metric) is not None), "log_loss")
 
 
 def measure(record: PublicRecord, task: JoinedTask, last: int, paths: Sequence[Path]) -> Measured:
@@ -55,5 +73,5 @@ def measure(record: PublicRecord, task: JoinedTask, last: int, paths: Sequence[P
     rounds = []
     for done in range(FIRST_ROUND - 1, last + 1):
         answers = model.evaluate(record.base(done + 1), inputs).answers(held_out.labels)
-        rounds.append(Quality.model_validate({"round": done, **measured(*answers, task.spec.data.metrics)}))
+        rounds.append(Quality.model_validate({"round": done, **model.objective.measured(*answers)}))
     return Measured(rows=len(held_out.labels), sources=len(paths), rounds=tuple(rounds))

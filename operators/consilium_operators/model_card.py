@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.data_schemas import Metric
+from consilium_chain.tasks.questions import TITLES, Metric
 from consilium_chain.tasks.task_spec import MICRO, TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
@@ -20,9 +20,10 @@ from consilium_operators.model_folder import ModelFile, Proof, RoundProof
 UNITS: Mapping[Metric, str] = {
     "log_loss": "nats of log loss a row",
     "accuracy": "share of rows",
-    "auc": "AUC",
-    "macro_f1": "macro F1",
+    "squared_error": "squared error in squared deviations of the task",
+    "absolute_error": "absolute error in deviations of the task",
 }
+"""Of those that have a unit."""
 
 
 def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:
@@ -37,7 +38,7 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         " plus, for each settled round, the weighted mean of the accepted cohorts' published sums.",
         *_hospitals(proof.rounds, hospitals),
         "## Quality",
-        *_quality(index.measured),
+        *_quality(index.measured, spec.data.asked.metrics),
         "## Rounds and scores",
         *_rounds(proof.rounds, spec.judging.metric),
         "## Privacy",
@@ -80,7 +81,7 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
         f"A {spec.model.name} model of {spec.parameters:,} parameters (float32), as it is after round {index.round},"
         f" {final}. SHA-256 of its parameters: `{index.sha256}`."
     )
-    yield f"- classes: {', '.join(map(_line, spec.data.classes))}"
+    yield f"- answers: {_line(spec.data.asked.in_words)}"
     yield f"- reads: {_line(spec.data.reads)}"
     yield f"- judged by {spec.judging.metric}"
     if local := spec.training.local:
@@ -101,7 +102,7 @@ def _hospitals(rounds: Sequence[RoundProof], hospitals: Sequence[Hospital]) -> I
         yield f"| `{hospital.node}` | {hospital.weight} | {', '.join(taken) or 'none'} |"
 
 
-def _quality(measured: Measured | None) -> Iterator[str]:
+def _quality(measured: Measured | None, metrics: Sequence[Metric]) -> Iterator[str]:
     if measured is None:
         yield (
             "Not measured. The record has only gains by the task's metric (below), and no start to add them to. Pass"
@@ -113,16 +114,17 @@ def _quality(measured: Measured | None) -> Iterator[str]:
         f"Measured on {measured.rows:,} held-out rows of {files} by this card's author. The record does not prove these"
         " figures, because it has no rows."
     )
-    yield "| after round | accuracy | AUC | macro F1 | log loss, nats a row, or a token of a language model |"
-    yield "|---|---|---|---|---|"
+    yield f"| after round | {' | '.join(TITLES[metric] for metric in metrics)} |"
+    yield f"|{'---|' * (1 + len(metrics))}"
     for one in measured.rounds:
-        figures = (one.accuracy, one.auc, one.macro_f1, one.log_loss)
+        figures = (one.of(metric) for metric in metrics)
         cells = " | ".join("–" if figure is None else f"{figure:.4f}" for figure in figures)
         yield f"| {one.round or '0, the start'} | {cells} |"
 
 
 def _rounds(rounds: Sequence[RoundProof], metric: Metric) -> Iterator[str]:
-    yield f"| round | outcome | cohort | hospitals | total weight | median gain, {UNITS[metric]} | accepted |"
+    unit = UNITS.get(metric, TITLES[metric])
+    yield f"| round | outcome | cohort | hospitals | total weight | median gain, {unit} | accepted |"
     yield "|---|---|---|---|---|---|---|"
     for one in rounds:
         if not one.cohorts:

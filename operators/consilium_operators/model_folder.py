@@ -30,6 +30,8 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Vector
+from consilium_client.models.objectives import objective_of
+from consilium_client.models.objectives.base import Answer
 from consilium_client.models.weights import Tensors, parse_model_tensors, vector_of
 from consilium_client.programs.errors import ProgramError
 from consilium_client.programs.library import Files, keep
@@ -59,9 +61,9 @@ class ModelFile(_Plain):
     """`task_file`: its text, whose keccak256 is `spec_hash`. `round`: the last one whose sums are in the model.
 
     `verified`: no check of any round failed. `sha256`: of the file's parameters, their bytes little-endian, as
-    `consilium verify` prints it. `classes` and `inputs` follow from the task file and the statistics. `mapping`: of the
-    files that the model's users have, unless they name another. `measured`: if its author has held-out rows. `files`:
-    the SHA-256 of each.
+    `consilium verify` prints it. `classes`, `answers` and `inputs` follow from the task file and the statistics.
+    `mapping`: of the files that the model's users have, unless they name another. `measured`: if its author has
+    held-out rows. `files`: the SHA-256 of each.
     """
 
     format: Literal["consilium-model-1"] = "consilium-model-1"
@@ -77,6 +79,7 @@ class ModelFile(_Plain):
     sha256: Digest
     statistics: tuple[FiniteFloat, ...]
     classes: tuple[str, ...]
+    answers: tuple[Answer, ...] | None = None  # earlier files have none
     inputs: tuple[Input, ...]
     mapping: Mapping | None = None
     measured: Measured | None = None
@@ -234,9 +237,11 @@ def _spec(folder: Path, index: ModelFile) -> TaskSpec:
 
 
 def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
-    if (index.classes, index.inputs) != (
-        tuple(spec.data.classes), model_inputs(spec.data, np.array(index.statistics))
-    ):  # fmt: skip
+    follows = (
+        tuple(spec.data.classes), index.answers and objective_of(spec.data).answers,
+        model_inputs(spec.data, np.array(index.statistics)),
+    )  # fmt: skip
+    if (index.classes, index.answers, index.inputs) != follows:
         raise _invalid(folder / INDEX, "its classes or inputs do not follow from its task file and statistics")
     if index.mapping is not None:
         try:

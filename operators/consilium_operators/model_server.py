@@ -1,4 +1,4 @@
-"""`consilium operator serve-model`: a model's probabilities over HTTP, for this machine only.
+"""`consilium operator serve-model`: a model's predictions over HTTP, for this machine only.
 
 Requests are never logged, and no answer repeats their values.
 """
@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import uvicorn
 from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError, RangeError
 from consilium_client.models.metrics import predicted
 from consilium_core.kinds import of_kind
+from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -44,7 +46,7 @@ def serve(
     Raises ModelNotInstalled, LocalNodeError for a port in use.
     """
     predictor = Predictor(saved, clamp)
-    predictor.require_classes()
+    predictor.require_answers()
     require_free_port(port, "the model")
     on_start(f"http://127.0.0.1:{port}")
     uvicorn.run(
@@ -60,15 +62,10 @@ def service(predictor: Predictor) -> Starlette:
     def answer(body: bytes) -> Response:
         try:
             with alone:
-                probabilities = predictor.predict(body)
+                found = predictor.predict(body)
         except (RowsInvalid, ClientError) as error:
             return _problem(error)
-        classes = predictor.saved.spec.data.classes
-        predictions = [
-            {"class": classes[int(called)], "probabilities": dict(zip(classes, row.tolist(), strict=True))}
-            for called, row in zip(predicted(probabilities), probabilities, strict=True)
-        ]
-        return JSONResponse({"predictions": predictions})
+        return JSONResponse({"predictions": _named(predictor, found)})
 
     async def predict(request: Request) -> Response:
         try:
@@ -85,6 +82,17 @@ def service(predictor: Predictor) -> Starlette:
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS), www_redirect=False)],
         exception_handlers={HTTPException: _http_problem},
     )
+
+
+def _named(predictor: Predictor, found: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Each row's class with all probabilities, or the answers of another question by name."""
+    classes = predictor.saved.spec.data.classes
+    if not classes:
+        return [{"answers": dict(zip(predictor.answers, row, strict=True))} for row in found.tolist()]
+    return [
+        {"class": classes[int(called)], "probabilities": dict(zip(classes, row, strict=True))}
+        for called, row in zip(predicted(found), found.tolist(), strict=True)
+    ]
 
 
 async def _body(request: Request) -> bytes:
@@ -109,6 +117,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
         "verified": saved.index.verified,
         "sha256": saved.index.sha256,
         "classes": saved.spec.data.classes,
+        "answers": predictor.answers,
         "columns": columns(saved.spec.data),
         "clamp": predictor.clamp,
         "data": saved.spec.data.model_dump(mode="json"),

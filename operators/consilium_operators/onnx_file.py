@@ -6,10 +6,11 @@
 | input, of images | `pixels` | uint8 (n, channels, height, width), of the task's size |
 | input, of a program of texts | `tokens` | int64 (n, tokens), of the program's tokenizer |
 | output | `probabilities` | float32 (n, classes); of a language model (n, tokens, all tokens), of each next one |
+| output, of another question | `answers` | float32 (n, answers): an amount, or chances |
 
 The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
 nearest bound, and an unknown code as missing. The file's metadata have `task`, `sha256` of the model's parameters, and
-as JSON `classes` and `columns`.
+as JSON `classes`, `answers` and `columns`.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ import numpy as np
 import torch
 from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
 from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
+from consilium_chain.tasks.questions import Question, Regression
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, next_token
+from consilium_client.models.objectives.base import Objective
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
@@ -41,15 +44,16 @@ from consilium_operators.model_folder import INDEX, ONNX, SavedModel, read_model
 from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, NumericInput
 from consilium_operators.prediction import Predictor, columns, examples_of
 
-MOST_DIFFERENCE: Final = 1e-5  # of a probability, between ONNX and PyTorch
+MOST_DIFFERENCE: Final = 1e-5  # of a probability, or of an amount in its deviations, between ONNX and PyTorch
 PACKAGES: Final = ("onnx", "onnxruntime", "onnxscript")
+PROBABILITIES, ANSWERS = "probabilities", "answers"  # the output's name
 _EXAMPLES = 64  # rows to compare on; of images, an eighth
 
 
 def add_onnx(folder: Path, local: Path | None = None) -> float:
     """Writes a model's folder as `model.onnx` into it. `local`: a hospital's own local tensors, which are then in it.
 
-    Returns the largest difference of a probability from PyTorch's on drawn examples. Raises OperatorError
+    Returns the largest difference of a prediction from PyTorch's on drawn examples. Raises OperatorError
     (ModelFolderInvalid, LocalTensorsMissing, OnnxNotInstalled, OnnxImpossible, OnnxDiffers).
     """
     saved = read_model(folder)
@@ -61,7 +65,7 @@ def add_onnx(folder: Path, local: Path | None = None) -> float:
 
 
 def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
-    """A file's bytes, and the largest difference of a probability. Raises as `add_onnx` does."""
+    """A file's bytes, and the largest difference of a prediction. Raises as `add_onnx` does."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
     schema = saved.spec.data
@@ -75,24 +79,26 @@ def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
     found, expected = _run(raw, given), predictor.evaluation(examples)
     if expected.rows is not None:
         found = _of_next(found, given, of_kind(ProgramSpec, saved.spec.model).padding)
-    difference = float(np.abs(found - expected.probabilities).max())
+    difference = float((np.abs(found - expected.predictions) / _sizes(schema.asked)).max())
     if not difference <= MOST_DIFFERENCE:
         raise OperatorError("OnnxDiffers", difference=difference, most=MOST_DIFFERENCE)
     return raw, difference
 
 
 class _Whole(nn.Module):
-    """Values as a person has them -> probabilities float32 (n, classes)."""
+    """Values as a person has them -> predictions float32 (n, answers)."""
 
-    def __init__(self, encoding: nn.Module, model: nn.Module, outputs: int) -> None:
+    def __init__(self, encoding: nn.Module, model: nn.Module, objective: Objective) -> None:
         super().__init__()
-        self.encoding, self.model, self._outputs = encoding, model, outputs
+        self.encoding, self.model, self._objective = encoding, model, objective
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        logits = self.model(self.encoding(values))
-        if self._outputs == 1:  # class 0's is zero
-            logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
-        return torch.softmax(logits, dim=-1)
+        return self._objective.as_predictions(self.model(self.encoding(values)))
+
+
+def _sizes(asked: Question) -> float:
+    """The unit in which predictions may differ."""
+    return asked.deviation if isinstance(asked, Regression) else 1.0
 
 
 class _OfTable(nn.Module):
@@ -192,24 +198,25 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
         name, encoding = "pixels", _OfImages(index.inputs)
     elif isinstance(schema, TableSchema):
         name, encoding = "rows", _OfTable(columns(schema), index.inputs)
-    outputs = 0 if isinstance(schema, CorpusSchema) else schema.outputs
-    module = _Whole(encoding, model_of(saved.spec).module(saved.parameters), outputs).eval()
+    model = model_of(saved.spec)
+    output = PROBABILITIES if schema.classes or isinstance(schema, CorpusSchema) else ANSWERS
+    module = _Whole(encoding, model.module(saved.parameters), model.objective).eval()
     try:
         with _quiet():
             program = torch.onnx.export(
                 module, (given,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("n")},), verbose=False,
-                input_names=[name], output_names=["probabilities"],
+                input_names=[name], output_names=[output],
             )  # fmt: skip
     except Exception as error:  # of PyTorch's tracer: all kinds
         raise _impossible(f"PyTorch cannot write it ({type(error).__name__})") from error
     if program is None:
         raise AssertionError("without a path the exporter gives the program")
-    model = ClearMetadataAndDocStringPass()(program.model).model  # they have this machine's paths
-    model.metadata_props.update(
+    written = ClearMetadataAndDocStringPass()(program.model).model  # they have this machine's paths
+    written.metadata_props.update(
         task=saved.index.name, sha256=saved.index.sha256, classes=json.dumps(schema.classes),
-        columns=json.dumps(columns(schema)),
+        answers=json.dumps([one.column for one in model.objective.answers]), columns=json.dumps(columns(schema)),
     )  # fmt: skip
-    raw: bytes = onnx_ir.to_proto(model).SerializeToString()
+    raw: bytes = onnx_ir.to_proto(written).SerializeToString()
     return raw
 
 

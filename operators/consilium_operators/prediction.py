@@ -1,4 +1,4 @@
-"""Turns rows from outside into examples of the task's schema, and these into a model's probabilities.
+"""Turns rows from outside into examples of the task's schema, and these into a model's predictions.
 
 A request is JSON: {"rows": [{column: value, …}, …]}. Each row has the columns of hospitals' tables except the label. A
 table's value is a number, a text with a number, or null if it is missing. A text is a string. An image is the base64 of
@@ -43,15 +43,15 @@ class Predictor:
         self._model.require_installed()
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
-    def require_classes(self) -> None:
+    def require_answers(self) -> None:
         """Raises OperatorError (ForetellsTokens) for a language model."""
         if isinstance(self.saved.spec.data, CorpusSchema):
             raise OperatorError("ForetellsTokens", name=self.saved.index.name)
 
     def predict(self, body: bytes) -> NDArray[np.float64]:
-        """Probabilities by class, float64 (n, classes). Raises RowsInvalid, and the client room's DataErrors."""
+        """As `predictions`. Raises RowsInvalid, and the client room's DataErrors."""
         schema = self.saved.spec.data
-        return self.probabilities(examples_of(rows_of(body, schema, self.most_rows), schema, self.clamp))
+        return self.predictions(examples_of(rows_of(body, schema, self.most_rows), schema, self.clamp))
 
     def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
         """The examples of a file or folder. `mapping`: in place of the model's own. `own`: as `Use` has it.
@@ -62,10 +62,17 @@ class Predictor:
         named = self.saved.index.mapping if mapping is None else read_mapping(mapping, schema)
         return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))
 
-    def probabilities(self, examples: Examples) -> NDArray[np.float64]:
-        """By class, float64 (n, classes). Raises UpdateNotFinite, OperatorError (ForetellsTokens)."""
-        self.require_classes()
-        return self.evaluation(examples).probabilities
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Names of the predictions' columns."""
+        return tuple(one.column for one in self._model.objective.answers)
+
+    def predictions(self, examples: Examples) -> NDArray[np.float64]:
+        """float64 (n, answers): of classes, each one's probability. Raises UpdateNotFinite, OperatorError
+        (ForetellsTokens).
+        """
+        self.require_answers()
+        return self.evaluation(examples).predictions
 
     def evaluation(self, examples: Examples) -> Evaluation:
         """Raises UpdateNotFinite."""
@@ -107,7 +114,7 @@ def _invalid(why: str) -> RowsInvalid:
 
 def columns(schema: DataSchema) -> list[str]:
     """The columns of a row to predict: those of hospitals' tables except the label."""
-    return [name for name in schema.used if name != schema.label]
+    return schema.inputs
 
 
 def examples_of(rows: Sequence[Row], schema: DataSchema, clamp: bool = False) -> Examples:

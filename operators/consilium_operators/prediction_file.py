@@ -18,7 +18,8 @@ from consilium_operators.prediction import Predictor
 class Predictions:
     """A row for each row or file, in their order.
 
-    Columns: `row` from 1, or `file`; the copied column; `class`; and the probability of each class.
+    Columns: `row` from 1, or `file`; the copied column; `class`, where the question asks for one; and each answer, such
+    as the probability of a class.
     """
 
     columns: list[str]
@@ -35,15 +36,17 @@ class Predictions:
 def predictions(predictor: Predictor, rows: Path, mapping: Path | None = None, own: str | None = None) -> Predictions:
     """`own`: a column to copy. Raises DataError, RangeError."""
     used = predictor.read(rows, mapping, own)
-    probabilities = predictor.probabilities(used.examples)
-    classes = predictor.saved.spec.data.classes
-    copied = [] if own is None else [own]
-    first = "row" if used.names is None else "file"
-    found: list[list[object]] = []
-    for at, (called, shares) in enumerate(zip(predicted(probabilities), probabilities.tolist(), strict=True)):
-        cells = [] if used.own is None else [used.own[at]]
-        found.append([at + 1 if used.names is None else used.names[at], *cells, classes[int(called)], *shares])
-    return Predictions([first, *copied, "class", *(f"probability_{name}" for name in classes)], found)
+    found = predictor.predictions(used.examples)
+    classes, of_files = predictor.saved.spec.data.classes, used.names is not None
+    called = [[classes[int(one)]] for one in predicted(found)] if classes else [[] for _ in found]
+    copied = [[] for _ in found] if used.own is None else [[one] for one in used.own]
+    names = used.names or range(1, len(found) + 1)
+    columns = ["file" if of_files else "row", *filter(None, [own]), *(["class"] if classes else []), *predictor.answers]
+    cells: list[list[object]] = [
+        [name, *beside, *likeliest, *answers]
+        for name, beside, likeliest, answers in zip(names, copied, called, found.tolist(), strict=True)
+    ]
+    return Predictions(columns, cells)
 
 
 def require_free(output: Path) -> None:

@@ -181,7 +181,7 @@ CASES = {
     "unknown kind": ('kind = "numeric"', 'kind = "number"', "features.0: Input tag 'number'"),
     "category without its kind": ('kind = "category"', "", "data.table.features.1.numeric.values: Extra inputs"),
     "one value": ("values = [1.0, 2.0, 3.0]", "values = [1.0]", "values"),
-    "one class": ('classes = ["no", "yes"]', 'classes = ["no"]', "data.table.classes"),
+    "one class": ('classes = ["no", "yes"]', 'classes = ["no"]', "at least two classes"),
     "a class twice": ('classes = ["no", "yes"]', 'classes = ["no", "no"]', "a class appears twice"),
     "a class that leads out of a folder": ('classes = ["no", "yes"]', 'classes = ["no", "../yes"]', "classes.1"),
     "unknown kind of data": ('label = "sick"', 'label = "sick"\nkind = "sound"', "data: Input tag 'sound'"),

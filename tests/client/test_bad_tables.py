@@ -201,7 +201,8 @@ def test_bad_table_is_refused_by_name(tmp_path: Path, case: str) -> None:
 def test_every_error_has_a_case_and_a_line_in_the_guide() -> None:
     of_texts_and_images = {*FolderError.MESSAGES, *ExampleError.MESSAGES, "ArraysWrong", "LabelUnknown"}
     known = {*DataError.MESSAGES, *CellError.MESSAGES} | of_texts_and_images
-    elsewhere = {"DataFileMissing", "TooFewRows", "OneClassOnly"} | of_texts_and_images
+    of_questions = {"AnswerMissing", "AnswerNotYesOrNo", "TimeNegative"}  # tests/client/test_answers.py
+    elsewhere = {"DataFileMissing", "TooFewRows", "OneClassOnly"} | of_texts_and_images | of_questions
     assert {error for _, _, error, _ in CASES.values()} == known - elsewhere
     guide = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
     assert [name for name in known if f"`{name}`" not in guide] == []
@@ -256,7 +257,7 @@ def test_table_that_is_not_enough_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text(f"{HEAD}55,1,1\n56,1,1\n")
     with raises_fault(DataError, "OneClassOnly") as one:
         read_examples(path, SCHEMA, allow_one_class=False)
-    assert one.value.values["present"] == 1
+    assert one.value.values["label"] == "ill"
 
 
 def test_many_unexpected_columns_are_not_all_listed(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_training_within_a_basis_learns(codec: dict[str, Any], optimizer: str) -
     assert found.shape == (spec.coordinates,)
     assert spec.coordinates < spec.parameters
     trained = moved(spec, base, found)
-    losses = [log_loss(labels, model_of(spec).evaluate(one, features).probabilities) for one in (base, trained)]
+    losses = [log_loss(labels, model_of(spec).evaluate(one, features).predictions) for one in (base, trained)]
     assert losses[1] < 0.75 * losses[0]
 
 

@@ -280,7 +280,7 @@ def test_a_start_is_drawn_from_its_seed_and_judged_as_the_family(perceptron: Tas
     family = model_of(parse_task_spec(task_file("epochs = 1").replace(FAMILY.encode(), MLP.encode())))
     rows = np.linspace(-2, 2, 600, dtype=np.float32).reshape(-1, 1)
     found, expected = model.evaluate(first, rows), family.evaluate(first, rows)
-    np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found.predictions, expected.predictions, rtol=0, atol=1e-14)
     assert found.activations.shape == (600, 1)
     with raises_fault(PluginError, "PluginElsewhere"):
         model.module(first)
@@ -307,7 +307,7 @@ def test_a_task_of_a_plug_in_goes_as_that_of_the_family_that_it_equals(perceptro
         assert one.model.tobytes() == other.model.tobytes()
     assert np.abs(played[0][-1].model - played[0][0].model).max() > 1e-3
     folder = written(tmp_path / "released", own)
-    assert Predictor(read_model(folder)).probabilities(tables[0]).shape == (30, 2)
+    assert Predictor(read_model(folder)).predictions(tables[0]).shape == (30, 2)
     with raises_fault(OperatorError, "OnnxImpossible", "it is a plug-in"):
         add_onnx(folder)
 

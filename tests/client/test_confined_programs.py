@@ -158,7 +158,7 @@ def test_evaluation_has_the_same_bits_in_parts(folder: Path, monkeypatch: pytest
     spec, inputs = spec_of(folder), np.linspace(-2, 2, 1_000, dtype=np.float32).reshape(-1, 1)
     model = model_of(spec)
     found, expected = both(lambda _: model.evaluate(model.initial(0), inputs), spec)
-    assert found.probabilities.tobytes() == expected.probabilities.tobytes()
+    assert found.predictions.tobytes() == expected.predictions.tobytes()
     assert found.activations.tobytes() == expected.activations.tobytes()
     assert found.activations.shape == (1_000, 4)
     model.require_apart()

@@ -162,7 +162,7 @@ def test_patience_ends_at_the_pass_of_least_loss_on_held_out_rows(codec: dict[st
     for epochs in range(1, 61):
         longer = spec_of(mlp, update, epochs=epochs, batch_size=4)
         model = base + basis.spread(learn(longer, basis, base, features, labels, 5), 0, basis.parameters)
-        losses.append(log_loss(out[1], model_of(spec).evaluate(model.astype(np.float32), out[0]).probabilities))
+        losses.append(log_loss(out[1], model_of(spec).evaluate(model.astype(np.float32), out[0]).predictions))
     best = next(at for at in range(60) if min(losses[at + 1 : at + 4], default=np.inf) >= min(losses[: at + 1]))
     steps: list[int] = []
     found = learn(

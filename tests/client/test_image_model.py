@@ -61,7 +61,7 @@ def test_convolution_matches_the_formula() -> None:
     pooled = np.maximum(seen + bias, 0).reshape(4, 2, 4, 2).max(axis=(1, 3)).mean()
     found = Cnn(CnnSpec(channels=[1]), schema).evaluate(parameters, image[None, None])
     np.testing.assert_allclose(found.activations, [[pooled]], rtol=1e-5)
-    np.testing.assert_allclose(found.probabilities[0, 1], 1 / (1 + np.exp(-(weight * pooled + last))), rtol=1e-5)
+    np.testing.assert_allclose(found.predictions[0, 1], 1 / (1 + np.exp(-(weight * pooled + last))), rtol=1e-5)
 
 
 @pytest.mark.parametrize(("channels", "classes"), [(1, 2), (3, 5)])
@@ -84,7 +84,7 @@ def test_training_tells_stripes_apart_and_repeats_itself() -> None:
     assert abs(float(inputs.mean())) < 1e-4
     assert float(inputs.std()) == pytest.approx(1, abs=1e-4)
     trained = train(spec, model.initial(0), inputs, images.labels, seed=1)
-    assert accuracy(images.labels, model.evaluate(trained, inputs).probabilities) > 0.95
+    assert accuracy(images.labels, model.evaluate(trained, inputs).predictions) > 0.95
     np.testing.assert_array_equal(trained, train(spec, model.initial(0), inputs, images.labels, seed=1))
 
 
@@ -138,7 +138,7 @@ def test_it_learns_pneumonia() -> None:
     spec = spec_of(28, epochs=1, learning_rate=0.005, optimizer="adamw")
     model, sums = model_of(spec), sums_of(training, spec.data)
     trained = train(spec, model.initial(0), model.inputs(training, sums), training.labels, seed=0)
-    found = model.evaluate(trained, model.inputs(sets["test"], sums)).probabilities
+    found = model.evaluate(trained, model.inputs(sets["test"], sums)).predictions
     assert accuracy(sets["test"].labels, found) > 0.75
     ranked = auc(sets["test"].labels, found)
     assert ranked is not None

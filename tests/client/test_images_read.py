@@ -390,9 +390,8 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
     with raises_fault(DataError, "DataFileMissing"):
         read_images(tmp_path / "none", GREY)
     folder = write_folder(tmp_path / "f", {"ill/a.png": saved(SHADES)})
-    with raises_fault(DataError, "OneClassOnly") as caught:
+    with raises_fault(DataError, "OneClassOnly"):
         read_examples(folder, GREY, allow_one_class=False)
-    assert caught.value.values["present"] == 1
 
 
 def test_bounds_are_those_that_messages_name_and_memory_has_one() -> None:

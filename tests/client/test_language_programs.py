@@ -18,7 +18,6 @@ from consilium_client.data.kinds import kind_of, read_examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import model_of, next_token
-from consilium_client.models.metrics import WORTH, measured
 from consilium_client.models.program import OfProgram
 from consilium_client.models.training import learn, train
 from consilium_client.privacy.dp_sgd import Mechanism, learn_privately
@@ -137,13 +136,14 @@ def test_losses_and_hits_are_of_all_next_tokens_as_by_plain_torch(folder: Path) 
             logits = module(own).logits[0, :-1]
             losses += nn.functional.cross_entropy(logits, own[0, 1:], reduction="none").tolist()
             hits += (logits.argmax(dim=1) == own[0, 1:]).tolist()
-    values = measured(*found.answers(texts_of().labels), spec.data.metrics)
+    values = model.objective.measured(*found.answers(texts_of().labels))
     assert values["log_loss"] == pytest.approx(np.mean(losses), abs=1e-7)  # its rotations are in single precision
     assert values["accuracy"] == pytest.approx(np.mean(hits))
-    assert (values["auc"], values["macro_f1"]) == (None, None)
+    assert values["perplexity"] == pytest.approx(np.exp(np.mean(losses)), rel=1e-6)
+    assert values.keys() == {"log_loss", "accuracy", "perplexity"}
     assert found.rows is not None
     assert np.bincount(found.rows, minlength=5).tolist() == [LENGTH - 1, 4, LENGTH - 1, 0, LENGTH - 1]
-    assert -WORTH["log_loss"](*found.answers(texts_of().labels)) == values["log_loss"]
+    assert -model.objective.measures["log_loss"].worth(*found.answers(texts_of().labels)) == values["log_loss"]
 
 
 def test_training_is_plain_torchs_on_the_same_batches_to_float_rounding(folder: Path) -> None:
@@ -275,10 +275,10 @@ def test_a_corpus_is_a_column_of_texts_or_a_folder_of_files(folder: Path, tmp_pa
         for at, text in enumerate(TEXTS):
             (path / "2024" / f"{at}.txt").write_text(text)
     found = read_examples(path, spec.data, allow_one_class=False)
-    assert (found.rows, found.classes_present) == (5, (0,))
+    assert found.rows == 5
     kind = kind_of(spec.data)
     profile = kind.profile(kind.read(path, spec.data, None), spec)
-    assert (profile.rows, profile.classes) == (5, (("text", 5),))
+    assert (profile.rows, profile.answers) == (5, (("text", 5),))
     assert not any("one class" in finding.concern for finding in profile.findings)
     with raises_fault(DataError, "HeaderMissing"):
         (tmp_path / "other.csv").write_text("words\na\n")

@@ -51,8 +51,8 @@ def test_evaluate_computes_what_the_module_does(spec: Any, columns: int, classes
     logits = model.module(parameters)(torch.from_numpy(rows)).detach()
     if classes == 2:
         logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
-    np.testing.assert_allclose(found.probabilities, torch.softmax(logits, dim=1).numpy(), atol=1e-5)
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
+    np.testing.assert_allclose(found.predictions, torch.softmax(logits, dim=1).numpy(), atol=1e-5)
+    np.testing.assert_allclose(found.predictions.sum(axis=1), 1)
 
 
 def test_initial_parameters_depend_on_seed_alone() -> None:
@@ -86,7 +86,7 @@ def test_evaluate_matches_the_formula() -> None:
     hidden = np.maximum(x @ w1.T + b1, 0)
     likely = 1 / (1 + np.exp(-(hidden @ w2.T + b2)[:, 0]))
     found = Dense(MlpSpec(hidden=[2]), schema(2)).evaluate(parameters, x)
-    np.testing.assert_allclose(found.probabilities, np.stack([1 - likely, likely], axis=1), rtol=1e-6)
+    np.testing.assert_allclose(found.predictions, np.stack([1 - likely, likely], axis=1), rtol=1e-6)
     np.testing.assert_allclose(found.activations, hidden, rtol=1e-6)
 
 
@@ -94,7 +94,7 @@ def test_evaluate_survives_extreme_logits() -> None:
     parameters = np.array([3e38, 0], dtype=np.float32)
     x = np.array([[3e38], [-3e38]], dtype=np.float32)
     found = Dense(LogisticSpec(), schema(1)).evaluate(parameters, x)
-    np.testing.assert_array_equal(found.probabilities, [[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(found.predictions, [[0.0, 1.0], [1.0, 0.0]])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

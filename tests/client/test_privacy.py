@@ -185,4 +185,4 @@ def test_it_learns_where_rows_are_many() -> None:
     features, labels = line(5000)
     base = np.zeros(3, np.float32)
     trained = train_privately(spec, privacy, plan(spec, privacy, 5000), base, features, labels)
-    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.95
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).predictions) > 0.95

@@ -68,7 +68,7 @@ def test_good_table_is_of_no_concern(tmp_path: Path) -> None:
     found = read(tmp_path, HEAD + GOOD)
     assert found.findings == ()
     assert (found.rows, found.repeated, found.source.left_aside) == (20, 0, 0)
-    assert found.classes == (("healthy", 10), ("ill", 10))
+    assert found.answers == (("healthy", 10), ("ill", 10))
     age = found.columns[0]
     assert (age.smallest, age.mean, age.largest, age.missing, age.outside) == (40, 49.5, 59, 0, 0)
 

@@ -118,7 +118,7 @@ def test_each_concern_of_texts_is_counted(more: list[str], label: int, expected:
 def test_texts_of_one_class_are_a_concern() -> None:
     found = of_texts(notes(3), [2, 2, 2])
     assert concerns(found) == [(TextConcern.ONE_CLASS, 3)]
-    assert found.classes == (("healthy", 0), ("ill", 0), ("unknown", 3))
+    assert found.answers == (("healthy", 0), ("ill", 0), ("unknown", 3))
 
 
 def test_screen_of_texts_shows_lengths_and_what_leaves_and_no_text() -> None:

@@ -117,7 +117,7 @@ def test_evaluation_is_in_double_precision_and_shows_what_the_last_layer_takes(s
         hidden = own[:-1](torch.from_numpy(inputs).double())
         logits = own[-1](hidden)
     np.testing.assert_allclose(found.activations, hidden, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found.probabilities[:, 1], torch.sigmoid(logits)[:, 0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.predictions[:, 1], torch.sigmoid(logits)[:, 0], rtol=0, atol=1e-12)
 
 
 def test_a_program_for_other_data_is_refused(section: tuple[str, Path], tmp_path: Path) -> None:

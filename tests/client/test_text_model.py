@@ -70,7 +70,7 @@ def test_a_model_at_its_start_is_the_encoder_as_it_came(family: Mapping[str, obj
         states = encoder(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
     expected = (states * mask.unsqueeze(2)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
     np.testing.assert_allclose(found.activations, expected.numpy(), atol=1e-5)
-    np.testing.assert_array_equal(found.probabilities, np.full((6, 2), 0.5))
+    np.testing.assert_array_equal(found.predictions, np.full((6, 2), 0.5))
 
 
 def test_only_adapters_and_the_last_layer_are_trained() -> None:
@@ -89,7 +89,7 @@ def test_training_learns_and_repeats_itself() -> None:
     model = model_of(spec)
     inputs = model.inputs(EXAMPLES, SUMS)
     trained = train(spec, model.initial(0), inputs, EXAMPLES.labels, seed=1)
-    assert accuracy(EXAMPLES.labels, model.evaluate(trained, inputs).probabilities) == 1
+    assert accuracy(EXAMPLES.labels, model.evaluate(trained, inputs).predictions) == 1
     torch.manual_seed(5)
     np.testing.assert_array_equal(trained, train(spec, model.initial(0), inputs, EXAMPLES.labels, seed=1))
 
@@ -100,7 +100,7 @@ def test_all_weights_learn_within_few_numbers() -> None:
     inputs, start = model.inputs(EXAMPLES, SUMS), model.initial(0)
     found = learn(spec, basis, start, inputs, EXAMPLES.labels, seed=1)
     moved = start + basis.spread(found, 0, spec.parameters).astype(np.float32)
-    assert accuracy(EXAMPLES.labels, model.evaluate(moved, inputs).probabilities) == 1
+    assert accuracy(EXAMPLES.labels, model.evaluate(moved, inputs).predictions) == 1
     tensors = spec.model.tensors(spec.data)
     ends = np.cumsum([np.prod(shape) for shape in tensors.values()])[:-1]
     still = [name for name, part in zip(tensors, np.split(moved - start, ends), strict=True) if not part.any()]
@@ -203,7 +203,7 @@ def test_it_learns_what_a_question_is_about() -> None:
     model = model_of(spec)
     trained = train(spec, model.initial(0), model.inputs(sets["train"], SUMS), sets["train"].labels, seed=0)
     before, after = (
-        accuracy(sets["test"].labels, model.evaluate(p, model.inputs(sets["test"], SUMS)).probabilities)
+        accuracy(sets["test"].labels, model.evaluate(p, model.inputs(sets["test"], SUMS)).predictions)
         for p in (model.initial(0), trained)
     )
     assert after > max(before, 0.343) + 0.1

@@ -325,9 +325,8 @@ def test_what_is_not_there_or_not_enough_is_refused(tmp_path: Path) -> None:
         read_texts(tmp_path / "none", SCHEMA)
     folder = write_folder(tmp_path / "f", {"ill/a.txt": "x", "ill/b.txt": "y"})
     assert read_texts(folder, SCHEMA).rows == 2
-    with raises_fault(DataError, "OneClassOnly") as caught:
+    with raises_fault(DataError, "OneClassOnly"):
         read_examples(folder, SCHEMA, allow_one_class=False)
-    assert caught.value.values["present"] == 1
     user = os.geteuid()
     try:
         (folder / "ill" / "b.txt").chmod(0)

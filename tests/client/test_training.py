@@ -58,7 +58,7 @@ def test_train_lowers_the_loss() -> None:
     base = model_of(spec).initial(0)
     trained = train(spec, base, features, labels, seed=1)
     assert trained.dtype == np.float32
-    before, after = (log_loss(labels, model_of(spec).evaluate(p, features).probabilities) for p in (base, trained))
+    before, after = (log_loss(labels, model_of(spec).evaluate(p, features).predictions) for p in (base, trained))
     assert before == pytest.approx(np.log(2))
     assert after < 0.3
     assert not base.any()  # the base was not written to
@@ -67,7 +67,7 @@ def test_train_lowers_the_loss() -> None:
 def test_train_mlp_learns_what_a_line_cannot() -> None:
     spec, (features, labels) = _spec({"name": "mlp", "hidden": [16]}, epochs=60), _rings()
     trained = train(spec, model_of(spec).initial(3), features, labels, seed=1)
-    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).predictions) > 0.9
 
 
 def test_train_repeats_itself_for_the_same_seed() -> None:
@@ -184,7 +184,7 @@ def test_adamw_lowers_the_loss_and_repeats_itself() -> None:
     spec, (features, labels) = _spec(optimizer="adamw", learning_rate=0.01), _line()
     base = model_of(spec).initial(0)
     trained = train(spec, base, features, labels, seed=1)
-    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).predictions) > 0.9
     np.testing.assert_array_equal(trained, train(spec, base, features, labels, seed=1))
 
 
@@ -197,4 +197,4 @@ def test_many_classes_are_told_apart() -> None:
     features, _ = _line(300)
     labels = (np.arctan2(features[:, 1], features[:, 0]) // (2 * np.pi / 3) + 2).astype(np.int64) % 3
     trained = train(spec, model_of(spec).initial(0), features, labels, seed=1)
-    assert accuracy(labels, model_of(spec).evaluate(trained, features).probabilities) > 0.9
+    assert accuracy(labels, model_of(spec).evaluate(trained, features).predictions) > 0.9

@@ -12,13 +12,14 @@ import pytest
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, TaskState, ballot_size
-from consilium_chain.tasks.data_schemas import Metric, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.questions import Metric
 from consilium_client.data.standardise import Standardiser, sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import model_of
-from consilium_client.models.metrics import WORTH, log_loss
+from consilium_client.models.metrics import log_loss
 from consilium_client.voter.node import VoterNode, is_half_over
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.kinds import of_kind
@@ -271,7 +272,7 @@ def test_ballot_holds_a_score_of_each_reading(voter: MakeVoter) -> None:
     rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def loss(parameters: NDArray[np.float32]) -> float:
-        return log_loss(node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
+        return log_loss(node.examples.labels, model_of(record.spec).evaluate(parameters, rows).predictions)
 
     expected = []
     for reading in range(2):
@@ -294,7 +295,7 @@ def test_a_voter_with_an_altered_base_derives_it_anew_before_it_judges(voter: Ma
     assert judged(record, node, 1) == honest
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "macro_f1"])
+@pytest.mark.parametrize("metric", ["accuracy", "auc", "macro_f1", "pr_auc", "calibration_error", "brier"])
 def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) -> None:
     task = PLAIN.replace("[judging]", f'[judging]\nmetric = "{metric}"')
     assert task != PLAIN
@@ -304,7 +305,9 @@ def test_scores_are_gains_by_the_tasks_metric(metric: Metric, voter: MakeVoter) 
     rows = Standardiser.from_sums(reader.statistics()).transform(of_kind(Table, node.examples))
 
     def told(parameters: NDArray[np.float32]) -> float:
-        return WORTH[metric](node.examples.labels, model_of(record.spec).evaluate(parameters, rows).probabilities)
+        model = model_of(record.spec)
+        found = model.evaluate(parameters, rows).predictions
+        return model.objective.measures[metric].worth(node.examples.labels, found)
 
     for cohort, score in enumerate(judged(record, node, 1)):
         (candidate,) = reader.candidates(1, cohort, state)

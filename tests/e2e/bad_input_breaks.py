@@ -45,6 +45,16 @@ def rows(content: str | bytes, mapping: str | None = None) -> Callable[[World], 
     return break_
 
 
+def times(content: str) -> Callable[[World], list[str]]:
+    """A table for the task "times"."""
+
+    def break_(world: World) -> list[str]:
+        world.write("rows.csv", content)
+        return world.check("times", "rows.csv")
+
+    return break_
+
+
 def mapped(world: World, mapping: str | None) -> list[object]:
     return [] if mapping is None else ["--mapping", world.write("mapping.toml", mapping)]
 

@@ -37,6 +37,10 @@ TASKS = {
     "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
     "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
+    "times": f'name = "how long"\n{LOGISTIC}'.replace(
+        'label = "sick"\nclasses = ["no", "yes"]',
+        'question = { kind = "survival", time = "days", event = "died", bounds = [30, 90] }',
+    ),
     "text": 'name = "notes"\n[data]\nkind = "text"\ntext = "note"\nlabel = "found"\nclasses = ["healthy", "ill"]\n'
     f'[model]\nname = "lora"\n{WINDOWS}',
     "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'

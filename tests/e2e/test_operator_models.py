@@ -77,7 +77,7 @@ class Played:
         inputs = model.inputs(
             read_table(self.task.rows, of_kind(TableSchema, self.task.spec.data)), record.statistics()
         )
-        return model.evaluate(record.base(3), inputs).probabilities
+        return model.evaluate(record.base(3), inputs).predictions
 
 
 def watcher(folder: Path, chain: LocalChain, task: int, url: str | None = None) -> subprocess.Popen[str]:

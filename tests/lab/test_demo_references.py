@@ -80,7 +80,7 @@ def test_thresholds_part_honest_from_harmful(deal: Callable[[int], DemoData], se
     def improvement(update: np.ndarray) -> float:
         models = (base, (base + over_the_wire(update, spec)).astype(np.float32))
         before, after = (
-            [log_loss(v.labels, model.evaluate(m, model.inputs(v, sums)).probabilities) for v in voters] for m in models
+            [log_loss(v.labels, model.evaluate(m, model.inputs(v, sums)).predictions) for v in voters] for m in models
         )
         return median(b - a for b, a in zip(before, after, strict=True))
 

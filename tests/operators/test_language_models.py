@@ -49,7 +49,7 @@ def test_its_evaluation_counts_tokens_and_draws_texts(programs: Path, tmp_path: 
         found = own.evaluate(saved.parameters, tokens)
     assert set(report.all_rows.measures) == {"log_loss", "accuracy"}
     loss = report.all_rows.measures["log_loss"]
-    assert loss.value == pytest.approx(float(-np.log(found.probabilities[:, 0]).mean()))
+    assert loss.value == pytest.approx(float(-np.log(found.predictions[:, 0]).mean()))
     bounds = [loss.low, loss.value, loss.high]
     assert None not in bounds
     assert bounds == sorted(bounds)  # type: ignore[type-var]

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import sklearn.calibration
 import sklearn.metrics
-from consilium_chain.tasks.data_schemas import Metric
+from consilium_chain.tasks.questions import Classification, Metric
 from consilium_client.errors import DataError
 from consilium_client.models import Evaluation
+from consilium_client.models.objectives.classification import Classify
 from consilium_operators.calibration_chart import draw
 from consilium_operators.errors import OperatorError
 from consilium_operators.evaluation import (
@@ -54,6 +55,9 @@ metric = "auc"
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> SavedModel:
     return read_model(written(tmp_path_factory.mktemp("evaluated"), TASK))
+
+
+YES_OR_NO = Classify(Classification("label", ("no", "yes")))
 
 
 def calibrated(rows: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -105,7 +109,7 @@ def test_an_interval_holds_the_truth_about_nineteen_times_in_twenty() -> None:
         "log_loss": float(-(likely * np.log(likely) + (1 - likely) * np.log(1 - likely)).mean()),
     }
     for seed in range(100):
-        found = measured(*calibrated(150, seed), np.random.default_rng(seed), 200)
+        found = measured(*calibrated(150, seed), YES_OR_NO, np.random.default_rng(seed), 200)
         for name, value in truth.items():
             one = found["accuracy" if name == "accuracy" else "log_loss"]
             assert one.low is not None
@@ -125,14 +129,14 @@ def test_intervals_follow_from_the_seed(saved: SavedModel) -> None:
 
 def test_rows_of_one_class_have_no_auc_and_few_rows_no_interval() -> None:
     labels, probabilities = calibrated(40, 3)
-    of_one = measured(np.ones(40, np.int64), probabilities, np.random.default_rng(0), 50)
+    of_one = measured(np.ones(40, np.int64), probabilities, YES_OR_NO, np.random.default_rng(0), 50)
     assert (of_one["auc"].value, of_one["auc"].low, of_one["auc"].high) == (None, None, None)
     assert of_one["accuracy"].low is not None
-    few = measured(labels[: LEAST_ROWS - 1], probabilities[: LEAST_ROWS - 1], np.random.default_rng(0), 50)
+    few = measured(labels[: LEAST_ROWS - 1], probabilities[: LEAST_ROWS - 1], YES_OR_NO, np.random.default_rng(0), 50)
     assert few["accuracy"].value is not None
     assert few["accuracy"].low is None
     with raises_fault(DataError, "TooFewRows"):
-        measured(labels[:0], probabilities[:0], np.random.default_rng(0), 50)
+        measured(labels[:0], probabilities[:0], YES_OR_NO, np.random.default_rng(0), 50)
 
 
 def test_too_many_sites_are_refused(saved: SavedModel) -> None:
@@ -145,7 +149,7 @@ def test_too_many_sites_are_refused(saved: SavedModel) -> None:
 
 
 def curve(labels: Any, likely: Any) -> Calibration:
-    (found,) = calibration(labels, np.stack([1 - likely, likely], axis=1), ["no", "yes"])
+    (found,) = calibration(labels, np.stack([1 - likely, likely], axis=1), Classification("label", ("no", "yes")))
     return found
 
 
@@ -179,8 +183,8 @@ def test_a_calibrated_model_has_less_error_than_a_boastful_one() -> None:
 
 
 def test_each_of_many_classes_has_a_curve() -> None:
-    random = np.random.default_rng(7)
-    found = calibration(random.integers(0, 3, 90), random.dirichlet(np.ones(3), 90), ["a", "b", "c"])
+    random, asked = np.random.default_rng(7), Classification("label", ("a", "b", "c"))
+    found = calibration(random.integers(0, 3, 90), random.dirichlet(np.ones(3), 90), asked)
     assert [one.class_name for one in found] == ["a", "b", "c"]
 
 

@@ -121,7 +121,7 @@ def test_rows_are_read_as_a_node_reads_its_table(table: Client, clamping: Client
     assert spec.data.kind == "table"
     inputs = model.inputs(read_table(tmp_path / "rows.csv", spec.data), public_sums(spec.data))
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
-    expected = model.evaluate(parameters, inputs).probabilities
+    expected = model.evaluate(parameters, inputs).predictions
     answer = clamping.post("/predict", json={"rows": rows})
     assert probabilities(answer) == expected.tolist()
     inside = table.post("/predict", json={"rows": rows[:3]})
@@ -145,7 +145,7 @@ def test_images_come_as_base64_and_are_brought_to_the_tasks_form(images: Client)
     same = np.concatenate([pixels.transpose(0, 3, 1, 2), np.full((1, 3, 8, 8), 77, np.uint8)])
     inputs = model.inputs(ImageSet(same, np.zeros(3, np.int64)), public_sums(spec.data))
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
-    expected = model.evaluate(parameters, inputs).probabilities
+    expected = model.evaluate(parameters, inputs).predictions
     rows = [{"image": png(one)} for one in (*pixels, grey)]
     assert probabilities(images.post("/predict", json={"rows": rows})) == expected.tolist()
 
@@ -157,7 +157,7 @@ def test_texts_are_read_as_a_node_reads_them(tmp_path: Path) -> None:
     texts = ("fever and a cough", "a broken arm")
     inputs = model.inputs(TextSet(texts, np.zeros(2, np.int64)), public_sums(spec.data))
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
-    expected = model.evaluate(parameters, inputs).probabilities
+    expected = model.evaluate(parameters, inputs).predictions
     rows = [{"text": f"  {texts[0]}\r\n"}, {"text": texts[1]}]
     assert probabilities(client.post("/predict", json={"rows": rows})) == expected.tolist()
     for value, name in [

@@ -85,7 +85,7 @@ def test_rows_of_a_table_give_the_same_probabilities(tmp_path: Path, text: str) 
     assert add_onnx(folder) < 1e-6
     rows, values = rows_of(text)
     saved = read_model(folder)
-    expected = Predictor(saved).probabilities(examples_of(rows, saved.spec.data))
+    expected = Predictor(saved).predictions(examples_of(rows, saved.spec.data))
     np.testing.assert_allclose(computed(folder, values), expected, rtol=0, atol=1e-6)
     for at in range(len(rows)):
         np.testing.assert_allclose(computed(folder, values[[at]]), expected[[at]], rtol=0, atol=1e-6)
@@ -120,7 +120,7 @@ def test_images_give_the_same_probabilities(tmp_path: Path, channels: int) -> No
     pixels = np.random.default_rng(3).integers(0, 256, (5, channels, 16, 12), dtype=np.uint8)
     saved = read_model(folder)
     examples = ImageSet(pixels, np.zeros(5, np.int64))
-    expected = Predictor(saved).probabilities(examples)
+    expected = Predictor(saved).predictions(examples)
     np.testing.assert_allclose(computed(folder, pixels), expected, rtol=0, atol=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_a_program_gives_the_same_probabilities(tmp_path: Path, module: nn.Modul
     assert add_onnx(folder) < 1e-6
     rows, values = rows_of(text)
     saved = read_model(folder)
-    expected = Predictor(saved).probabilities(examples_of(rows, saved.spec.data))
+    expected = Predictor(saved).predictions(examples_of(rows, saved.spec.data))
     np.testing.assert_allclose(computed(folder, values), expected, rtol=0, atol=1e-6)
 
 

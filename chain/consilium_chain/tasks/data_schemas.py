@@ -14,19 +14,20 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
 
-Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
+from consilium_chain.tasks.questions import (
+    LEAST_DEVIATION,
+    MAX_CLASSES,
+    AskedQuestion,
+    Classification,
+    ClassName,
+    NextToken,
+    Question,
+)
 
-MAX_CLASSES = 256
 MAX_SIDE = 512  # of an image, in pixels
-LEAST_DEVIATION = 0.001  # of a feature's range
 # Of u in [0, 1], where the schema states none; docs/decisions.md measures others.
 TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
-
-# A class is also a folder's name if examples are files. Cells have no surrounding spaces.
-ClassName = Annotated[
-    str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
-]
 
 
 class EncodedColumn(NamedTuple):
@@ -113,18 +114,30 @@ Feature = Annotated[
 
 
 class Schema(Section, ABC):
-    """The common part of all kinds of examples. `things`: the examples in a word. `summed`: round 0's sums in words.
-    `metrics`: those that have a meaning for them.
-    """
+    """The common part of all kinds of examples. `things`: the examples in a word. `summed`: round 0's sums in words."""
 
     things: ClassVar[str]
     summed: ClassVar[str]
-    metrics: ClassVar[tuple[Metric, ...]] = ("log_loss", "accuracy", "auc", "macro_f1")
 
     @property
     @abstractmethod
+    def asked(self) -> Question:
+        """What a model is to answer for each example."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> list[str]:
+        """Columns that a model reads."""
+
+    @property
     def used(self) -> list[str]:
-        """Columns that a node reads, the label's last."""
+        """Columns that a node reads, the answer's last."""
+        return [*self.inputs, *self.asked.columns]
+
+    @property
+    def outputs(self) -> int:
+        """A model's for each example."""
+        return self.asked.outputs
 
     @property
     def encoded(self) -> list[EncodedColumn]:
@@ -153,27 +166,29 @@ class Schema(Section, ABC):
 
 
 class Labelled(Schema, ABC):
-    """Examples of named classes."""
+    """Examples with answers: a label of named classes, or that of a `question`."""
 
-    label: str = Field(min_length=1, description="name of the label's column")
-    classes: Annotated[list[ClassName], Field(min_length=2, max_length=MAX_CLASSES)] = Field(
-        description="names of class 0, class 1 and so on"
+    label: str = Field(default="", description="name of the label's column; for classes")
+    classes: Annotated[list[ClassName], Field(max_length=MAX_CLASSES)] = Field(
+        default=[], description="names of class 0, class 1 and so on"
     )
+    question: AskedQuestion | None = Field(default=None, description="in place of label and classes")
 
     @model_validator(mode="after")
-    def _classes_distinct(self) -> Labelled:
+    def _asks_once(self) -> Labelled:
+        if self.question is not None:
+            if self.classes or self.label != type(self).model_fields["label"].default:
+                raise ValueError("data has a question: leave out label and classes, which ask another one")
+            return self
+        if not self.label or len(self.classes) < 2:
+            raise ValueError("data needs a label and at least two classes, or a question")
         if len(set(self.classes)) < len(self.classes):
             raise ValueError("a class appears twice")
         return self
 
     @property
-    def outputs(self) -> int:
-        """A model's number of logits: one for two classes (of class 1), otherwise one for each class."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    @property
-    def _label_in_words(self) -> str:
-        return f"label {self.label} ({' or '.join(self.classes)})"
+    def asked(self) -> Question:
+        return self.question or Classification(self.label, tuple(self.classes))
 
 
 class TableSchema(Labelled):
@@ -192,8 +207,8 @@ class TableSchema(Labelled):
         return self
 
     @property
-    def used(self) -> list[str]:
-        return [*(feature.name for feature in self.features), self.label]
+    def inputs(self) -> list[str]:
+        return [feature.name for feature in self.features]
 
     @property
     def columns(self) -> int:
@@ -210,7 +225,7 @@ class TableSchema(Labelled):
 
     @property
     def in_words(self) -> str:
-        return f"the columns {', '.join(feature.name for feature in self.features)}; {self._label_in_words}"
+        return f"the columns {', '.join(self.inputs)}; {self.asked.in_words}"
 
     @property
     def reads(self) -> str:
@@ -228,13 +243,13 @@ class TextSchema(Labelled):
 
     @model_validator(mode="after")
     def _distinct(self) -> TextSchema:
-        if self.text == self.label:
+        if self.text in self.asked.columns:
             raise ValueError(f"the texts and the label have the same column {self.text}: rename one")
         return self
 
     @property
-    def used(self) -> list[str]:
-        return [self.text, self.label]
+    def inputs(self) -> list[str]:
+        return [self.text]
 
     @property
     def row_encoding(self) -> bytes:
@@ -242,7 +257,7 @@ class TextSchema(Labelled):
 
     @property
     def in_words(self) -> str:
-        return f"texts in the column {self.text}; {self._label_in_words}"
+        return f"texts in the column {self.text}; {self.asked.in_words}"
 
     @property
     def reads(self) -> str:
@@ -254,16 +269,18 @@ class CorpusSchema(Schema):
 
     things = "texts"
     summed = "the number of texts"
-    metrics = ("log_loss", "accuracy")
     label: ClassVar[str] = ""  # no column
-    classes: ClassVar[list[str]] = ["text"]  # of all texts
-    outputs: ClassVar[int] = 1  # of a row; a program has logits for each of its tokens instead
+    classes: ClassVar[list[str]] = []
 
     kind: Literal["corpus"]
     text: str = Field(default="text", min_length=1, description="name of the texts' column")
 
     @property
-    def used(self) -> list[str]:
+    def asked(self) -> Question:
+        return NextToken()
+
+    @property
+    def inputs(self) -> list[str]:
         return [self.text]
 
     @property
@@ -286,14 +303,14 @@ class ImageSchema(Labelled):
     summed = "the number of images, and sums of their mean shades and mean squared shades for each channel"
 
     kind: Literal["images"]
-    label: str = Field(default="label", min_length=1, description="name of the label's column")
+    label: str = Field(default="label", description="name of the label's column")
     height: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     width: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     channels: Literal[1, 3] = Field(default=1, description="1 for grey, 3 for red, green and blue")
 
     @property
-    def used(self) -> list[str]:
-        return ["image", self.label]
+    def inputs(self) -> list[str]:
+        return ["image"]
 
     @property
     def encoded(self) -> list[EncodedColumn]:
@@ -307,7 +324,8 @@ class ImageSchema(Labelled):
     @property
     def in_words(self) -> str:
         colour = ", in colour" if self.channels > 1 else ""
-        return f"images, {self.height} × {self.width} pixels{colour}; classes {' or '.join(self.classes)}"
+        asked = f"classes {' or '.join(self.classes)}" if self.classes else self.asked.in_words
+        return f"images, {self.height} × {self.width} pixels{colour}; {asked}"
 
     @property
     def reads(self) -> str:

@@ -20,9 +20,10 @@ from pydantic import Field, model_validator
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.codec_specs import DenseCodec
-from consilium_chain.tasks.data_schemas import DataSchema, Metric
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
+from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 from consilium_chain.tasks.training_specs import UINT32, PrivacySpec, TrainingSpec, UpdateSpec
 
@@ -299,11 +300,9 @@ class TaskSpec(Section):
     def _fits_together(self) -> TaskSpec:
         r, j, m = self.rounds, self.judging, self.money
         self.model.require_fits(self.data)
-        if j.metric not in self.data.metrics:
-            raise ValueError(
-                f"{j.metric} has no meaning for {self.data.kind}: judge by {' or '.join(self.data.metrics)}"
-            )
-        if self.training.class_weights == "balanced" and len(self.data.classes) == 1:
+        if j.metric not in (known := self.data.asked.metrics):
+            raise ValueError(f"{j.metric} has no meaning for this data's question: judge by {' or '.join(known)}")
+        if self.training.class_weights == "balanced" and not self.data.classes:
             raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
         self.model.require_start(self.start.name)
         if r.min_hospitals > r.max_hospitals:

@@ -69,11 +69,11 @@ def screen(profile: Profile) -> RenderableType:
 
 
 def _heading(profile: Profile) -> Text:
-    source, label = profile.source, profile.spec.data.label
+    source, asked = profile.source, profile.spec.data.asked.columns
     text = Text.assemble((str(source.path), TITLE), f" ({source.kind}): {profile.rows:,} {profile.things}")
-    shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.classes)
-    of_column = f"label {shown(label + source.called(label))}"
-    text.append(f"\n{of_column if source.names.get(label) else 'classes'}: {shares}")
+    shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.answers)
+    named = [shown(name + source.called(name)) for name in asked if source.names.get(name)]
+    text.append(f"\n{f'label {chr(32).join(named)}' if named else 'classes'}: {shares}")
     if profile.repeated:
         text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:

@@ -239,10 +239,10 @@ def download_model(
     )  # fmt: skip
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")
     if index.measured is not None:
-        start, *_, last = index.measured.rounds
+        (start, *_, last), metric = index.measured.rounds, index.measured.headline
         typer.echo(
-            f"accuracy on {index.measured.rows} held-out rows: {last.accuracy:.3f}, before the first round"
-            f" {start.accuracy:.3f}"
+            f"{metric.replace('_', ' ')} on {index.measured.rows} held-out rows: {last.of(metric):.3f}, before the"
+            f" first round {start.of(metric):.3f}"
         )
     if not index.verified:
         typer.secho(f"NOT VERIFIED: checks fail; {output / 'model-card.md'} lists them", fg="red")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 from consilium_core.units import ether, tokens
+from consilium_core.visible_text import shown
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -43,8 +44,8 @@ def _show_model(task: Task, found: Estimate) -> None:
     spec = task.spec
     layout, rounds = spec.update_layout, spec.rounds
     typer.echo(f"{spec.name}: valid. keccak256 {task.digest}")
-    kind, classes = spec.data.kind, len(spec.data.classes)
-    typer.echo(f"  {spec.size_in_words} of a {spec.model.name} model, data of kind {kind}, {classes} classes")
+    asked = f"{len(spec.data.classes)} classes" if spec.data.classes else shown(spec.data.asked.in_words)
+    typer.echo(f"  {spec.size_in_words} of a {spec.model.name} model, data of kind {spec.data.kind}, {asked}")
     typer.echo(
         f"  {rounds.rounds} rounds after the statistics, {rounds.min_hospitals} to {rounds.max_hospitals} hospitals in"
         f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from consilium_chain.tasks.questions import TITLES
 from consilium_core.visible_text import shown
 from rich import box
 from rich.console import Console, RenderableType
@@ -12,10 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from consilium_chain.tasks.data_schemas import Metric
     from consilium_operators.evaluation import Bin, Calibration, EvaluationReport, Group, Measure
-
-TITLES: dict[Metric, str] = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "macro_f1": "macro F1"}
 
 
 def show(console: Console, report: EvaluationReport) -> None:
@@ -36,7 +34,7 @@ def screen(report: EvaluationReport) -> Iterator[RenderableType]:
 def _metrics(report: EvaluationReport) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("site", overflow="fold")
-    for title in ("rows", *TITLES.values()):
+    for title in ("rows", *(TITLES[metric] for metric in report.all_rows.measures)):
         table.add_column(title, justify="right")
     for group in (*report.sites, report.all_rows):
         table.add_row(*_cells(group))
@@ -45,7 +43,7 @@ def _metrics(report: EvaluationReport) -> Table:
 
 def _cells(group: Group) -> list[str | Text]:
     name = "all" if group.name is None else shown(group.name)
-    return [Text(name), f"{group.rows:,}", *(Text(_said(group.measures[metric])) for metric in TITLES)]
+    return [Text(name), f"{group.rows:,}", *(Text(_said(measure)) for measure in group.measures.values())]
 
 
 def _said(measure: Measure) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ MOST_ROWS = int(STATISTICS_RANGE) - 1  # that round 0 can count
 
 Row = Mapping[str, Any]
 Refusal = Callable[[str], Exception]
+Labels = NDArray[Any]  # int64 (n,), classes' numbers, or float64 (n, …), the columns of another answer
 ExamplesType = TypeVar("ExamplesType", bound="Examples")
 
 
@@ -60,25 +60,29 @@ REQUEST = Source(Path("the request"), "JSON")  # of rows to predict for
 
 
 class Examples(ABC):
-    """A frozen dataclass whose fields have one entry for each example. `labels`: int64 (n,), class numbers from 0."""
+    """A frozen dataclass whose fields have one entry for each example. `labels`: int64 (n,), class numbers from 0, or
+    float64 (n, …), a question's other answers.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    labels: NDArray[np.int64]
+    labels: Labels
 
     @property
     def rows(self) -> int:
         return len(self.labels)
 
-    @property
-    def classes_present(self) -> tuple[int, ...]:
-        return tuple(int(label) for label in np.unique(self.labels))
-
     @abstractmethod
     def row_bytes(self) -> Iterator[bytes]:
         """Each example with its label in bytes, in order, the same on every machine; other examples, other bytes.
 
-        It begins with the label, little-endian in 4 bytes.
+        It begins with the label, as `label_bytes` gives it.
         """
+
+    @property
+    def label_bytes(self) -> list[bytes]:
+        """Each label, little-endian: a class's number in 4 bytes, or numbers in 8 bytes each."""
+        kind = "<u4" if self.labels.dtype.kind == "i" else "<f8"
+        return [label.tobytes() for label in self.labels.astype(kind)]
 
     @abstractmethod
     def contents(self) -> Iterable[bytes]:
@@ -96,8 +100,8 @@ class Examples(ABC):
         }
         return replace(self, **kept)
 
-    def relabelled(self, labels: NDArray[np.int64]) -> Self:
-        """With other labels (n,)."""
+    def relabelled(self, labels: Labels) -> Self:
+        """With other labels (n, …)."""
         return replace(self, labels=labels)
 
 
@@ -113,12 +117,6 @@ def joined(parts: Sequence[ExamplesType]) -> ExamplesType:
         for name, values in columns.items()
     }
     return replace(parts[0], **whole)
-
-
-def require_classes(examples: Examples, path: Path, schema: DataSchema) -> None:
-    """Raises DataError (OneClassOnly) if one class alone is there, of several."""
-    if len(schema.classes) > 1 and len(examples.classes_present) < 2:
-        raise DataError("OneClassOnly", path=path, label=schema.label, present=examples.classes_present[0])
 
 
 def unlabelled(rows: Sequence[Row]) -> NDArray[np.int64]:

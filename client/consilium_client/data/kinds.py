@@ -14,9 +14,11 @@ from typing import Any, Generic, TypeVar
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
-from consilium_client.data.examples import Examples, Refusal, Row, require_classes
+from consilium_client.data.answers import answers_of
+from consilium_client.data.examples import Examples, Refusal, Row
 from consilium_client.data.profile import Profile
 from consilium_client.data.use import Use, Used
+from consilium_client.errors import DataError
 
 # A schema's kind: its folder here, imported when needed.
 KINDS = {"table": "table", "text": "text", "corpus": "text", "images": "image"}
@@ -59,13 +61,13 @@ def kind_of(schema: DataSchema) -> Kind[Any, Any]:
 def read_examples(
     path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True
 ) -> Examples:
-    """The examples in `path` (a file or a folder) by this schema. Held-out data needs several classes.
+    """The examples in `path` (a file or a folder) by this schema. Held-out data needs several answers.
 
     `mapping`: a file that maps the data's columns to the schema's; ignored for data without columns, such as a folder.
     Raises a DataError that names file, line and column, but never their content.
     """
     kind = kind_of(schema)
     examples = kind.examples(kind.read(path, schema, mapping), schema)
-    if not allow_one_class:
-        require_classes(examples, path, schema)
+    if not allow_one_class and answers_of(schema).alike(examples.labels):
+        raise DataError("OneClassOnly", path=path, label=" and ".join(schema.asked.columns))
     return examples

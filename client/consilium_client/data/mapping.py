@@ -123,14 +123,15 @@ class Mapping(Section):
             for feature in schema.features:
                 known = feature.values if isinstance(feature, CategoryFeature) else None
                 faults += self._faults_of_codes(feature.name, known)
-            faults += self._faults_of_codes(schema.label, [float(number) for number in range(len(schema.classes))])
+            for column in schema.asked.columns:
+                faults += self._faults_of_codes(column, schema.asked.codes(column))
         else:
             extra = self.columns.get(schema.text, ColumnMapping()).model_fields_set - {"column"}
             faults += [f"{schema.text} holds texts: leave out {field}" for field in sorted(extra)]
         if isinstance(schema, TextSchema):
             faults += self._faults_of_classes(schema)
-        if schema.label and self.source(schema.label) is None:
-            faults.append(f"the label {schema.label} may not be absent")
+        absent = [column for column in schema.asked.columns if self.source(column) is None]
+        faults += [f"the label {column} may not be absent" for column in absent]
         if faults:
             raise DataError("MappingInvalid", why=f"the mapping does not fit the task: {'; '.join(faults)}")
 

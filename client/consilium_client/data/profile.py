@@ -6,20 +6,17 @@ accident, the dataclasses' representations leave the values out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
 from consilium_zk.quantise import Quantiser
-from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, Source
 from consilium_client.data.standardise import sums_of
 
-ONE_CLASS = "all labels are the same: a model learns little from them, and voters need several classes"
+ONE_CLASS = "all labels are the same: a model learns little from them, and voters need several"
 
 
 @dataclass(frozen=True)
@@ -47,20 +44,17 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Profile:
-    """The part that all kinds share. `classes`: each one's name and its number of examples; `repeated`: examples that
-    equal an earlier one; `statistics`: the sums that leave in round 0, none if no sums of these examples leave.
+    """The part that all kinds share. `answers`: numbers of examples by kind of answer, such as a class; `repeated`:
+    examples that equal an earlier one; `statistics`: the sums that leave in round 0, none if no sums of these leave.
     """
 
     source: Source
     spec: TaskSpec = field(repr=False)
-    classes: tuple[tuple[str, int], ...] = field(repr=False)
+    rows: int
+    answers: tuple[tuple[str, int], ...] = field(repr=False)
     repeated: int
     findings: tuple[Finding, ...]
     statistics: tuple[Statistic, ...]
-
-    @property
-    def rows(self) -> int:
-        return sum(count for _, count in self.classes)
 
     @property
     def things(self) -> str:
@@ -72,16 +66,11 @@ class Profile:
         return Quantiser(STATISTICS_BITS, STATISTICS_RANGE).step
 
 
-def classes_of(labels: NDArray[np.int64], schema: DataSchema) -> tuple[tuple[str, int], ...]:
-    counts = np.bincount(labels, minlength=len(schema.classes))
-    return tuple(zip(schema.classes, map(int, counts), strict=True))
-
-
-def repeats(contents: Iterable[Hashable], labels: NDArray[np.int64]) -> tuple[int, int]:
+def repeats(contents: Iterable[Hashable], labels: Sequence[bytes]) -> tuple[int, int]:
     """Counts contents that equal an earlier one, and those of them with another label than the first such one."""
-    first: dict[Hashable, int] = {}
+    first: dict[Hashable, bytes] = {}
     repeated = otherwise = 0
-    for content, label in zip(contents, map(int, labels), strict=True):
+    for content, label in zip(contents, labels, strict=True):
         repeated += content in first
         otherwise += first.setdefault(content, label) != label
     return repeated, otherwise

@@ -13,6 +13,7 @@ from consilium_zk.packing import packed
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Labels
 from consilium_client.hospital.memory import Memory
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Guides, Progress, in_round, learn, mean_gradient, no_progress, train
@@ -41,8 +42,8 @@ class Updates:
         self,
         round_: int,
         base: Vector,
-        rows: tuple[Inputs, NDArray[np.int64]],
-        held_out: tuple[Inputs, NDArray[np.int64]] | None,
+        rows: tuple[Inputs, Labels],
+        held_out: tuple[Inputs, Labels] | None,
         seed: int,
         progress: Progress = no_progress,
         device: str = "cpu",
@@ -80,7 +81,7 @@ class Updates:
         named = named_tensors(self._spec, model)
         return {name: named[name] for name in self._spec.training.local}
 
-    def _guides(self, round_: int, held_out: tuple[Inputs, NDArray[np.int64]] | None) -> Guides:
+    def _guides(self, round_: int, held_out: tuple[Inputs, Labels] | None) -> Guides:
         """Those of a round's training. `held_out`: inputs and labels of the hospital's rows that are kept out."""
         correction = self._correction(round_)
         as_trained = None if correction is None else correction.astype(np.float32)

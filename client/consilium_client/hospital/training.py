@@ -31,7 +31,7 @@ from safetensors.numpy import save
 
 from consilium_client.config import HospitalSettings
 from consilium_client.consent import Policy
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, Labels
 from consilium_client.data.standardise import round_0_values
 from consilium_client.errors import ClientError, DataError
 from consilium_client.home import SALT_FILE
@@ -40,7 +40,6 @@ from consilium_client.hospital.learning import Updates
 from consilium_client.hospital.memory import OnDisk
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.models import Inputs, Model, Vector, model_of
-from consilium_client.models.metrics import accuracy, log_loss
 from consilium_client.models.training import require_device
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.replay import PublicRecord
@@ -230,7 +229,7 @@ class Training:
         seed = RoundSeeds.of(self._settings.trial_seed, round_).training
         return self._updates.learn(round_, base, rows, self._held_out(), seed, progress, self._settings.device)
 
-    def _held_out(self) -> tuple[Inputs, NDArray[np.int64]] | None:
+    def _held_out(self) -> tuple[Inputs, Labels] | None:
         if self.own_test is None:
             return None
         return self._model.inputs(self.own_test, self.record.statistics()), self.own_test.labels
@@ -261,9 +260,10 @@ class Training:
         try:
             inputs = self._model.inputs(self.own_test, self.record.statistics())
             own = self._updates.own_model(round_, self.record.base(round_))
-            labels, likely = self._model.evaluate(own, inputs).answers(self.own_test.labels)
+            answers = self._model.evaluate(own, inputs).answers(self.own_test.labels)
         except ROUND_ERRORS as error:
             emit("sums-missing", round=round_, error=name_of(error))
             return
-        scores = {"accuracy": accuracy(labels, likely), "log_loss": log_loss(labels, likely)}
-        hint("worth", round=round_, rows=len(labels), **scores)
+        measures = self._model.objective.measures
+        scores = {name: measures[name].of(*answers) for name in self._spec.data.asked.shown}
+        hint("worth", round=round_, rows=len(answers[0]), **scores)

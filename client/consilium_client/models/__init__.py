@@ -1,8 +1,8 @@
 """The models that this installation runs, by family. A task names one, and never brings its own.
 
 Parameters travel as one float32 vector (p,), p = `ModelSpec.parameters(data)`: for each layer from the input on, its
-weight (outputs first) row by row, then its bias. With two classes a model has one logit, for class 1; else one for each
-class. docs/models.md explains how to add a family.
+weight (outputs first) row by row, then its bias. A model has the outputs that its task's question asks for, and the
+question's objective makes predictions of them. docs/models.md explains how to add a family.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Labels
 from consilium_client.errors import ModelError
+from consilium_client.models.objectives.base import Objective, Predictions, Reduction
 
 if TYPE_CHECKING:
     import torch
@@ -38,30 +40,32 @@ def digest_of(values: NDArray[np.float32] | NDArray[np.float64]) -> bytes:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model's results on n examples. `probabilities`: float64 (n, classes), with row sums 1. `activations`: float64
-    (n, width), the last layer's inputs; the logits, if it is the only layer.
+    """A model's results on n examples. `predictions`: float64 (n, …), as the task's objective says. `activations`:
+    float64 (n, width), the last layer's inputs; its outputs, if it is the only layer.
 
-    Of a language model, `probabilities` are float64 (m, 2): for each of the examples' m tokens that of the true next
-    one, as class 0, and of the likeliest other one. `rows`: the example of each token, int64 (m,).
+    Of a language model, predictions are float64 (m, 2), of the examples' m tokens. `rows`: the example of each token,
+    int64 (m,).
     """
 
-    probabilities: NDArray[np.float64] = field(repr=False)
+    predictions: Predictions = field(repr=False)
     activations: NDArray[np.float64] = field(repr=False)
     rows: NDArray[np.int64] | None = field(default=None, repr=False)
 
-    def answers(self, labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Labels (m,) and probabilities (m, classes) to measure. `labels`: of the examples (n,)."""
-        return (labels if self.rows is None else np.zeros(len(self.rows), np.int64)), self.probabilities
+    def answers(self, labels: Labels) -> tuple[Labels, Predictions]:
+        """Labels (m, …) and predictions (m, …) to measure. `labels`: of the examples (n, …)."""
+        return (labels if self.rows is None else np.zeros(len(self.rows), np.int64)), self.predictions
 
 
 class Model(ABC):
     """One family with a task's arguments. `parameters`: their number, p. `input_shape`: of one example's row of inputs.
+    `objective`: of the task's question.
     `threads`: torch's number of threads; small models only lose to threads, and one thread adds in one order.
     `rounding`: the largest difference of a mean loss between two machines, in millionths. `window`: seconds in which a
     committee evaluates it."""
 
     parameters: int
     input_shape: tuple[int, ...]
+    objective: Objective
     threads = 1
     rounding = 1
     window = 60
@@ -88,12 +92,17 @@ class Model(ABC):
 
     @abstractmethod
     def module(self, parameters: Vector) -> nn.Module:
-        """(batch of inputs) -> logits (n, outputs). Its trainable parameters, in their order, are a copy of
+        """(batch of inputs) -> outputs (n, outputs). Its trainable parameters, in their order, are a copy of
         `parameters`. Raises ShapeMismatch, UpdateNotFinite."""
 
-    def targets(self, inputs: Inputs, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The answers that training asks of the rows, (n, …): their labels, for most families."""
-        return labels
+    def evaluation(self, outputs: NDArray[np.float64], activations: NDArray[np.float64]) -> Evaluation:
+        """From a module's outputs (n, outputs). Raises UpdateNotFinite."""
+        require_finite("predictions", outputs)
+        return Evaluation(self.objective.predictions(outputs), activations)
+
+    def targets(self, inputs: Inputs, labels: Labels) -> NDArray[Any]:
+        """The answers that training asks of the rows, (n, …)."""
+        return self.objective.targets(labels)
 
     def require(self, parameters: Vector, inputs: Inputs | None = None) -> None:
         """Raises ShapeMismatch, and UpdateNotFinite unless all parameters are finite."""
@@ -104,28 +113,11 @@ class Model(ABC):
             raise ModelError("ShapeMismatch", what="inputs", expected=("n", *self.input_shape), found=inputs.shape)
 
     def loss(
-        self,
-        logits: torch.Tensor,
-        labels: torch.Tensor,
-        reduction: Literal["mean", "sum"],
+        self, outputs: torch.Tensor, targets: torch.Tensor, reduction: Reduction,
         class_weights: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Cross-entropy in nats of logits (n, outputs): of one output, of class 1 against class 0. A mean is over rows,
-        each times its class's weight, if there are any, float32 (classes,). At least in single precision.
-        """
-        from torch import bfloat16
-        from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-
-        logits = logits.float() if logits.dtype is bfloat16 else logits
-        rows = None if class_weights is None else class_weights[labels]
-        if logits.shape[1] == 1:
-            return binary_cross_entropy_with_logits(
-                logits.squeeze(1), labels.to(logits.dtype), reduction=reduction, weight=rows
-            )
-        if rows is None:
-            return cross_entropy(logits, labels, reduction=reduction)
-        weighted = cross_entropy(logits, labels, reduction="none") * rows
-        return weighted.mean() if reduction == "mean" else weighted.sum()
+    ) -> torch.Tensor:  # fmt: skip
+        """The objective's, of outputs (n, outputs)."""
+        return self.objective.loss(outputs, targets, reduction, class_weights)
 
 
 FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in this package, and class
@@ -168,13 +160,3 @@ def require_finite(what: str, values: NDArray[np.float32] | NDArray[np.float64])
     bad = int(np.count_nonzero(~np.isfinite(values)))
     if bad:
         raise ModelError("UpdateNotFinite", what=what, bad=bad, of=values.size)
-
-
-def probabilities_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each class's probability, float64 (n, classes), from logits (n, outputs). Raises UpdateNotFinite."""
-    require_finite("predictions", logits)
-    if logits.shape[1] == 1:  # class 0's is zero
-        logits = np.hstack([np.zeros_like(logits), logits])
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
-    return shares

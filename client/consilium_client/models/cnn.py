@@ -15,6 +15,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import Standardiser
 from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.torch_parameters import evaluated, load
 
 EVALUATED_AT_ONCE = 256  # images
@@ -23,7 +24,7 @@ EVALUATED_AT_ONCE = 256  # images
 class Cnn(Model):
     def __init__(self, spec: CnnSpec, data: DataSchema) -> None:
         self._spec, self._data = spec, of_kind(ImageSchema, data)
-        self.parameters = spec.parameters(data)
+        self.parameters, self.objective = spec.parameters(data), objective_of(data)
         self.input_shape: tuple[int, ...] = (self._data.channels, self._data.height, self._data.width)
 
     def initial(self, seed: int) -> Vector:
@@ -40,7 +41,8 @@ class Cnn(Model):
         self.require(parameters, inputs)
         module = self.module(parameters).double()
         body, last = module[:-1], module[-1]
-        return evaluated(lambda part: body(part.double()), last, inputs, EVALUATED_AT_ONCE, self.threads)
+        found = evaluated(lambda part: body(part.double()), last, inputs, EVALUATED_AT_ONCE, self.threads)
+        return self.evaluation(*found)
 
     def module(self, parameters: Vector) -> nn.Sequential:
         self.require(parameters)

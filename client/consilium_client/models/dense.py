@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
-from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal, probabilities_of
+from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal
+from consilium_client.models.objectives import objective_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Dense(Model):
     def __init__(self, spec: LogisticSpec | MlpSpec, data: DataSchema) -> None:
         self._widths = widths(spec, data)
-        self.parameters = dense_parameters(self._widths)
+        self.parameters, self.objective = dense_parameters(self._widths), objective_of(data)
         self.input_shape: tuple[int, ...] = (self._widths[0],)
 
     def initial(self, seed: int) -> Vector:
@@ -47,7 +48,7 @@ class Dense(Model):
             for layer in hidden:
                 values = np.maximum(_through(layer, values), 0.0)
             logits = _through(last, values)
-        return Evaluation(probabilities_of(logits), values if hidden else logits)
+        return self.evaluation(logits, values if hidden else logits)
 
     def module(self, parameters: Vector) -> nn.Module:
         from torch import nn

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 from consilium_zk.basis import Basis
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Labels
 from consilium_client.models import Inputs, Vector, model_of, require_finite
 from consilium_client.models.computed import Computed
 from consilium_client.programs.confined import Progress, Work, is_elsewhere
@@ -29,7 +29,7 @@ def is_trained_elsewhere(spec: TaskSpec) -> bool:
 
 
 def trained(
-    spec: TaskSpec, within: Basis | None, base: Vector, inputs: Inputs, labels: NDArray[np.int64], seed: int,
+    spec: TaskSpec, within: Basis | None, base: Vector, inputs: Inputs, labels: Labels, seed: int,
     progress: Progress, device: str, guides: Guides,
 ) -> NDArray[Any]:  # fmt: skip
     """As `training.learn` within a basis, or as `training.train`; raises ProgramError (ProgramEnded) too."""
@@ -47,7 +47,7 @@ def trained(
 
 def trained_privately(
     spec: TaskSpec, mechanism: Mechanism, within: Basis | None, base: Vector, inputs: Inputs,
-    labels: NDArray[np.int64], progress: Progress, device: str,
+    labels: Labels, progress: Progress, device: str,
 ) -> NDArray[Any]:  # fmt: skip
     """As `dp_sgd.learn_privately` within a basis, or as `dp_sgd.train_privately`; raises ProgramError (ProgramEnded)
     too. Noise is the operating system's there, too. The record of costs stays here.

@@ -26,6 +26,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
 from consilium_client.models import Evaluation, Inputs, Model, Vector
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.torch_parameters import evaluated, flatten, load
 
 EVALUATED_AT_ONCE = 64  # texts
@@ -58,7 +59,7 @@ class _OnEncoder(Model):
     def __init__(self, spec: OnEncoder, data: DataSchema) -> None:
         self._shape, self._max_tokens = ENCODERS[spec.encoder], spec.max_tokens
         self._encoder_name, self._outputs = spec.encoder, data.outputs
-        self.parameters = spec.parameters(data)
+        self.parameters, self.objective = spec.parameters(data), objective_of(data)
         self.input_shape: tuple[int, ...] = (spec.max_tokens,)
 
     @abstractmethod
@@ -86,7 +87,7 @@ class _OnEncoder(Model):
         """In single precision, for time: the scores of two machines may differ by a few millionths."""
         self.require(parameters, inputs)
         module = self.module(parameters).eval()
-        return evaluated(module.pooled, module.last, inputs, EVALUATED_AT_ONCE, self.threads)
+        return self.evaluation(*evaluated(module.pooled, module.last, inputs, EVALUATED_AT_ONCE, self.threads))
 
     def module(self, parameters: Vector) -> _Classifier:
         self.require(parameters)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-
 import numpy as np
-from consilium_chain.tasks.data_schemas import Metric
 from numpy.typing import NDArray
 
 from consilium_client.errors import DataError, ModelError
 
 LEAST_PROBABILITY = 1e-7  # one certain mistake costs at most 16.1, not infinity
+BIN_EDGES = np.linspace(0.0, 1.0, 11)[1:-1]
 
 
 def log_loss(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
@@ -45,15 +43,14 @@ def auc(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float 
     Raises ShapeMismatch, TooFewRows.
     """
     _check(labels, probabilities)
-    present = [int(label) for label in np.unique(labels)]
-    if len(present) < 2:
+    present = _ranked(labels, probabilities)
+    if not present:
         return None
-    if probabilities.shape[1] == 2:  # class 0 against 1 is the same once more
-        present = [1]
-    return float(np.mean([_area(labels == one, probabilities[:, one]) for one in present]))
+    return float(np.mean([area(labels == one, probabilities[:, one]) for one in present]))
 
 
-def _area(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
+def area(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
+    """Chance that a random row of one ranks above a random other row, ties counting half. Both exist."""
     positives = int(np.count_nonzero(is_one))
     negatives = len(is_one) - positives
     _, place, counts = np.unique(likely, return_inverse=True, return_counts=True)
@@ -78,39 +75,60 @@ def macro_f1(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> f
     return float(np.mean(scores))
 
 
-METRICS: Mapping[Metric, Callable[[NDArray[np.int64], NDArray[np.float64]], float | None]] = {
-    "accuracy": accuracy,
-    "auc": auc,
-    "macro_f1": macro_f1,
-    "log_loss": log_loss,
-}
+def pr_auc(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float | None:
+    """Average precision: precision at each distinct probability, weighted by the recall that it adds. The mean over the
+    present classes, each against the rest; of two classes, of class 1. None with one class only.
 
-
-def measured(
-    labels: NDArray[np.int64], probabilities: NDArray[np.float64], metrics: Collection[Metric] = tuple(METRICS)
-) -> dict[str, float | None]:
-    """All metrics by name, None where one has no meaning: those that are not in `metrics` (a schema's), and `auc`
-    without a second class. Raises ShapeMismatch, TooFewRows.
+    Raises ShapeMismatch, TooFewRows.
     """
-    return {name: metric(labels, probabilities) if name in metrics else None for name, metric in METRICS.items()}
+    _check(labels, probabilities)
+    present = _ranked(labels, probabilities)
+    if not present:
+        return None
+    return float(np.mean([_average_precision(labels == one, probabilities[:, one]) for one in present]))
 
 
-def _auc_or_half(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
-    known = auc(labels, probabilities)
-    return 0.5 if known is None else known
+def _average_precision(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
+    order = np.argsort(-likely, kind="stable")
+    hits, called = np.cumsum(is_one[order]), np.arange(1, len(order) + 1)
+    last = np.flatnonzero(np.diff(-likely[order], append=1.0))  # of each probability: ties are called together
+    gained = np.diff(hits[last], prepend=0) / hits[-1]
+    return float(np.sum(gained * hits[last] / called[last]))
 
 
-def _gained(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
-    return -log_loss(labels, probabilities)
+def calibration_error(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Mean distance of confidence and accuracy over ten equal bins of the likeliest class's probability, by rows; with
+    two classes, of class 1's probability and its share (Naeini et al., 2015).
+
+    Raises ShapeMismatch, TooFewRows.
+    """
+    _check(labels, probabilities)
+    if probabilities.shape[1] == 2:
+        likely, right = probabilities[:, 1], labels == 1
+    else:
+        likely, right = probabilities.max(axis=1), predicted(probabilities) == labels
+    places = np.searchsorted(BIN_EDGES, likely)
+    gaps = np.bincount(places, weights=likely - right, minlength=len(BIN_EDGES) + 1)
+    return float(np.abs(gaps).sum() / len(labels))
 
 
-WORTH: Mapping[Metric, Callable[[NDArray[np.int64], NDArray[np.float64]], float]] = {
-    "log_loss": _gained,
-    "accuracy": accuracy,
-    "auc": _auc_or_half,
-    "macro_f1": macro_f1,
-}
-"""By a task's metric, with more being better: log_loss has its sign changed. The AUC of a single class is 0.5."""
+def brier(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> float:
+    """Mean squared error of a row's probabilities, halved: with two classes it is that of class 1 (Brier, 1950).
+
+    Raises ShapeMismatch, TooFewRows.
+    """
+    _check(labels, probabilities)
+    own = np.zeros_like(probabilities)
+    own[np.arange(len(labels)), labels] = 1.0
+    return float(np.mean(np.sum((probabilities - own) ** 2, axis=1)) / 2)
+
+
+def _ranked(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> list[int]:
+    """The classes to rank each against the rest; none if one alone is present."""
+    present = [int(label) for label in np.unique(labels)]
+    if len(present) < 2:
+        return []
+    return [1] if probabilities.shape[1] == 2 else present  # of two, class 0 against 1 is the same once more
 
 
 def _check(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> None:

@@ -18,8 +18,9 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
-from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of, require_finite
+from consilium_client.models import Evaluation, Inputs, Vector, require_finite
 from consilium_client.models.computed import Computed
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.torch_parameters import load
 from consilium_client.plugins import building
 from consilium_client.plugins.building import PluginModule
@@ -43,7 +44,7 @@ class OfPlugin(Computed):
 
     def __init__(self, spec: PluginSpec, data: TableSchema | ImageSchema) -> None:
         self._spec, self._data = spec, data
-        self.parameters = spec.parameters(data)
+        self.parameters, self.objective = spec.parameters(data), objective_of(data)
         self.input_shape = building.input_shape(data)
         if self.parameters > HEAVY:
             self.threads = int(os.environ.get("OMP_NUM_THREADS", 0)) or _cores()
@@ -83,7 +84,7 @@ class OfPlugin(Computed):
             size = EVALUATED_AT_ONCE * max(1, INPUTS_AT_ONCE // (EVALUATED_AT_ONCE * math.prod(self.input_shape)))
             parts = [inputs[start : start + size] for start in range(0, len(inputs), size)] or [inputs]
             logits = np.concatenate([self._results_elsewhere(parameters, part) for part in parts])
-        return Evaluation(probabilities_of(logits), logits)
+        return self.evaluation(logits, logits)
 
     def results(self, parameters: Vector, inputs: Inputs) -> NDArray[np.float64]:
         """Logits (n, outputs), by this process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,14 +14,15 @@ from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, Labels
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
-from consilium_client.models import Evaluation, Inputs, Vector, next_token, probabilities_of, require_finite
+from consilium_client.models import Evaluation, Inputs, Vector, next_token, require_finite
 from consilium_client.models.computed import Computed
+from consilium_client.models.objectives import objective_of
 from consilium_client.models.torch_parameters import load
 from consilium_client.models.weights import vector_of
 from consilium_client.programs.confined import Progress, Work, computed, is_elsewhere
@@ -49,7 +50,7 @@ class OfProgram(Computed):
         self._spec, self._data = spec, data
         self._loaded = loaded(spec, data)
         self._program = self._loaded.program
-        self.parameters = spec.parameters(data)
+        self.parameters, self.objective = spec.parameters(data), objective_of(data)
         self.input_shape = self._program.shape
         self._of_row = measured(self._program, 1, training=False)
         self._require_fits()
@@ -120,7 +121,7 @@ class OfProgram(Computed):
             answers, activations = (np.concatenate([one[name] for one in found]) for name in ("answers", "activations"))
         require_finite("activations", activations)
         if not self._foretells:
-            return Evaluation(probabilities_of(answers), activations)
+            return self.evaluation(answers, activations)
         require_finite("predictions", answers)
         asked = next_token.targets_of(inputs, self._spec.padding) != next_token.NONE
         return Evaluation(answers[asked], activations, np.nonzero(asked)[0])
@@ -143,18 +144,9 @@ class OfProgram(Computed):
                 activations.append(wide.numpy())
         return np.concatenate(answers), np.concatenate(activations)
 
-    def targets(self, inputs: Inputs, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def targets(self, inputs: Inputs, labels: Labels) -> NDArray[Any]:
         """A language model's are next tokens, (n, tokens)."""
-        return next_token.targets_of(inputs, self._spec.padding) if self._foretells else labels
-
-    def loss(
-        self, logits: torch.Tensor, labels: torch.Tensor, reduction: Literal["mean", "sum"],
-        class_weights: torch.Tensor | None = None,
-    ) -> torch.Tensor:  # fmt: skip
-        """A language model's is that of `next_token`."""
-        if self._foretells:
-            return next_token.loss(logits, labels, reduction)
-        return super().loss(logits, labels, reduction, class_weights)
+        return next_token.targets_of(inputs, self._spec.padding) if self._foretells else super().targets(inputs, labels)
 
     def tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """int64 (n, tokens), by this process. Raises ProgramError (TokenizerUnusable)."""

@@ -6,20 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from consilium_client.models import Evaluation, Inputs, Vector, probabilities_of
+from consilium_client.models import Inputs, Vector
 
 
 def evaluated(
     body: Callable[[torch.Tensor], torch.Tensor], last: nn.Module, inputs: Inputs, at_once: int, threads: int
-) -> Evaluation:
-    """The last layer's results on the activations of `body`, which gets so many rows at once."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The last layer's outputs, and the activations of `body`, which gets so many rows at once."""
     torch.set_num_threads(threads)
     with torch.no_grad():
         activations = torch.cat([body(part) for part in torch.split(torch.from_numpy(inputs), at_once)])
-        logits = last(activations)
-    return Evaluation(probabilities_of(logits.double().numpy()), activations.double().numpy())
+        outputs = last(activations)
+    return outputs.double().numpy(), activations.double().numpy()
 
 
 def load(module: nn.Module, parameters: Vector) -> None:

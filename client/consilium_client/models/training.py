@@ -18,6 +18,7 @@ from consilium_zk.basis import Basis, Coordinates, CountSketch, Dense
 from numpy.typing import NDArray
 from torch import nn
 
+from consilium_client.data.examples import Labels
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import Inputs, Model, Vector, elsewhere, model_of, require_finite
 from consilium_client.models.steps import stepper
@@ -40,7 +41,7 @@ class Guides:
     float32 (classes,).
     """
 
-    held_out: tuple[Inputs, NDArray[np.int64]] | None = None
+    held_out: tuple[Inputs, Labels] | None = None
     correction: NDArray[np.float32] | None = None
     class_weights: NDArray[np.float32] | None = None
 
@@ -60,7 +61,7 @@ def learn(
     basis: Basis,
     base: Vector,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: Labels,
     seed: int,
     progress: Progress = no_progress,
     device: str = "cpu",
@@ -84,16 +85,16 @@ def train(
     spec: TaskSpec,
     base: Vector,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: Labels,
     seed: int,
     progress: Progress = no_progress,
     device: str = "cpu",
     guides: Guides = NO_GUIDES,
 ) -> Vector:
-    """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n,), classes' numbers.
+    """Trained parameters float32 (p,) from `base` (p,) on the model's inputs (n, …) and labels (n, …).
 
-    Minimises cross-entropy, and the proximal term where the task has one, by the task's optimiser, epochs, batch size,
-    learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0).
+    Minimises the objective's loss, and the proximal term where the task has one, by the task's optimiser, epochs, batch
+    size, learning rate and weight decay. Each epoch visits every row once, in an order drawn from `seed` (≥ 0).
     `in_round` applies a schedule. Raises ShapeMismatch, TooFewRows, or UpdateNotFinite when the base or the result is
     not finite (training ran away).
     """
@@ -130,7 +131,7 @@ class _Training:
     """A round's training of one module on one hospital's rows."""
 
     def __init__(
-        self, spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str, guides: Guides
+        self, spec: TaskSpec, base: Vector, inputs: Inputs, labels: Labels, device: str, guides: Guides
     ) -> None:
         self._model, self.module, self._rows, self._targets = prepare(spec, base, inputs, labels, device)
         self._settings, self._held_out = spec.training, None
@@ -207,17 +208,17 @@ def in_round(spec: TaskSpec, round_: int) -> TaskSpec:
 
 
 def prepare(
-    spec: TaskSpec, base: Vector, inputs: Inputs, labels: NDArray[np.int64], device: str = "cpu"
+    spec: TaskSpec, base: Vector, inputs: Inputs, labels: Labels, device: str = "cpu"
 ) -> tuple[Model, nn.Module, torch.Tensor, torch.Tensor]:
     """The task's model, a module that holds `base`, the inputs (n, …) and what is asked of them (n, …).
 
     Raises as `train` does.
     """
-    if labels.shape != (len(inputs),):
-        raise ModelError("ShapeMismatch", what="labels", expected=(len(inputs),), found=labels.shape)
+    model = model_of(spec)
+    if labels.shape != (expected := (len(inputs), *model.objective.label_shape)):
+        raise ModelError("ShapeMismatch", what="labels", expected=expected, found=labels.shape)
     if len(inputs) == 0:
         raise DataError("TooFewRows", rows=0, at_least=1)
-    model = model_of(spec)
     model.require(base, inputs)
     torch.set_num_threads(model.threads)
     rows, targets = (torch.from_numpy(one).to(device) for one in (inputs, model.targets(inputs, labels)))

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
@@ -22,10 +21,10 @@ from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
 from consilium_zk.basis import Basis, Coordinates
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_client.append_only import AppendOnly
+from consilium_client.data.examples import Labels
 from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Progress, in_round
@@ -211,7 +210,7 @@ class PrivateRounds:
         basis: Basis,
         base: Vector,
         inputs: Inputs,
-        labels: NDArray[np.int64],
+        labels: Labels,
         progress: Progress,
         device: str,
     ) -> Coordinates:

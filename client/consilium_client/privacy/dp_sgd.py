@@ -32,6 +32,7 @@ from opacus.optimizers import DPOptimizer
 from scipy.special import ndtri
 from torch import nn
 
+from consilium_client.data.examples import Labels
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Model, Vector, elsewhere, require_finite
 from consilium_client.models.steps import proximal_term
@@ -110,7 +111,7 @@ def learn_privately(
     basis: Basis,
     base: Vector,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: Labels,
     progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Coordinates:
@@ -136,7 +137,7 @@ def train_privately(
     mechanism: Mechanism,
     base: Vector,
     inputs: Inputs,
-    labels: NDArray[np.int64],
+    labels: Labels,
     progress: Progress = no_progress,
     device: str = "cpu",
 ) -> Vector:

@@ -30,7 +30,7 @@ from consilium_client.append_only import AppendOnly, OpenLines
 from consilium_client.data.examples import Examples
 from consilium_client.errors import ClientError
 
-KEY_BYTES, TAG_BYTES, LABEL_BYTES = 32, 16, 4  # the last: in `row_bytes`, but not in features' sums
+KEY_BYTES, TAG_BYTES = 32, 16
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Tag = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
@@ -120,7 +120,8 @@ def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes, with
     def whole(what: bytes, of: Iterable[bytes]) -> str:
         return tag(what, b"".join(sorted(of))).hex()
 
-    bare = (tag(b"exact", row[LABEL_BYTES:]) for row in examples.row_bytes())
+    labels = zip(examples.row_bytes(), examples.label_bytes, strict=True)
+    bare = (tag(b"exact", row[len(label) :]) for row, label in labels)  # labels are not in features' sums
     labelled = whole(b"labelled", (tag(b"exact", row) for row in examples.row_bytes())) if with_classes else None
     rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in examples.contents())
     return Given(task=task, encoding=encoding.hex(), whole=whole(b"whole", bare), rows=tuple(rows), labelled=labelled)

@@ -211,7 +211,9 @@ function Spec({ task }: { task: Schemas['Task'] }) {
       [words.parameters, spec.parameters.toLocaleString('en')],
       [words.coordinates, spec.coordinates.toLocaleString('en')],
       [words.data, spec.data],
-      [words.classes, <Names key="classes" of={spec.classes} />],
+      spec.classes.length
+        ? [words.classes, <Names key="classes" of={spec.classes} />]
+        : [words.question, <bdi key="question">{spec.question}</bdi>],
       [words.metric, spec.metric],
       [words.blobs, spec.update_blobs],
       [words.lanes, spec.lanes_per_update.toLocaleString('en')],

@@ -9,14 +9,22 @@ import { columnsOf, type Input } from './rows'
 
 env.wasm.numThreads = 1 // more would need a page that is isolated from other sites
 
+/** One of a model's answers. unit: of an amount, perhaps empty; null for a chance from 0 to 1. */
+export interface Answer {
+  words: string
+  unit: string | null
+}
+
 /** Either columns or an image's size. */
 export interface Model {
-  classes: readonly string[]
+  answers: readonly Answer[]
+  /** True for classes, of which one is the likeliest. */
+  exclusive: boolean
   columns: readonly Input[]
   size: Size | null
-  /** A row float64 (columns,), NaN for a missing value -> each class's probability. */
+  /** A row float64 (columns,), NaN for a missing value -> each answer. */
   ofRow: (row: Float64Array) => Promise<number[]>
-  /** Pixels (channels, height, width) -> each class's probability. */
+  /** Pixels (channels, height, width) -> each answer. */
   ofImage: (pixels: Uint8Array) => Promise<number[]>
 }
 
@@ -31,17 +39,20 @@ export async function load(task: number, signal: AbortSignal): Promise<Model> {
   const index: unknown = JSON.parse(new TextDecoder().decode(description))
   if (fieldOf(fieldOf(index, 'files'), 'model.onnx') !== sha256(graph).slice(2)) throw new Error(say.predict.changed)
   const [classes, inputs] = [fieldOf(index, 'classes'), fieldOf(index, 'inputs')]
-  if (!Array.isArray(classes) || !Array.isArray(inputs)) throw new Error(say.predict.unread)
+  // A file of an earlier release has classes alone.
+  const answers = fieldOf(index, 'answers') ?? (classes as string[]).map((words) => ({ words, unit: null }))
+  if (!Array.isArray(answers) || !Array.isArray(inputs)) throw new Error(say.predict.unread)
   const session = await InferenceSession.create(graph)
   const compute = async (given: Tensor) => {
-    const { probabilities } = await session.run({ [session.inputNames[0] ?? '']: given })
-    return Array.from(probabilities?.data as Float32Array)
+    const found = await session.run({ [session.inputNames[0] ?? '']: given })
+    return Array.from(found[session.outputNames[0] ?? '']?.data as Float32Array)
   }
   const [input] = session.inputMetadata
   const [channels, height, width] = input?.isTensor ? input.shape.slice(1).map(Number) : []
   const size = channels && height && width ? { channels, height, width } : null
   return {
-    classes: classes as string[],
+    exclusive: Array.isArray(classes) && classes.length > 0,
+    answers: (answers as Partial<Answer>[]).map(({ words = '', unit = null }) => ({ words, unit })),
     columns: size ? [] : columnsOf(inputs as Input[]),
     size,
     ofRow: (row) => compute(new Tensor('float64', row, [1, row.length])),

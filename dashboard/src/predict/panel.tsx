@@ -42,17 +42,17 @@ type Cells = Record<string, string>
 
 function OfRow({ of }: { of: Model }) {
   const [cells, setCells] = useState<Cells>({})
-  const [shares, setShares] = useState<number[] | Error>()
+  const [values, setValues] = useState<number[] | Error>()
   const fill = (filled: Cells) => {
     setCells(filled)
-    setShares(undefined)
+    setValues(undefined)
   }
   const read = of.columns.map((column) => ({ column, text: cells[column.column] ?? '' }))
   const found = read.map(({ column, text }) => readCell(column, text))
   const predict = (event: SyntheticEvent) => {
     event.preventDefault()
-    void of.ofRow(Float64Array.from(found, ({ value }) => value)).then(setShares, (error: unknown) => {
-      setShares(new Error(messageOf(error)))
+    void of.ofRow(Float64Array.from(found, ({ value }) => value)).then(setValues, (error: unknown) => {
+      setValues(new Error(messageOf(error)))
     })
   }
   return (
@@ -74,7 +74,7 @@ function OfRow({ of }: { of: Model }) {
           {words.go}
         </button>
       </div>
-      <Result classes={of.classes} shares={shares} />
+      <Result of={of} values={values} />
     </form>
   )
 }
@@ -154,12 +154,12 @@ function tidied(text: string): string {
 
 function OfImage({ of, size }: { of: Model; size: Size }) {
   const [pixels, setPixels] = useState<Uint8Array>()
-  const [shares, setShares] = useState<number[] | Error>()
+  const [values, setValues] = useState<number[] | Error>()
   const take = async (file: File) => {
-    setShares(undefined)
+    setValues(undefined)
     const found = await decoded(file, size)
     setPixels(found)
-    setShares(await of.ofImage(found))
+    setValues(await of.ofImage(found))
   }
   return (
     <>
@@ -171,13 +171,13 @@ function OfImage({ of, size }: { of: Model; size: Size }) {
             type="file"
             accept="image/png,image/jpeg,image/bmp"
             onChange={({ target: { files } }) => {
-              if (files?.[0]) void take(files[0]).catch((error: unknown) => setShares(new Error(messageOf(error))))
+              if (files?.[0]) void take(files[0]).catch((error: unknown) => setValues(new Error(messageOf(error))))
             }}
           />
         </label>
       </div>{' '}
       {pixels && <Seen pixels={pixels} size={size} />}
-      <Result classes={of.classes} shares={shares} />
+      <Result of={of} values={values} />
     </>
   )
 }
@@ -212,23 +212,23 @@ function Seen({ pixels, size: { channels, height, width } }: { pixels: Uint8Arra
   )
 }
 
-function Result({ classes, shares }: { classes: readonly string[]; shares: number[] | Error | undefined }) {
-  if (shares instanceof Error) return <Notice kind="bad">{shares.message}</Notice>
-  const best = shares && Math.max(...shares)
+function Result({ of: { answers, exclusive }, values }: { of: Model; values: number[] | Error | undefined }) {
+  if (values instanceof Error) return <Notice kind="bad">{values.message}</Notice>
+  const best = values && exclusive ? Math.max(...values) : null
   return (
     <div role="status">
-      {shares && (
+      {values && (
         <dl className="shares" aria-label={words.result}>
-          {classes.map((name, at) => {
-            const share = shares[at] ?? NaN
+          {answers.map(({ words: name, unit }, at) => {
+            const value = values[at] ?? NaN
             return (
-              <div key={name} className={share === best ? 'best' : ''}>
+              <div key={name} className={value === best ? 'best' : ''}>
                 <dt>
                   <bdi>{name}</bdi>
                 </dt>
                 <dd>
-                  <progress max={1} value={share} aria-label={name} />
-                  <data value={share}>{words.percent(share)}</data>
+                  {unit === null && <progress max={1} value={value} aria-label={name} />}
+                  <data value={value}>{unit === null ? words.percent(value) : words.amount(value, unit)}</data>
                 </dd>
               </div>
             )

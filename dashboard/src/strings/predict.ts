@@ -23,6 +23,7 @@ export const predict = {
   go: 'Predict',
   result: 'Prediction',
   percent: (share: number) => `${(100 * share).toFixed(1)} %`,
+  amount: (value: number, unit: string) => `${Number(value.toPrecision(4))} ${unit}`.trim(),
   changed: 'The server has just replaced this model. Open this page again.',
   unread: 'The server’s description of the model is not readable here.',
 }

@@ -81,6 +81,7 @@ export const task = {
   data: 'Data',
   metric: 'Metric',
   classes: 'Classes',
+  question: 'Asks for',
   parameters: 'Parameters',
   coordinates: 'Numbers in an update',
   blobs: 'Blobs of an update',

@@ -35,8 +35,6 @@ from consilium_lab.own_table import OwnTable, in_turn
 
 Frame: TypeAlias = pd.DataFrame
 
-METRICS = ("accuracy", "auc", "log_loss")
-
 
 @dataclass(frozen=True)
 class DemoData:
@@ -48,7 +46,6 @@ class DemoData:
     hospital_names: list[str]
     hospitals: list[Frame]
     held_out: list[Frame]
-    metrics: tuple[str, ...] = METRICS
 
 
 def write_rows(frame: Frame, schema: DataSchema, path: Path) -> Path:
@@ -317,7 +314,7 @@ def without_labels(labelled: DemoData) -> DemoData:
         labelled, name="medquad-texts",
         description="MedQuAD, institutes of health as hospitals: which token of a text comes next",
         schema=CorpusSchema(kind="corpus"), hospitals=[alone(one) for one in labelled.hospitals],
-        held_out=[alone(one) for one in labelled.held_out], metrics=("accuracy", "log_loss"),
+        held_out=[alone(one) for one in labelled.held_out],
     )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import Vector, model_of
-from consilium_client.models.metrics import measured
 from consilium_client.models.outer import outer_of
 from consilium_client.models.training import in_round, learn, train
 from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
@@ -146,5 +145,5 @@ def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], hel
     """Metrics of a model on held-out rows. `sums`: of the rows by which features are standardised."""
     model = model_of(spec)
     answers = model.evaluate(parameters, model.inputs(held_out, sums)).answers(held_out.labels)
-    found = measured(*answers, spec.data.metrics)
+    found = model.objective.measured(*answers)
     return {name: math.nan if value is None else value for name, value in found.items()}

@@ -16,7 +16,6 @@ from consilium_chain.settlement.settlement import Reason
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import joined
 from consilium_client.models import model_of
-from consilium_client.models.metrics import measured
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import derived
@@ -59,7 +58,7 @@ class Evaluator:
         """Metrics of the base model of a round. The round after the last has the final model."""
         inputs = self._model.inputs(self._held_out, self._record.statistics())
         answers = self._model.evaluate(self._record.base(round_), inputs).answers(self._held_out.labels)
-        return measured(*answers, self._network.data.schema.metrics)
+        return self._model.objective.measured(*answers)
 
     def digest(self, round_: int) -> str:
         """SHA-256 of a round's base model, as `consilium verify` shows it."""

@@ -138,7 +138,7 @@ class _Task:
     def _losses(self, parameters: Reals) -> Reals:
         """The loss of every held-out row."""
         evaluation = self.model.evaluate(parameters.astype(np.float32), self.held_out_inputs)
-        return losses(self.held_out.labels, evaluation.probabilities)
+        return losses(self.held_out.labels, evaluation.predictions)
 
 
 def _millionths(scores: Reals) -> Integers:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.estimate import ChainTerms, estimate
+from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
+from consilium_client.models.objectives import objective_of
 from consilium_core.artifacts.backends import Place
 
 from consilium_lab.demo.references import Metrics
@@ -56,10 +58,13 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    """`metric`: the one that ranks the rows. `references`: of the task as given, on all rows, by the first seed."""
+    """`metric`: the one that ranks the rows. `shown`: those of a table. `references`: of the task as given, on all
+    rows, by the first seed.
+    """
 
     rows: list[GridRow]
-    metric: str
+    metric: Metric
+    shown: tuple[Metric, ...]
     references: References
     terms: ChainTerms
     seeds: int
@@ -131,7 +136,7 @@ def simulate_grid(
         on_row(row, len(wanted))
     metric = ranked_by(spec)
     references = references_of(spec, hospitals, joined(list(voters.values())), conditions.seed)
-    return Grid(frontier(rows, metric), metric, references, conditions.terms, conditions.seeds)
+    return Grid(frontier(rows, metric), metric, spec.data.asked.shown, references, conditions.terms, conditions.seeds)
 
 
 def _row(
@@ -176,9 +181,12 @@ def averages(found: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
     return means, {name: float(np.std(sample, ddof=1)) / math.sqrt(len(found)) for name, sample in values.items()}
 
 
-def ranked_by(spec: TaskSpec) -> str:
-    """The metric by which forms are compared: the task's own, or accuracy in place of its loss."""
-    return "accuracy" if spec.judging.metric == "log_loss" else spec.judging.metric
+def ranked_by(spec: TaskSpec) -> Metric:
+    """The metric by which forms are compared, more being better: the task's own, or in place of an error the first
+    that is shown.
+    """
+    chosen = spec.judging.metric
+    return chosen if objective_of(spec.data).measures[chosen].more_is_better else spec.data.asked.shown[0]
 
 
 def frontier(rows: Sequence[GridRow], metric: str) -> list[GridRow]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from consilium_chain.tasks.estimate import ChainTerms
+from consilium_chain.tasks.questions import TITLES
 from consilium_core.units import ether
 
 from consilium_lab.pages import (
@@ -27,7 +28,7 @@ from consilium_lab.pages import (
     write_document,
 )
 from consilium_lab.simulation.grid import GWEI, NEAR, Grid, GridRow
-from consilium_lab.simulation.results import METRICS, reference_tiles, references_as_json
+from consilium_lab.simulation.results import figured, reference_tiles, references_as_json
 
 SUFFIXES = {"hospitals": " hospitals", "dropouts": " absent", "epochs": " epochs", "bits": " bits"}
 SITES_IN_WORDS = (
@@ -103,7 +104,10 @@ def write_page(path: Path, grid: Grid) -> None:
         f"<td colspan={len(axes)}>{name}<td class=n>{value:.3f}<td colspan={len(columns)}>"
         for value, name, _, _ in grid.references.lines(metric)
     ]
-    tiles = [(percent(chosen.metrics[metric]), f"{metric}, proposed form"), *reference_tiles(grid.references, metric)]
+    tiles = [
+        (figured(metric, chosen.metrics[metric]), f"{TITLES[metric]}, proposed form"),
+        *reference_tiles(grid.references, metric),
+    ]
     parts = [
         "<h1>One task in several forms</h1>",
         "<p class=sub>Each was simulated on the same rows. Bytes and blobs are a hospital's in a round.</p>",
@@ -172,14 +176,14 @@ def as_json(grid: Grid) -> dict[str, Any]:
         "references": references_as_json(grid.references),
         "rows": [
             {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-            for row in ({**record(one, grid.metric), "wei": str(one.wei)} for one in grid.rows)
+            for row in ({**record(one, grid), "wei": str(one.wei)} for one in grid.rows)
         ],
     }  # fmt: skip
 
 
-def record(row: GridRow, metric: str) -> dict[str, Any]:
+def record(row: GridRow, grid: Grid) -> dict[str, Any]:
     """A row, flat. `eth` in ether, `minutes`. With several seeds each metric has its standard error beside it."""
-    shown = dict.fromkeys((*METRICS, metric))
+    shown = dict.fromkeys((*grid.shown, grid.metric))
     errors = {f"{name}_error": row.errors[name] for name in shown if name in row.errors}
     return {
         **row.form, **{name: row.metrics[name] for name in shown}, **errors, "bytes": row.bytes_a_round,

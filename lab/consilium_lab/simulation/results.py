@@ -10,6 +10,7 @@ from typing import Any
 
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.estimate import estimate
+from consilium_chain.tasks.questions import TITLES
 from consilium_chain.tasks.task_spec import MICRO
 from consilium_core.units import decimals, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
@@ -29,7 +30,6 @@ from consilium_lab.simulation.references import References
 from consilium_lab.simulation.run import PlayedRound, Simulation
 
 ENDED_EARLY = "The task ended early: too few hospitals were left to take part."
-METRICS = ("accuracy", "auc", "log_loss")
 
 
 def costs(result: Simulation) -> dict[str, int]:
@@ -78,7 +78,12 @@ def references_as_json(references: References) -> dict[str, Any]:
 
 
 def reference_tiles(references: References, metric: str) -> list[tuple[str, str]]:
-    return [(percent(value), name) for value, name, _, _ in references.lines(metric)]
+    return [(figured(metric, value), name) for value, name, _, _ in references.lines(metric)]
+
+
+def figured(metric: str, value: float) -> str:
+    """A share in percent, any other value as a number."""
+    return percent(value) if metric == "accuracy" else decimals(value)
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float | None]:
@@ -112,11 +117,12 @@ def _cohort_in_words(result: Simulation, played: PlayedRound, number: int) -> st
 
 
 def picture(result: Simulation) -> Any:
-    """A matplotlib figure: accuracy by round, beside pooled rows, plain FedAvg, and each hospital alone."""
+    """A matplotlib figure of the first shown metric, beside pooled rows, plain FedAvg, and each hospital alone."""
+    metric = result.metric
     before = ["start", "statistics"] if result.spec.statistics == "exact" else ["start"]
-    values = [result.start["accuracy"] for _ in before] + [one.metrics["accuracy"] for one in result.rounds]
-    figure = curve_of([*before, *(f"after {one.number}" for one in result.rounds)], values, "accuracy",
-                      result.references.lines("accuracy"))  # fmt: skip
+    values = [result.start[metric] for _ in before] + [one.metrics[metric] for one in result.rounds]
+    figure = curve_of([*before, *(f"after {one.number}" for one in result.rounds)], values, TITLES[metric],
+                      result.references.lines(metric))  # fmt: skip
     for x, one in enumerate(result.rounds, len(before) - 1):
         if not one.settlement.medians:
             figure.axes[0].axvspan(x, x + 1, color=RED, alpha=0.08)
@@ -135,10 +141,11 @@ def earners(result: Simulation) -> list[Earner]:
 
 def write_page(path: Path, result: Simulation) -> None:
     """One HTML file that loads nothing."""
+    metric, shown = result.metric, result.spec.data.asked.shown
     last, spent = result.rounds[-1].metrics if result.rounds else result.start, costs(result)
     tiles = [
-        (percent(last["accuracy"]), "accuracy, together"),
-        *reference_tiles(result.references, "accuracy"),
+        (figured(metric, last[metric]), f"{TITLES[metric]}, together"),
+        *reference_tiles(result.references, metric),
         (f"{spent['gas'] / 1e6:,.1f} M", "gas of all parties, estimated"),
         (f"{spent['hospital_upload_bytes'] / 1e6:,.1f} MB", "uploads of a hospital"),
     ]
@@ -150,7 +157,7 @@ def write_page(path: Path, result: Simulation) -> None:
     )
     rounds = [
         f"<td>{one.number}"
-        + "".join(f"<td class=n>{decimals(one.metrics[name])}" for name in METRICS)
+        + "".join(f"<td class=n>{decimals(one.metrics[name])}" for name in shown)
         + f"<td>{html.escape(verdict(result, one))}"
         for one in result.rounds
     ]
@@ -158,17 +165,18 @@ def write_page(path: Path, result: Simulation) -> None:
     money = [
         f"<td>{html.escape(name)}<td class=n>{result.rows.get(name, '')}<td class=n>{tokens(paid)}"
         f"<td class=n>{tokens(result.slashed[name])}"
-        f"<td class=n>{percent(alone[name]['accuracy']) if name in alone else ''}"
+        f"<td class=n>{figured(metric, alone[name][metric]) if name in alone else ''}"
         for name, paid in result.paid.items()
     ]
     rows, held_out = (sum(result.rows[name] for name in names) for names in (result.hospitals, result.voters))
     steps = ["consilium operator check TASK"]
     steps += ["consilium demo --data table --file TABLE"] if result.spec.data.kind == "table" else []
-    head = "<th>round<th class=n>accuracy<th class=n>AUC<th class=n>log loss<th>improvement by cohort, voters' median"
+    head = "<th>round" + "".join(f"<th class=n>{TITLES[name]}" for name in shown)
+    head += "<th>improvement by cohort, voters' median"
     parts = [
         f"<h1>Simulated: {html.escape(result.spec.name)}</h1>",
         f"<p class=sub>{rows} rows of {len(result.hospitals)} hospitals, {held_out} held out by {len(result.voters)}"
-        f" voters; classes: {html.escape(', '.join(result.spec.data.classes))}; no chain</p>",
+        f" voters; {html.escape(result.spec.data.asked.in_words)}; no chain</p>",
         tiles_of(tiles), f"<p class=note>{noise}</p>",
         f"<p class='note bad'>{ENDED_EARLY}</p>" if has_ended_early(result) else "",
         "<h2>The model, round by round</h2>", svg(picture(result)), table_of(head, rounds),

@@ -20,6 +20,7 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, VoidReason
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Settlement, settle
+from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.start_specs import TaskStart
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
@@ -27,7 +28,6 @@ from consilium_client.hospital.learning import Updates
 from consilium_client.hospital.memory import InProcess
 from consilium_client.hospital.training import LEAST_SALT, RoundSeeds, split, statistics_blobs
 from consilium_client.models import Vector, model_of
-from consilium_client.models.metrics import WORTH
 from consilium_client.models.training import in_round
 from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
@@ -81,6 +81,11 @@ class Simulation:
     references: References
     paid: Mapping[str, int]
     slashed: Mapping[str, int]
+
+    @property
+    def metric(self) -> Metric:
+        """The one that pictures and sentences show; more is better."""
+        return self.spec.data.asked.shown[0]
 
     @property
     def bases(self) -> list[str]:
@@ -210,7 +215,7 @@ class _Game:
         try:
             sums = self._statistics
         except RecordIncomplete:
-            return dict.fromkeys(WORTH, math.nan)
+            return dict.fromkeys(self._spec.data.asked.metrics, math.nan)
         return evaluated(self._spec, self._reader.base(number), sums, self._held_out)
 
     @cached_property

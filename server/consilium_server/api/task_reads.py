@@ -109,8 +109,8 @@ def spec_view(spec: TaskSpec) -> task_schemas.SpecFile:
     privacy = spec.privacy
     return task_schemas.SpecFile(
         name=spec.name, model=spec.model.name, parameters=spec.parameters, coordinates=spec.coordinates,
-        data=spec.data.kind, classes=[shown(one) for one in spec.data.classes], metric=spec.judging.metric,
-        lanes_per_update=spec.lanes,
+        data=spec.data.kind, classes=[shown(one) for one in spec.data.classes],
+        question=shown(spec.data.asked.in_words), metric=spec.judging.metric, lanes_per_update=spec.lanes,
         lane_bits=spec.update_layout.lane_bits, update_blobs=spec.update_blobs, statistics_blobs=spec.statistics_blobs,
         privacy=None if privacy is None else task_schemas.Privacy(
             epsilon=privacy.epsilon, delta=privacy.delta, max_grad_norm=privacy.max_grad_norm

@@ -71,7 +71,8 @@ class SpecFile(ApiModel):
     parameters: int
     coordinates: int = Field(description="numbers of an update; fewer than the parameters with a codec")
     data: str = Field(description="kind of data")
-    classes: list[str]
+    classes: list[str] = Field(description="empty if the task asks another question")
+    question: str = Field(description="what a model answers for each example, in words")
     metric: str
     lanes_per_update: int
     lane_bits: int

@@ -15,10 +15,11 @@ from consilium_chain.tasks.data_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.image.reader import ImageSet, RawImages, read_images_in_use, read_raw_images, room
 from consilium_client.data.kinds import Kind
-from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
+from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
 from consilium_client.data.use import Use, Used
 
 IMAGE = "image"  # the column of a request
@@ -61,9 +62,9 @@ class ImageKind(Kind[RawImages, ImageSchema]):
 
     def profile(self, raw: RawImages, spec: TaskSpec) -> ImageProfile:
         schema, images = of_kind(ImageSchema, spec.data), raw.images
-        classes = classes_of(images.labels, schema)
+        answers = answers_of(schema)
         digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
-        repeated, contradicting = repeats(digests, images.labels)
+        repeated, contradicting = repeats(digests, images.label_bytes)
         means = np.array([image.mean() for image in images.pixels])  # one at a time, for memory
         constant = np.array([(image == image[:, :1, :1]).all() for image in images.pixels])
         proportions = (raw.sizes[:, 0] * schema.width) / (raw.sizes[:, 1] * schema.height)
@@ -74,12 +75,13 @@ class ImageKind(Kind[RawImages, ImageSchema]):
             Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: contradicting,
-            Concern.ONE_CLASS: images.rows if images.rows in dict(classes).values() else 0,
+            Concern.ONE_CLASS: images.rows if answers.alike(images.labels) else 0,
         }
         by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
         picked = [0, images.rows // 2, -1]
         return ImageProfile(
-            raw.source, spec, classes, repeated, findings_of(counts, images.rows), statistics_of(images, spec),
+            raw.source, spec, images.rows, answers.counts(images.labels), repeated, findings_of(counts, images.rows),
+            statistics_of(images, spec),
             sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
             shades=tuple(map(float, by_shade[picked])),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from consilium_chain.tasks.data_schemas import ImageSchema
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
+from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.use import Use, Used, without_column
@@ -36,14 +36,14 @@ class ImageSet(Examples):
     """Pixels uint8 (n, channels, height, width) as the schema has them; labels int64 (n,), a class's number each."""
 
     pixels: NDArray[np.uint8] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: Labels = field(repr=False)
 
     def row_bytes(self) -> Iterator[bytes]:
         """After the label channels, height and width, little-endian in 4 bytes each, then pixels by channel, row by
         row."""
         shape = b"".join(side.to_bytes(4, "little") for side in self.pixels.shape[1:])
-        for label, image in zip(self.labels, self.pixels, strict=True):
-            yield int(label).to_bytes(4, "little") + shape + image.tobytes()
+        for label, image in zip(self.label_bytes, self.pixels, strict=True):
+            yield label + shape + image.tobytes()
 
     def contents(self) -> Iterator[bytes]:
         return (image.tobytes() for image in self.pixels)

@@ -14,10 +14,11 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.profile import ONE_CLASS, Finding, Profile, classes_of, statistics_of
+from consilium_client.data.profile import ONE_CLASS, Finding, Profile, statistics_of
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.ranges import read_in_use, require_within
 from consilium_client.data.table.reader import RawTable, Table, checked, encoded, read_raw
@@ -135,15 +136,16 @@ class TableKind(Kind[RawTable, TableSchema]):
         schema = of_kind(TableSchema, spec.data)
         table = encoded(raw, schema)
         columns = tuple(_column(feature, raw) for feature in schema.features)
-        classes = classes_of(table.labels, schema)
+        answers = answers_of(schema)
         repeated = _duplicates(table)
         findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
-        if raw.rows in dict(classes).values():
-            findings.append(Finding(Concern.ONE_CLASS, schema.label, raw.rows, raw.rows))
+        if answers.alike(raw.labels):
+            findings.append(Finding(Concern.ONE_CLASS, " and ".join(schema.asked.columns), raw.rows, raw.rows))
         if repeated:
             findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
         statistics = statistics_of(table, spec)
-        return TableProfile(raw.source, spec, classes, repeated, tuple(findings), statistics, columns)
+        counts = answers.counts(raw.labels)
+        return TableProfile(raw.source, spec, raw.rows, counts, repeated, tuple(findings), statistics, columns)
 
     def in_use(self, path: Path, schema: TableSchema, use: Use) -> Used:
         return read_in_use(path, schema, use)

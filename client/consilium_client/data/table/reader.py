@@ -18,9 +18,10 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSchema
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import Examples, Source, reading
-from consilium_client.data.mapping import Mapping, composed
-from consilium_client.data.table.cells import DEFAULT, Cell
+from consilium_client.data.answers import answers_of
+from consilium_client.data.examples import Examples, Labels, Source, reading
+from consilium_client.data.mapping import Mapping
+from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.columns import Columns
 from consilium_client.errors import DataError
 
@@ -33,20 +34,20 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Table(Examples):
-    """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels int64 (n,), from 0.
+    """Encoded rows: features float64 (n, columns) in [0, 1], NaN where missing; labels as `answers` gives them.
 
     A numeric column holds u = (x - min) / (max - min) of the schema's public range, a one-hot column 0 or 1.
     """
 
     features: NDArray[np.float64]
-    labels: NDArray[np.int64]
+    labels: Labels
 
     def row_bytes(self) -> Iterator[bytes]:
         """After the label each feature in 8 bytes, with one NaN and one zero."""
         canonical = np.where(self.features == 0, 0.0, self.features).astype(CANONICAL)
         canonical[np.isnan(canonical)] = np.nan
-        for label, row in zip(self.labels, canonical, strict=True):
-            yield int(label).to_bytes(4, "little") + row.tobytes()
+        for label, row in zip(self.label_bytes, canonical, strict=True):
+            yield label + row.tobytes()
 
     def contents(self) -> Iterator[bytes]:
         return (row.tobytes() for row in row_codes(self))
@@ -68,12 +69,12 @@ def row_codes(table: Table) -> NDArray[np.int32]:
 class RawTable:
     """A file's rows in the task's own units and codes, before they are clamped and encoded.
 
-    `values`: by the schema's features, float64 (n,), NaN where missing; labels int64 (n,), from 0.
+    `values`: by the schema's features, float64 (n,), NaN where missing; labels as `answers` gives them.
     """
 
     source: Source
     values: dict[str, NDArray[np.float64]] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: Labels = field(repr=False)
 
     @property
     def rows(self) -> int:
@@ -89,34 +90,19 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
         columns = Columns(file, path, mapping, schema.used)
         values = {name: array("d") for name in columns.at}
         into = [(name, mapping.reading(name) if mapping else DEFAULT, values[name].append) for name in columns.at]
-        class_of = _LabelReader(schema)
+        answers, asked = answers_of(schema), set(schema.asked.columns)
         for row, cells in columns:
             for (name, rule, append), cell in zip(into, cells, strict=True):
                 found = rule.number(cell)
-                if name == schema.label:
-                    found = class_of(cell, found)
+                if name in asked:
+                    found = answers.accepted(name, cell, found)
                 if not isinstance(found, float):
                     raise columns.source.cell_error(found, row, name)
                 append(found)
-    labels = np.array(values[schema.label]).astype(np.int64)
+    labels = answers.labels({name: np.array(values[name]) for name in schema.asked.columns})
     absent = np.full(len(labels), math.nan)
     features = {feature.name: np.array(values.get(feature.name, absent)) for feature in schema.features}
     return RawTable(columns.source, features, labels)
-
-
-class _LabelReader:
-    """A label's number, or the name of its error. A cell has a class's number or name; a number is never a name."""
-
-    def __init__(self, schema: TableSchema) -> None:
-        self._numbers = {float(number) for number in range(len(schema.classes))}
-        self._by_name = {composed(name): float(number) for number, name in enumerate(schema.classes)}
-
-    def __call__(self, cell: Cell, found: float | str) -> float | str:
-        """`found`: the cell as its column's rule reads it."""
-        if found in self._numbers or found == "CodeUnknown":
-            return found
-        by_name = self._by_name.get(composed(cell)) if isinstance(found, str) and isinstance(cell, str) else None
-        return "LabelOutOfSchema" if by_name is None else by_name
 
 
 def checked(raw: RawTable, schema: TableSchema) -> Table:

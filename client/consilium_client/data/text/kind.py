@@ -12,10 +12,11 @@ import numpy as np
 from consilium_chain.tasks.model_specs import OnEncoder
 from consilium_chain.tasks.task_spec import TaskSpec
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
+from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
 from consilium_client.data.text.reader import RawTexts, Schema, TextSet, read_raw_texts, read_texts_in_use, text_of
 from consilium_client.data.use import Use, Used
 
@@ -74,22 +75,23 @@ class TextKind(Kind[RawTexts, Schema]):
         texts = raw.texts
         words = [len(text.split()) for text in texts.texts]
         tokens = spec.model.max_tokens if isinstance(spec.model, OnEncoder) else None
-        classes = classes_of(texts.labels, spec.data)
-        repeated, contradicting = repeats(texts.texts, texts.labels)
+        answers = answers_of(spec.data)
+        repeated, contradicting = repeats(texts.texts, texts.label_bytes)
         counts: dict[StrEnum, int] = {
             Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
             Concern.FEW_WORDS: sum(count <= FEW for count in words),
             Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: contradicting,
-            Concern.ONE_CLASS: texts.rows if len(classes) > 1 and texts.rows in dict(classes).values() else 0,
+            Concern.ONE_CLASS: texts.rows if answers.alike(texts.labels) else 0,
         }
         findings = findings_of(counts, texts.rows)
         characters = _lengths([len(text) for text in texts.texts])
         statistics = statistics_of(texts, spec)
         return TextProfile(
-            raw.source, spec, classes, repeated, findings, statistics, _lengths(words), characters, tokens
-        )
+            raw.source, spec, texts.rows, answers.counts(texts.labels), repeated, findings, statistics,
+            _lengths(words), characters, tokens,
+        )  # fmt: skip
 
     def in_use(self, path: Path, schema: Schema, use: Use) -> Used:
         return read_texts_in_use(path, schema, use)

@@ -16,7 +16,7 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, TextSchema
 from numpy.typing import NDArray
 
-from consilium_client.data.examples import MOST_ROWS, Examples, Source, reading
+from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.mapping import Mapping, composed
 from consilium_client.data.table.cells import Cell
@@ -36,13 +36,13 @@ class TextSet(Examples):
     """`labels`: int64 (n,), a class's number each."""
 
     texts: tuple[str, ...] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: Labels = field(repr=False)
 
     def row_bytes(self) -> Iterator[bytes]:
         """After the label the length of the text in 8 bytes, and the text in UTF-8."""
-        for label, text in zip(self.labels, self.texts, strict=True):
+        for label, text in zip(self.label_bytes, self.texts, strict=True):
             raw = text.encode()
-            yield int(label).to_bytes(4, "little") + len(raw).to_bytes(8, "little") + raw
+            yield label + len(raw).to_bytes(8, "little") + raw
 
     def contents(self) -> Iterator[bytes]:
         return (text.encode() for text in self.texts)
