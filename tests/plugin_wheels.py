@@ -40,16 +40,20 @@ def hash_of(raw: bytes) -> str:
 
 def wheel(
     folder: Path, code: str = PERCEPTRON, more: Mapping[str, str] | None = None, entry: str = "test_plugin:build",
-    package: str = "test_plugin",
+    package: str = "test_plugin", points: str = "",
 ) -> Path:  # fmt: skip
-    """A wheel of a package with this code. `more`: other files, by their paths."""
+    """A wheel of a package with this code. `more`: other files, by their paths. `points`: its entry_points.txt, if it
+    has others than a model.
+    """
     metadata, name = f"{package}-{VERSION}.dist-info", package.replace("_", "-")
     files = {
         f"{package}/__init__.py": code,
         **(more or {}),
         f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {VERSION}\n",
         f"{metadata}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{metadata}/entry_points.txt": f"[consilium.models]\nperceptron = {entry.replace(NAME_OF_CODE, package)}\n",
+        f"{metadata}/entry_points.txt": (
+            points or f"[consilium.models]\nperceptron = {entry.replace(NAME_OF_CODE, package)}\n"
+        ),
     }
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
@@ -75,13 +79,16 @@ def pip_install(made: Path, into: Path) -> None:
     subprocess.run([*command, "--target", str(into), str(made)], check=True, capture_output=True, timeout=120)
 
 
-def model_of_wheel(made: Path, **changes: Any) -> PluginSpec:
+def named(made: Path, entry: str) -> dict[str, Any]:
+    """The section that names an entry point of a wheel."""
     record = digest_of_wheel(made)
-    found = {
-        "name": "plugin", "distribution": record.distribution, "version": record.version, "entry": "perceptron",
-        "record": record.digest, "shapes": SHAPES, **changes,
+    return {
+        "distribution": record.distribution, "version": record.version, "entry": entry, "record": record.digest,
     }  # fmt: skip
-    return PluginSpec.model_validate(found)
+
+
+def model_of_wheel(made: Path, **changes: Any) -> PluginSpec:
+    return PluginSpec.model_validate({"name": "plugin", **named(made, "perceptron"), "shapes": SHAPES, **changes})
 
 
 def section_of(model: PluginSpec) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
-from consilium_chain.tasks.data_schemas import Metric
 from consilium_chain.tasks.task_spec import MICRO, TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
@@ -17,11 +16,12 @@ from numpy.typing import NDArray
 from consilium_operators.measuring import Measured
 from consilium_operators.model_folder import ModelFile, Proof, RoundProof
 
-UNITS: Mapping[Metric, str] = {
+UNITS: Mapping[str, str] = {
     "log_loss": "nats of log loss a row",
     "accuracy": "share of rows",
     "auc": "AUC",
     "macro_f1": "macro F1",
+    "plugin": "by the plug-in",
 }
 
 
@@ -82,7 +82,7 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
     )
     yield f"- classes: {', '.join(map(_line, spec.data.classes))}"
     yield f"- reads: {_line(spec.data.reads)}"
-    yield f"- judged by {spec.judging.metric}"
+    yield f"- judged by {spec.judging.in_words}"
     if local := spec.training.local:
         yield (
             f"- left out of this model: {', '.join(local)}. Each hospital has its own values, which never left it, and"
@@ -121,7 +121,7 @@ def _quality(measured: Measured | None) -> Iterator[str]:
         yield f"| {one.round or '0, the start'} | {cells} |"
 
 
-def _rounds(rounds: Sequence[RoundProof], metric: Metric) -> Iterator[str]:
+def _rounds(rounds: Sequence[RoundProof], metric: str) -> Iterator[str]:
     yield f"| round | outcome | cohort | hospitals | total weight | median gain, {UNITS[metric]} | accepted |"
     yield "|---|---|---|---|---|---|---|"
     for one in rounds:

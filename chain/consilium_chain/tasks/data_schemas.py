@@ -14,6 +14,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
 
+from consilium_chain.tasks.plugin_specs import ReaderPlugin
+
 Metric = Literal["log_loss", "accuracy", "auc", "macro_f1"]
 
 MAX_CLASSES = 256
@@ -120,6 +122,8 @@ class Schema(Section, ABC):
     things: ClassVar[str]
     summed: ClassVar[str]
     metrics: ClassVar[tuple[Metric, ...]] = ("log_loss", "accuracy", "auc", "macro_f1")
+
+    reader: ReaderPlugin | None = None
 
     @property
     @abstractmethod

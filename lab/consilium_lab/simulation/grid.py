@@ -177,8 +177,8 @@ def averages(found: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
 
 
 def ranked_by(spec: TaskSpec) -> str:
-    """The metric by which forms are compared: the task's own, or accuracy in place of its loss."""
-    return "accuracy" if spec.judging.metric == "log_loss" else spec.judging.metric
+    """The metric by which forms are compared: the task's own, or accuracy in place of its loss or a plug-in."""
+    return "accuracy" if spec.judging.metric in ("log_loss", "plugin") else spec.judging.metric
 
 
 def frontier(rows: Sequence[GridRow], metric: str) -> list[GridRow]:

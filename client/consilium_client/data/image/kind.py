@@ -16,6 +16,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
+from consilium_client.data.foreign import named_reader
 from consilium_client.data.image.reader import ImageSet, RawImages, read_images_in_use, read_raw_images, room
 from consilium_client.data.kinds import Kind
 from consilium_client.data.profile import ONE_CLASS, Profile, classes_of, findings_of, repeats, statistics_of
@@ -54,7 +55,7 @@ class ImageProfile(Profile):
 
 class ImageKind(Kind[RawImages, ImageSchema]):
     def read(self, path: Path, schema: ImageSchema, mapping: Path | None) -> RawImages:
-        return read_raw_images(path, schema)
+        return read_raw_images(path, schema, named_reader(mapping, schema))
 
     def examples(self, raw: RawImages, schema: ImageSchema) -> ImageSet:
         return raw.images
