@@ -140,9 +140,10 @@ class Client(Node[HospitalHome]):
         from consilium_client.plugins.errors import PluginError
         from consilium_client.plugins.installed import plugins_of, verified
 
-        found, policy = [], self.policy()
+        found = []
         for one in plugins_of(task.spec):
-            here, allowed = "yes, with the files of its digest", one.record in policy.plugins
+            policy, here = self.policy(), "yes, with the files of its digest"
+            allowed = one.record in policy.plugins
             try:
                 verified(one)
             except PluginError as error:
