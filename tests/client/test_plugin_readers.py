@@ -26,6 +26,7 @@ from consilium_client.errors import CellError, DataError, RangeError
 from consilium_client.plugins import asking, packing
 from consilium_client.plugins.errors import PluginError
 from consilium_client.programs import confined
+from consilium_client.programs.errors import ProgramError
 from hospital_driver import OPEN_POLICY
 from plugin_attacks import ATTACKS, NAMES
 from plugin_wheels import Site, named, processes, site_in
@@ -326,7 +327,7 @@ def test_a_result_that_is_none_fails_by_name_without_a_word_of_the_data(
             doing(what, tmp_path, data)
         assert raised.value.name == "PluginFailed"
         assert SECRET not in f"{raised.value} {raised.value.values}", what
-    with pytest.raises(confined.ProgramError, match="Landlock") as refused:
+    with pytest.raises(ProgramError, match="Landlock") as refused:
         doing("forges a refusal", tmp_path, data)
     assert SECRET not in f"{refused.value}"
     assert not os.path.exists("/tmp/consilium-evil")
