@@ -11,11 +11,11 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
-from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import NEW_HOSPITAL, Policy
 from consilium_client.data.kinds import read_examples
-from consilium_client.errors import ConsentError, DataError, OwnersRefusal
+from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
 from consilium_client.models import model_of
@@ -116,7 +116,7 @@ class Client(Node[HospitalHome]):
         """The measured risk of this home's rows in a task. If they do not fit, it is that of 30 rows."""
         try:
             rows = read_examples(self.settings.data, task.spec.data, self.settings.mapping).rows
-        except DataError:
+        except (DataError, ModelError):
             return Membership(ASSUMED_ROWS, True, in_words(task.spec, ASSUMED_ROWS))
         return self._membership(task, rows)
 
@@ -134,26 +134,31 @@ class Client(Node[HospitalHome]):
         return [signed, *described(loaded(spec.model, spec.data).program, spec.training.batch_size)]
 
     def plugin(self, task: JoinedTask) -> list[tuple[str, str]]:
-        """A title and a text each: which plug-in the task needs, if any, and its state here. None of its code runs."""
-        spec = task.spec
-        if not isinstance(spec.model, PluginSpec):
-            return []
+        """A title and a text each: which plug-ins the task names, one after the other, and their state here. None of
+        their code runs.
+        """
         from consilium_client.plugins.errors import PluginError
-        from consilium_client.plugins.installed import verified
+        from consilium_client.plugins.installed import plugins_of, verified
 
-        here = "yes, with the files of its digest"
-        try:
-            verified(spec.model)
-        except PluginError as error:
-            here = f"no: {error}"
-        allowed = spec.model.record in self.policy().plugins
-        return [
-            ("plug-in", f"{spec.model.in_words}, its model {spec.model.entry}"),
-            ("digest", spec.model.record),
-            ("arguments", ", ".join(f"{name} = {value!r}" for name, value in spec.model.arguments.items()) or "none"),
-            ("installed here", here),
-            ("allowed here", "yes" if allowed else "no: `plugins` in policy.toml does not list its digest"),
-        ]
+        found = []
+        for one in plugins_of(task.spec):
+            policy, here = self.policy(), "yes, with the files of its digest"
+            allowed = one.record in policy.plugins
+            try:
+                verified(one)
+            except PluginError as error:
+                here = f"no: {error}"
+            state = [
+                ("installed here", here),
+                ("allowed here", "yes" if allowed else "no: `plugins` in policy.toml does not list its digest"),
+            ]
+            found += [
+                ("plug-in", f"{one.in_words}, its {one.thing} {one.entry}"),
+                ("digest", one.record),
+                ("arguments", ", ".join(f"{name} = {value!r}" for name, value in one.arguments.items()) or "none"),
+                *(state if one in policy.needed(task.spec) else [("runs", "at voters, and not here")]),
+            ]
+        return found
 
     def check_data(
         self, task: int | Task | None = None, *, data: str | Path | None = None, mapping: str | Path | None = None

@@ -1,4 +1,4 @@
-"""Plug-ins: installed wheels with models that no graph of operators can say."""
+"""Plug-ins: installed wheels with models that no graph of operators can say, with metrics, or with readers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from consilium_client.plugins.contract import Findings
+    from consilium_client.plugins.findings import Findings
     from consilium_client.plugins.record import Record
 
     from consilium.task import Task
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InstalledPlugin:
-    """`models`: names of its entry points. `digest`: for tasks and policies, 64 hexadecimal digits. `fault`: the
-    reason why no task can use it, if there is one.
+    """`models`, `metrics`, `readers`: names of its entry points. `digest`: for tasks and policies, 64 hexadecimal
+    digits. `fault`: the reason why no task can use it, if there is one.
     """
 
     distribution: str
@@ -25,12 +25,14 @@ class InstalledPlugin:
     models: tuple[str, ...]
     digest: str
     fault: str = ""
+    metrics: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
 
 
 def plugins() -> tuple[InstalledPlugin, ...]:
     """The plug-ins that this Python finds, by name. None of their code runs, and their files are checked."""
     from consilium_client.plugins.errors import PluginError
-    from consilium_client.plugins.installed import all_installed, require_intact
+    from consilium_client.plugins.installed import GROUPS, all_installed, require_intact
 
     found = []
     for one in all_installed():
@@ -42,7 +44,11 @@ def plugins() -> tuple[InstalledPlugin, ...]:
             require_intact(one)
         except PluginError as error:
             fault = str(error)
-        found.append(InstalledPlugin(record.distribution, record.version, tuple(one.entries), record.digest, fault))
+        models, metrics, readers = (
+            tuple(name for name, entry in one.entries.items() if entry.group == group) for group in GROUPS.values()
+        )
+        named = record.distribution, record.version, models, record.digest, fault
+        found.append(InstalledPlugin(*named, metrics, readers))
     return tuple(found)
 
 
@@ -64,24 +70,26 @@ def check_plugin(
     columns: int = 4,
     classes: int = 2,
     arguments: Mapping[str, Any] | None = None,
+    data: str | Path | None = None,
 ) -> Findings:
-    """Tries an installed plug-in on drawn rows, as a node would compute it. `entry`: the model's name, if it has
+    """Tries an installed plug-in on drawn rows, as a node would compute it. `entry`: its entry point, if it has
     several. `task`: gives the data's section; else it is a table of `columns` numbers and `classes`. `arguments`: for
-    the plug-in.
+    the plug-in. `data`: a file or folder for a reader, which needs `task`, too.
 
-    `checks` has the result of each check, `section` the lines of a task file, and `write_start` writes the start.
+    `checks` has the result of each check, `notes` faults of a reader's data, `section` the lines of a task file or
+    mapping, and `write_start` writes a model's start.
     Raises PluginError (PluginMissing, PluginMalformed), ValueError for arguments or data that no task can have.
     """
-    from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+    from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
     from consilium_client.plugins.contract import examine
 
+    schema: DataSchema
     if task is not None:
-        data = task.spec.data
-        if not isinstance(data, TableSchema | ImageSchema):
-            raise ValueError("a plug-in reads tables and images so far")
+        schema = task.spec.data
     else:
-        data = TableSchema.model_validate({
+        schema = TableSchema.model_validate({
             "label": "label", "classes": [f"class {at}" for at in range(classes)],
             "features": [{"name": f"column {at}", "min": -1, "max": 1} for at in range(columns)],
         })  # fmt: skip
-    return examine(distribution, data, arguments or {}, entry)
+    spec, path = None if task is None else task.spec, None if data is None else Path(data)
+    return examine(distribution, schema, arguments or {}, entry, spec, path)

@@ -14,6 +14,7 @@ from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError
 from consilium_client.home import OwnTable, VoterHome, is_running
 from consilium_client.models import model_of
+from consilium_client.models.worth import require_metric_installed
 from consilium_client.task import JoinedTask
 from consilium_client.voter import registration
 from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
@@ -200,6 +201,7 @@ class Voter(Node[VoterHome]):
         settings = self._home.node_settings(task.number, self._ledger.folder_name(task.number))
         try:
             model_of(task.spec).require_installed()
+            require_metric_installed(task.spec)
             read_examples(settings.data, task.spec.data, settings.mapping, allow_one_class=False)
         except (DataError, ModelError) as error:
             found.append(str(error))

@@ -12,7 +12,7 @@ import typer
 from consilium_core.visible_text import shown
 
 app = typer.Typer(
-    help="Plug-ins: installed models whose code no graph of operators can say. Tasks never install one.",
+    help="Plug-ins: installed code of models, metrics and readers of data. Tasks never install one.",
     no_args_is_help=True,
 )
 
@@ -24,7 +24,10 @@ def list_command() -> None:
     for one in found:
         typer.echo(f"{one.distribution} {one.version}".rstrip())
         if one.digest:
-            typer.echo(f"  models  {', '.join(one.models)}\n  digest  {one.digest}")
+            groups = (("models", one.models), ("metrics", one.metrics), ("readers", one.readers))
+            for group, names in ((group, names) for group, names in groups if names):
+                typer.echo(f"  {group:7} {', '.join(names)}")
+            typer.echo(f"  digest  {one.digest}")
         if one.fault:
             typer.secho(f"  unfit   {shown(one.fault)}", fg=typer.colors.RED)
     if not found:
@@ -43,9 +46,12 @@ def digest_command(
 @app.command("test")
 def try_command(
     name: Annotated[str, typer.Argument(help="name of an installed distribution", metavar="NAME")],
-    entry: Annotated[str | None, typer.Option(help="name of the model, if the plug-in has several")] = None,
+    entry: Annotated[str | None, typer.Option(help="name of its entry point, if it has several")] = None,
     task_file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="task file, any model: its [data] is taken")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(exists=True, help="file or folder for a reader, beside --task-file")
     ] = None,
     columns: Annotated[int, typer.Option(min=1, max=10_000, help="of a drawn table, without a task file")] = 4,
     classes: Annotated[int, typer.Option(min=2, max=100, help="of a drawn table, without a task file")] = 2,
@@ -56,7 +62,7 @@ def try_command(
         Path | None, typer.Option(help="new file for its start (safetensors); `consilium artifacts put` stores it")
     ] = None,
 ) -> None:
-    """Tests a plug-in's contract on drawn rows, and prints the section [model] of a task file.
+    """Tests a plug-in's contract on drawn rows, or a reader's on data; prints its section of a task file or mapping.
 
     Ends with exit code 1 if a check fails.
     """
@@ -65,16 +71,20 @@ def try_command(
     task = None if task_file is None else consilium.Task.read(task_file)
     try:
         found = consilium.check_plugin(
-            name, entry=entry, task=task, columns=columns, classes=classes, arguments=_arguments(argument or [])
-        )
+            name, entry=entry, task=task, columns=columns, classes=classes, arguments=_arguments(argument or []),
+            data=data,
+        )  # fmt: skip
     except ValueError as error:
-        raise typer.BadParameter(shown(str(error).splitlines()[0]), param_hint="--argument or --task-file") from None
+        told, given = shown(str(error).splitlines()[0]), "--argument, --task-file or --data"
+        raise typer.BadParameter(told, param_hint=given) from None
     for check in found.checks:
         mark = typer.style("holds", fg=typer.colors.GREEN) if check.holds else typer.style("FAILS", fg=typer.colors.RED)
         typer.echo(f"{mark}  {check.name}" + (f": {shown(check.why)}" if check.why else ""))
     if not found.holds:
         raise typer.Exit(1)
-    if weights is not None:
+    for note in found.notes:
+        typer.secho(f"please check  {shown(note)}", fg=typer.colors.YELLOW)
+    if weights is not None and found.start is not None:
         found.write_start(weights)
         typer.echo(f"\n{weights} has its start: `consilium artifacts put {weights} --artifacts DIR` stores it.")
     typer.echo(f"\n{found.section}", nl=False)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
-from consilium_chain.tasks.model_specs import PluginSpec, ProgramSpec
+from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.plugin_specs import Group, NamedPlugin
 from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, TaskSpec
@@ -26,6 +27,7 @@ from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from consilium_client.errors import OwnersRefusal
+from consilium_client.plugins.installed import plugins_of
 
 ANY: Literal["any"] = "any"
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
@@ -73,6 +75,7 @@ class TaskPolicy(Section):
     # Fields of a task file's money: the bond that this node would lock; slashes of it, with the fault in words.
     bond: ClassVar[str]
     slashes: ClassVar[Mapping[str, str]]
+    computes: ClassVar[frozenset[Group]]  # of the task's plug-ins, those whose code runs here
 
     operators: list[Address] | Literal["any"] = Field(description='accounts whose tasks may be joined, or "any"')
     models: list[str] | Literal["any"] = Field(description='model families of the tasks, or "any"')
@@ -119,7 +122,7 @@ class TaskPolicy(Section):
             *self._unlisted("operators", operator.lower(), f"operator {operator}"),
             *self._unlisted("models", spec.model.name, f"model {spec.model.name}"),
             *(self._of_program(spec.model) if isinstance(spec.model, ProgramSpec) else []),
-            *(self._of_plugin(spec.model) if isinstance(spec.model, PluginSpec) else []),
+            *(objection for plugin in self.needed(spec) for objection in self._of_plugin(plugin)),
             *self._above("max_bond", bond, f"it locks {bond} tokens"),
             *self._above("max_days", days, f"it may last {days:,.1f} days"),
             *(
@@ -138,8 +141,12 @@ class TaskPolicy(Section):
             return [f"{unlisted[0]}, and {by_author[0]}"] if by_author else []
         return unlisted
 
-    def _of_plugin(self, model: PluginSpec) -> list[str]:
-        return self._unlisted("plugins", model.record, f"plug-in {model.in_words}, {model.record}")
+    def needed(self, spec: TaskSpec) -> list[NamedPlugin]:
+        """The task's plug-ins that a node of this kind computes."""
+        return [one for one in plugins_of(spec) if one.group in self.computes]
+
+    def _of_plugin(self, plugin: NamedPlugin) -> list[str]:
+        return self._unlisted("plugins", plugin.record, f"plug-in {plugin.in_words}, {plugin.record}")
 
     def _unlisted(self, rule: str, name: str, words: str) -> list[str]:
         """An objection if the rule's list lacks this name of the task's."""
@@ -164,6 +171,7 @@ class Policy(TaskPolicy):
         "harmful_slash_bps": "a harmful update",
         "withheld_slash_bps": "an update that is not handed over",
     }
+    computes = frozenset(("models", "readers"))
 
     columns: list[str] | Literal["any"] = Field(description='columns of the task\'s schema that may be used, or "any"')
     masked_only: bool = Field(default=True, description="refuse tasks whose aggregator sees single updates")
@@ -261,13 +269,16 @@ class VoterPolicy(TaskPolicy):
         "not_revealed_slash_bps": "a ballot that is not revealed",
         "failed_decoy_slash_bps": "a failed decoy",
     }
+    computes = frozenset(("models", "metrics", "readers"))
 
-    metrics: list[Metric] | Literal["any"] = Field(description='metrics to judge by, or "any"')
+    metrics: list[Metric] | Literal["any"] = Field(
+        description='metrics to judge by, or "any"; for one of a plug-in, `plugins` lists it'
+    )
     max_tasks: int = Field(default=4, ge=1, description="the largest number of tasks that this node judges at once")
 
     def objections(self, spec: TaskSpec, operator: str) -> list[str]:
-        metric = spec.judging.metric
-        return [*super().objections(spec, operator), *self._unlisted("metrics", metric, f"metric {metric}")]
+        metric, found = spec.judging.metric, super().objections(spec, operator)
+        return found if spec.judging.plugin else [*found, *self._unlisted("metrics", metric, f"metric {metric}")]
 
 
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)

@@ -36,7 +36,8 @@ def started_from(
     if state.phase is not Phase.ENDED or Outcome.SETTLED not in outcomes[STATISTICS_ROUND + 1 :]:
         raise _unusable(start, "which has not ended with a settled training round: wait, or name another")
     other = load_task(ledger, store, start.task)
-    if (other.spec.model, other.spec.data) != (spec.model, spec.data):
+    data, others = (one.data.model_copy(update={"reader": None}) for one in (spec, other.spec))
+    if (other.spec.model, others) != (spec.model, data):
         raise _unusable(start, "which has another section data or model: copy both from its file")
     if not other.spec.statistics == spec.statistics == "schema":
         raise _unusable(start, 'but one of both has exact statistics: both need statistics = "schema"')

@@ -85,7 +85,7 @@ class EvaluationReport(_Plain):
     round: int
     verified: bool
     sha256: str
-    metric: Metric
+    metric: Metric | Literal["plugin"]
     seed: int
     resamples: int
     level: float = LEVEL

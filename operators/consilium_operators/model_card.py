@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 from consilium_operators.measuring import Measured
 from consilium_operators.model_folder import ModelFile, Proof, RoundProof
 
-UNITS: Mapping[Metric, str] = {
+UNITS: Mapping[str, str] = {
     "log_loss": "nats of log loss a row",
     "accuracy": "share of rows",
     "squared_error": "squared error in squared deviations of the task",
     "absolute_error": "absolute error in deviations of the task",
+    "plugin": "by the plug-in",
 }
 """Of those that have a unit."""
 
@@ -83,7 +85,7 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
     )
     yield f"- answers: {_line(spec.data.asked.in_words)}"
     yield f"- reads: {_line(spec.data.reads)}"
-    yield f"- judged by {spec.judging.metric}"
+    yield f"- judged by {spec.judging.in_words}"
     if local := spec.training.local:
         yield (
             f"- left out of this model: {', '.join(local)}. Each hospital has its own values, which never left it, and"
@@ -122,8 +124,8 @@ def _quality(measured: Measured | None, metrics: Sequence[Metric]) -> Iterator[s
         yield f"| {one.round or '0, the start'} | {cells} |"
 
 
-def _rounds(rounds: Sequence[RoundProof], metric: Metric) -> Iterator[str]:
-    unit = UNITS.get(metric, TITLES[metric])
+def _rounds(rounds: Sequence[RoundProof], metric: str) -> Iterator[str]:
+    unit = UNITS.get(metric) or TITLES[cast(Metric, metric)]
     yield f"| round | outcome | cohort | hospitals | total weight | median gain, {unit} | accepted |"
     yield "|---|---|---|---|---|---|---|"
     for one in rounds:

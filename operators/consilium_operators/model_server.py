@@ -120,7 +120,7 @@ def _what(predictor: Predictor) -> dict[str, Any]:
         "answers": predictor.answers,
         "columns": columns(saved.spec.data),
         "clamp": predictor.clamp,
-        "data": saved.spec.data.model_dump(mode="json"),
+        "data": saved.spec.data.model_dump(mode="json", exclude={"reader"}),
         "predict": {"post": PREDICT, "most_rows": predictor.most_rows, "most_bytes": LARGEST_BODY},
         "card": saved.card,
     }

@@ -14,6 +14,7 @@ NOTES = {
     "data": "The shape of all rows, texts or images. It is public: take nothing in it from anybody's rows.",
     "data.features": "One for each column of a table, each under its own [[data.features]].",
     "privacy": "Without this section nothing bounds how much the sums show of a row.",
+    "data.reader": "Without a mapping, hospitals and voters read their files by it.",
     "judging": "Scores are improvements over the round's base, in the metric's own unit.",
     "money": "Shares and slashes are basis points, hundredths of a percent.",
 }
@@ -84,7 +85,7 @@ def reference() -> list[Part]:
     parts = [Part("", "at the top", (), tuple(_key(name, field, schema) for name, field in top))]
     for name, field in schema["properties"].items():
         for form in _forms(field, schema):
-            parts += _parts(name, form, schema)
+            parts += [one for one in _parts(name, form, schema) if one not in parts]  # kinds share some
     return parts
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import py_compile
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -23,7 +20,7 @@ from consilium_client.models import model_of
 from consilium_client.models.plugin import OfPlugin
 from consilium_client.models.training import Guides, learn, train
 from consilium_client.models.weights import named_tensors, parse_weights
-from consilium_client.plugins import computing, landlock
+from consilium_client.plugins import landlock
 from consilium_client.plugins.errors import PluginError
 from consilium_client.programs import confined
 from consilium_client.programs.errors import ProgramError
@@ -34,7 +31,8 @@ from consilium_operators.onnx_file import add_onnx
 from consilium_operators.prediction import Predictor
 from consilium_operators.weights import store_weights
 from model_driver import written
-from plugin_wheels import FAMILY, PERCEPTRON, START, model_of_wheel, section_of, task_of, unpack, wheel
+from plugin_attacks import ATTACKS, NAMES
+from plugin_wheels import FAMILY, PERCEPTRON, START, Site, section_of, site_in, task_of
 from raised_faults import raises_fault
 from safetensors.numpy import save_file
 from training_driver import task_file
@@ -90,77 +88,8 @@ def build(data, arguments):
     return Misbehaving()
 """
 PROBE = """
-import ctypes
-import os
-import socket
-import subprocess
-import sys
-
 import torch
 from torch import nn
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def call(number, *arguments):
-    if LIBC.syscall(number, *arguments) < 0:
-        raise OSError(ctypes.get_errno(), "")
-
-
-def environment():
-    if "CONSILIUM_PASSWORD" not in os.environ:
-        raise OSError
-
-
-def attempts(data):
-    key, parent = os.path.join(FOLDER, "key"), os.getppid()
-    x86 = os.uname().machine == "x86_64"
-    return {
-        "a socket": socket.socket,
-        "a pair of sockets": socket.socketpair,
-        "a connection": lambda: socket.create_connection(("127.0.0.1", 9)),
-        "a process": os.fork,
-        "a program": lambda: subprocess.run(["/bin/true"]),
-        "another image": lambda: os.execv("/bin/true", ["true"]),
-        "reading a key": lambda: open(key).read(),
-        "reading a key by a system call": lambda: call(257 if x86 else 56, -100, key.encode(), 0, 0),
-        "a key in the environment": environment,
-        "the environment of its parent": lambda: open(f"/proc/{parent}/environ").read(),
-        "the memory of its parent": lambda: open(f"/proc/{parent}/mem", "rb"),
-        "its own environment's file": lambda: open("/proc/self/environ").read(),
-        "listing a folder": lambda: os.listdir(FOLDER),
-        "users": lambda: open("/etc/passwd").read(),
-        "writing a file": lambda: open(key + ".copy", "w"),
-        "writing beside its code": lambda: open(__file__ + ".copy", "w"),
-        "writing over its code": lambda: open(__file__, "r+"),
-        "emptying its code": lambda: os.close(os.open(__file__, os.O_RDONLY | os.O_TRUNC)),
-        "removing its code": lambda: os.unlink(__file__),
-        "a folder": lambda: os.mkdir(key + ".d"),
-        "a link": lambda: os.link(__file__, key + ".link"),
-        "a signal to its parent": lambda: os.kill(parent, 0),
-        "tracing": lambda: call(101 if x86 else 117, 16, parent, 0, 0),
-        "reading another's memory": lambda: call(310 if x86 else 270, parent, 0, 0, 0, 0, 0),
-        "a ring of calls": lambda: call(425, 8, 0),
-        "a name space": lambda: call(272 if x86 else 97, 0x10000000),
-        "a file in memory": lambda: os.memfd_create("x"),
-        "keys of the kernel": lambda: call(250 if x86 else 219, 0, 0, 0),
-        "a life without its parent": lambda: call(157 if x86 else 167, 1, 0, 0, 0, 0),
-        "a lower limit of its parent": lambda: call(302 if x86 else 261, parent, 7, b"\\\\0" * 16, 0),
-        "owning signals of a pipe": lambda: call(72 if x86 else 25, 1, 8, parent),
-    }
-
-
-def tried(data):
-    found = []
-    for attempt in attempts(data).values():
-        try:
-            attempt()
-        except (OSError, subprocess.SubprocessError):
-            found.append(0.0)
-        else:
-            found.append(1.0)
-    return found
-
 
 AT_IMPORT = tried(None)
 with open(os.path.join(os.path.dirname(__file__), "table.txt")) as own:  # its own files it may read
@@ -184,50 +113,16 @@ def build(data, arguments):
 """
 
 
-class Site:
-    """A folder where wheels are installed, on the path of this process and of those that it starts."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.site = folder, folder / "site"
-        self.site.mkdir()
-
-    def install(self, package: str, code: str, **changes: Any) -> TaskSpec:
-        more = {f"{package}/table.txt": "1,2"}
-        made = wheel(self.folder / "wheels", code, more, package=package)
-        unpack(made, self.site)
-        self._poison(package)
-        return task_of(model_of_wheel(made, **changes))
-
-    def _poison(self, package: str) -> None:
-        """A compiled file that Python takes in the place of the package's own code, whatever that is."""
-        evil, folder = self.folder / "evil.py", self.site / package
-        evil.write_text("raise SystemExit('poisoned')")
-        into = folder / "__pycache__" / f"__init__.{sys.implementation.cache_tag}.pyc"
-        py_compile.compile(str(evil), str(into), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-        evil.unlink()
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("plugins")
-    with pytest.MonkeyPatch.context() as patch:
-        made = Site(folder)
-        patch.syspath_prepend(str(made.site))
-        patch.setenv("PYTHONPATH", f"{made.site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with site_in(folder) as made:
         yield made
-        confined.end_all()
-        assert processes() == []
-        loaded = [name for name in sys.modules if name.partition(".")[0] in os.listdir(made.site)]
-        assert loaded == []  # this process stands for the node
 
 
 @pytest.fixture(scope="module")
 def perceptron(site: Site) -> TaskSpec:
     return site.install("test_plugin", PERCEPTRON)
-
-
-def processes() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if computing.__name__ in " ".join(one.cmdline())]
 
 
 def of(spec: TaskSpec) -> OfPlugin:
@@ -341,8 +236,8 @@ def test_nothing_of_the_node_is_in_reach_at_its_import_and_in_its_forward(
 ) -> None:
     (site.folder / "key").write_text("a key")
     monkeypatch.setenv("CONSILIUM_PASSWORD", "a password")
-    code = f"FOLDER = {str(site.folder)!r}\n{PROBE}"
-    names = [line.split('"')[1] for line in PROBE.splitlines() if line.startswith('        "')]
+    code = f"FOLDER = {str(site.folder)!r}\n{ATTACKS}{PROBE}"
+    names = NAMES
     assert len(names) == 31
     model = of(site.install("probing", code, shapes={"imported": [len(names)]}))
     tried = model.initial(0)

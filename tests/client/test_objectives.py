@@ -119,7 +119,7 @@ def by_hand(time: float, event: float, chances: np.ndarray) -> float:
 def test_the_loss_of_times_is_the_likelihood_of_each_row(rows: int, seed: int) -> None:
     labels, outputs = labels_of(TIME, rows, seed), outputs_of(TIME, rows, seed)
     chances = TIME.predictions(outputs)
-    expected = -np.mean([np.log(by_hand(*row, own)) for row, own in zip(labels, chances, strict=True)])
+    expected = -np.mean([np.log(by_hand(time, event, own)) for (time, event), own in zip(labels, chances, strict=True)])
     loss = TIME.loss(torch.from_numpy(outputs), torch.from_numpy(TIME.targets(labels)), "mean")
     assert float(loss) == pytest.approx(expected, rel=1e-9)
     assert TIME.measured(labels, chances)["log_loss"] == pytest.approx(expected, rel=1e-6)

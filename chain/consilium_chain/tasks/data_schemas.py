@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
 
+from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_chain.tasks.questions import (
     LEAST_DEVIATION,
     MAX_CLASSES,
@@ -118,6 +119,8 @@ class Schema(Section, ABC):
 
     things: ClassVar[str]
     summed: ClassVar[str]
+
+    reader: ReaderPlugin | None = None
 
     @property
     @abstractmethod

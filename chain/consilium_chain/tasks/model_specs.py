@@ -17,6 +17,7 @@ from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
 from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.plugin_specs import NamedPlugin
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 
 if TYPE_CHECKING:
@@ -309,37 +310,16 @@ def program_statement(
     return encode_defunct(text="\n".join(lines + (["tokenizer", *tokenizer] if tokenizer else [])))
 
 
-Plain = bool | int | float | Annotated[str, Field(max_length=1_000)]
-
-
-class PluginSpec(Stated):
+class PluginSpec(NamedPlugin, Stated):
     """A model whose code hospitals and voters have installed themselves, as a wheel. The task names it by its digest,
     and repeats its tensors, so that all others need no plug-in. `consilium plugin test` writes this section.
     """
 
+    group = "models"
     takes = "a plug-in's own"
     renewed = "run `consilium plugin test` again"
     learns_privately = False  # its code runs beside the noise, and could leave it out
     name: Literal["plugin"]
-    distribution: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=100)] = Field(
-        description="the installed distribution's name, in lower case and with hyphens"
-    )
-    version: Annotated[str, Field(pattern=r"^[0-9A-Za-z.!+_-]{1,64}$")] = Field(description="its version")
-    entry: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")] = Field(
-        description="the name of its entry point in the group consilium.models"
-    )
-    record: Digest = Field(description="digest of its RECORD, as `consilium plugin list` prints it")
-    arguments: Annotated[
-        dict[Annotated[str, Field(max_length=64)], Plain | Annotated[list[Plain], Field(max_length=64)]],
-        Field(max_length=32),
-    ] = Field(
-        default={},
-        description="at most 32, given to the entry point: numbers, texts, true or false, and lists of these",
-    )
-
-    @property
-    def in_words(self) -> str:
-        return f"{self.distribution} {self.version}"
 
     def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:
         if self.moving and (codec != "dense" or control_variates):

@@ -23,6 +23,7 @@ from consilium_chain.tasks.codec_specs import DenseCodec
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
+from consilium_chain.tasks.plugin_specs import MetricPlugin, require_metric
 from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 from consilium_chain.tasks.training_specs import UINT32, PrivacySpec, TrainingSpec, UpdateSpec
@@ -104,10 +105,11 @@ class RoundsSpec(Section):
 
 
 class JudgingSpec(Section):
-    metric: Metric = Field(
+    metric: Metric | Literal["plugin"] = Field(
         default="log_loss",
         description="the metric of a candidate: its score is the gain over the base, or with log_loss the reduction",
     )
+    plugin: MetricPlugin | None = None
     min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
         default=1, description="voters without which the task ends"
     )
@@ -130,6 +132,11 @@ class JudgingSpec(Section):
     decoy_margin: Annotated[Score, Field(ge=0)] = Field(
         default=0.05, description="the least distance between the medians of a sum and its decoy for the pair to count"
     )
+
+    @property
+    def in_words(self) -> str:
+        """The metric."""
+        return self.metric if self.plugin is None else f"{self.plugin.entry} of the plug-in {self.plugin.in_words}"
 
 
 class MoneySpec(Section):
@@ -300,8 +307,7 @@ class TaskSpec(Section):
     def _fits_together(self) -> TaskSpec:
         r, j, m = self.rounds, self.judging, self.money
         self.model.require_fits(self.data)
-        if j.metric not in (known := self.data.asked.metrics):
-            raise ValueError(f"{j.metric} has no meaning for this data's question: judge by {' or '.join(known)}")
+        require_metric(j.metric, j.plugin, self.data.asked.metrics)
         if self.training.class_weights == "balanced" and not self.data.classes:
             raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
         self.model.require_start(self.start.name)

@@ -19,6 +19,7 @@ from consilium_cli.nodes.status import opened_client
 if TYPE_CHECKING:
     from consilium.data_check import ColumnProfile, Finding
     from consilium_chain.tasks.task_spec import TaskSpec
+    from consilium_client.data.examples import Source
 
 WIDTH = 100
 TITLE = "bold"
@@ -70,7 +71,7 @@ def screen(profile: Profile) -> RenderableType:
 
 def _heading(profile: Profile) -> Text:
     source, asked = profile.source, profile.spec.data.asked.columns
-    text = Text.assemble((str(source.path), TITLE), f" ({source.kind}): {profile.rows:,} {profile.things}")
+    text = Text.assemble((str(source.path), TITLE), f" ({_form(source)}): {profile.rows:,} {profile.things}")
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.answers)
     named = [shown(name + source.called(name)) for name in asked if source.names.get(name)]
     text.append(f"\n{f'label {chr(32).join(named)}' if named else 'classes'}: {shares}")
@@ -81,6 +82,10 @@ def _heading(profile: Profile) -> Text:
         names = f" ({shown(source.left_aside_shortened)})" if source.left_aside_names else ""
         text.append(f"\nnot read: {source.left_aside:,} {of}{names}")
     return text
+
+
+def _form(source: Source) -> str:
+    return f"read by the plug-in {source.reader}" if source.reader else source.kind
 
 
 def _body(profile: Profile) -> list[RenderableType]:

@@ -38,7 +38,7 @@ def join(
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
     client, console = opened_client(folder), Console(highlight=False)
     task, state = client.task(number), client.state(number)
-    print_task(console, task, state, client.program(task) or client.plugin(task))
+    print_task(console, task, state, client.program(task), client.plugin(task))
     print_verdict(console, client.policy(), task.spec, state.operator)
     sending = False
 

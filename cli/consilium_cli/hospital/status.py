@@ -54,7 +54,7 @@ def show_task(folder: Path, number: int) -> None:
     client = opened_client(folder)
     task, state = client.task(number), client.state(number)
     console = Console(highlight=False)
-    print_task(console, task, state, client.program(task) or client.plugin(task))
+    print_task(console, task, state, client.program(task), client.plugin(task))
     membership = client.membership(task)
     if membership.is_assumed:
         console.print(
@@ -80,26 +80,32 @@ def print_verdict(console: Console, policy: Policy, spec: TaskSpec, operator: st
         console.print(f"  · {escape(shown(objection))}")
 
 
-def print_task(console: Console, task: JoinedTask, state: TaskState, program: Sequence[tuple[str, str]]) -> None:
-    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`: it, or the plug-in, in words."""
+def print_task(
+    console: Console, task: JoinedTask, state: TaskState, program: Sequence[tuple[str, str]],
+    plugins: Sequence[tuple[str, str]] = (),
+) -> None:  # fmt: skip
+    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`, `plugins`: in words."""
     spec = task.spec
     console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
+    _print_rows(console, _facts(task, state))
+    if program:
+        console.print("\n[bold]The program[/bold], a graph of operators, and no code:")
+        of_program = Table.grid(padding=(0, 2))
+        for name, words in program:
+            of_program.add_row(name, escape(words))
+        console.print(of_program)
+    if plugins:
+        console.print("\n[bold]Plug-ins[/bold], installed code:")
+        _print_rows(console, plugins)
+
+
+def _print_rows(console: Console, rows: Sequence[tuple[str, str]]) -> None:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, words in _facts(task, state):
+    for name, words in rows:
         grid.add_row(name, escape(shown(words)))
     console.print(grid)
-    if program:
-        is_code = spec.model.name == "plugin"
-        heading = (
-            "plug-in[/bold], code that runs here" if is_code else "program[/bold], a graph of operators, and no code"
-        )
-        console.print(f"\n[bold]The {heading}:")
-        of_program = Table.grid(padding=(0, 2))
-        for name, words in program:
-            of_program.add_row(name, escape(shown(words)) if is_code else escape(words))
-        console.print(of_program)
 
 
 def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:

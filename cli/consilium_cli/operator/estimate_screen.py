@@ -49,7 +49,7 @@ def _show_model(task: Task, found: Estimate) -> None:
     typer.echo(
         f"  {rounds.rounds} rounds after the statistics, {rounds.min_hospitals} to {rounds.max_hospitals} hospitals in"
         f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"
-        f" judged by {spec.judging.metric}"
+        f" judged by {spec.judging.in_words}"
     )
     typer.echo(
         f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"

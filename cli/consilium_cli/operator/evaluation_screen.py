@@ -15,6 +15,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from consilium_operators.evaluation import Bin, Calibration, EvaluationReport, Group, Measure
 
+OF_PLUGIN = "a plug-in's, which is not measured here"
+
 
 def show(console: Console, report: EvaluationReport) -> None:
     for part in screen(report):
@@ -24,7 +26,8 @@ def show(console: Console, report: EvaluationReport) -> None:
 def screen(report: EvaluationReport) -> Iterator[RenderableType]:
     counts = ", ".join(f"{count:,} {shown(name)}" for name, count in report.all_rows.classes.items())
     yield Text(f"{report.name}, after round {report.round}: {report.all_rows.rows:,} rows ({counts})")
-    yield Text(f"The task's metric is {TITLES[report.metric]}. Brackets: {report.level:.0%} interval.")
+    own = OF_PLUGIN if report.metric == "plugin" else TITLES[report.metric]
+    yield Text(f"The task's metric is {own}. Brackets: {report.level:.0%} interval.")
     yield _metrics(report)
     for curve in report.calibration:
         yield Text(f"Calibration of {shown(curve.class_name)}: mean error {curve.error:.3f}")

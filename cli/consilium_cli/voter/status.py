@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _summary(spec: TaskSpec) -> str:
-    return f"{spec.model.name}, by {spec.judging.metric}"
+    return f"{spec.model.name}, by {spec.judging.in_words}"
 
 
 def _verdict(one: ListedTask) -> str:

@@ -30,14 +30,15 @@ class Source:
 
     `names`: each of the schema's columns by its name in the file; None where the mapping says that the file lacks it.
     `left_aside`: the number of columns in a file, or files in a folder, that were not read. `left_aside_names`: the
-    names of these columns, if the file has names.
+    names of these columns, if the file has names. `reader`: the plug-in that read it, in words.
     """
 
     path: Path
-    kind: Literal["CSV", "Parquet", "folder", "NumPy archive", "JSON"]
+    kind: Literal["CSV", "Parquet", "folder", "NumPy archive", "JSON", "plug-in"]
     names: Mapping[str, str | None] = field(default_factory=dict)
     left_aside: int = 0
     left_aside_names: tuple[str, ...] = ()
+    reader: str = ""
 
     @property
     def left_aside_shortened(self) -> str:

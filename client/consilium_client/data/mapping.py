@@ -17,6 +17,14 @@
 A column without a line here has the same name in the file. For texts, the label's codes give the names of classes:
 
     diagnosis = { column = "Befund", codes = { neg = "healthy", pos = "ill" } }
+
+A plug-in may read the file or folder (`foreign`). Then columns have the names that it gives:
+
+    [reader]
+    distribution = "ecg-readers"
+    version = "1.0"
+    entry = "wfdb"
+    record = "…"                # as `consilium plugin list` prints it
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -80,8 +89,15 @@ def _column_alone(column: object) -> object:
 
 
 class Mapping(Section):
+    reader: ReaderPlugin | None = Field(default=None, description="the installed plug-in that reads the file or folder")
     file: FileFormat = FileFormat()
     columns: dict[str, Annotated[ColumnMapping, BeforeValidator(_column_alone)]] = Field(default={})
+
+    @model_validator(mode="after")
+    def _readable(self) -> Mapping:
+        if self.reader is not None and not self.file.header:
+            raise ValueError("the columns of a reader have names: leave out header = false")
+        return self
 
     def source(self, column: str) -> str | int | None:
         """The file's column for the task's `column`: its name, or its position from 1; None if it is absent."""
@@ -104,6 +120,8 @@ class Mapping(Section):
     def require_fits(self, schema: DataSchema) -> None:
         """Raises MappingInvalid with every fault."""
         if isinstance(schema, ImageSchema):
+            if self.reader is not None and not self.columns:
+                return
             raise DataError("MappingInvalid", why="images have no columns; leave the mapping out")
         expected = schema.used
         faults = [f"the task has no column {name}" for name in self.columns if name not in expected]

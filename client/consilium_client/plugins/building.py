@@ -7,14 +7,9 @@ errors are told while it has no rows; afterwards only their kind.
 from __future__ import annotations
 
 import copy
-import importlib
-import importlib.machinery
 import json
 import random
-import sys
 from collections.abc import Callable, Mapping
-from functools import reduce
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,7 +24,7 @@ from consilium_client.errors import ModelError
 from consilium_client.models import Vector
 from consilium_client.models.torch_parameters import flatten, learnt, trainable
 from consilium_client.plugins.errors import PluginError
-from consilium_client.plugins.installed import Installed, verified
+from consilium_client.plugins.importing import failed, imported, told
 from consilium_client.programs.confined import is_elsewhere
 
 Readable = TableSchema | ImageSchema
@@ -59,12 +54,12 @@ class PluginModule(nn.Module):
         try:
             found = self.inner(rows)
         except (Exception, SystemExit) as error:
-            raise _failed(self._spec, "its forward", type(error).__name__) from None
+            raise failed(self._spec, "its forward", type(error).__name__) from None
         if not isinstance(found, torch.Tensor) or not found.is_floating_point():
-            raise _failed(self._spec, "its forward", "it gives no tensor of floating point numbers")
+            raise failed(self._spec, "its forward", "it gives no tensor of floating point numbers")
         if found.shape != (len(rows), self._outputs):
             why = f"it gives logits of shape {tuple(found.shape)}, not {(len(rows), self._outputs)}"
-            raise _failed(self._spec, "its forward", why)
+            raise failed(self._spec, "its forward", why)
         return found
 
 
@@ -106,7 +101,7 @@ def module(spec: PluginSpec, data: Readable) -> PluginModule:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModelError):
             raise
-        raise _failed(spec, "being copied", _told(error)) from None
+        raise failed(spec, "being copied", told(error)) from None
     return _require_stated(found, spec, data)
 
 
@@ -125,7 +120,7 @@ def described(spec: PluginSpec, data: Readable) -> NDArray[np.uint8]:
     shapes |= {name: list(before[name].shape) or [1] for name in moving}
     raw = json.dumps({"shapes": shapes, "moving": moving}).encode()
     if len(raw) > DESCRIBED:
-        raise _failed(spec, "its description", "its tensors' names are too long")
+        raise failed(spec, "its description", "its tensors' names are too long")
     return np.frombuffer(raw.ljust(DESCRIBED, b"\0"), np.uint8)
 
 
@@ -134,30 +129,9 @@ def _made(spec: PluginSpec, data: Readable) -> tuple[Build, nn.Module]:
         raise PluginError("PluginElsewhere", plugin=spec.in_words)
     key = spec.model_dump_json(exclude={"shapes", "moving"}) + data.model_dump_json()
     if key not in _built:
-        build = _imported(spec, verified(spec))
+        build: Build = imported(spec)
         _built[key] = build, _build(build, spec, data, 0)
     return _built[key]
-
-
-def _imported(spec: PluginSpec, found: Installed) -> Build:
-    # A compiled file beside a module is in no RECORD, and Python would take it in the module's place.
-    sys.pycache_prefix = "/dev/null"
-    importlib.invalidate_caches()
-    for name in found.record.importable:
-        own = importlib.machinery.PathFinder.find_spec(name)
-        places = [] if own is None else [own.origin, *(own.submodule_search_locations or ())]
-        place = next((one for one in places if one is not None), None)
-        if name in sys.modules or place is None or not Path(place).resolve().is_relative_to(found.root.resolve()):
-            why = f"another module has the name {name} here"
-            raise PluginError("PluginMalformed", plugin=spec.in_words, why=why)
-    where, _, name = found.entries[spec.entry].partition(":")
-    try:
-        entry: Any = reduce(getattr, name.split("."), importlib.import_module(where))
-    except (Exception, SystemExit) as error:
-        raise _failed(spec, "its import", _told(error)) from None
-    if not callable(entry):
-        raise _failed(spec, "its import", f"{name} is no function or class")
-    return entry  # type: ignore[no-any-return]  # checked by its results
 
 
 def _build(build: Build, spec: PluginSpec, data: Readable, seed: int) -> nn.Module:
@@ -167,11 +141,11 @@ def _build(build: Build, spec: PluginSpec, data: Readable, seed: int) -> nn.Modu
     try:
         found = build(MappingProxyType(dict(facts(data))), MappingProxyType(dict(spec.arguments)))
     except (Exception, SystemExit) as error:
-        raise _failed(spec, "building its module", _told(error)) from None
+        raise failed(spec, "building its module", told(error)) from None
     if not isinstance(found, nn.Module):
-        raise _failed(spec, "building its module", f"it gives {type(found).__name__}, and no torch.nn.Module")
+        raise failed(spec, "building its module", f"it gives {type(found).__name__}, and no torch.nn.Module")
     if any(one.dtype != torch.float32 for one in trainable(found)):
-        raise _failed(spec, "building its module", "it has trained tensors that are not float32")
+        raise failed(spec, "building its module", "it has trained tensors that are not float32")
     return found
 
 
@@ -180,13 +154,5 @@ def _require_stated(inner: nn.Module, spec: PluginSpec, data: Readable) -> Plugi
     names = [name for name, one in inner.named_parameters() if one.requires_grad] + list(found.moving)
     shapes = [(name, tuple(one.shape) or (1,)) for name, one in zip(names, learnt(found), strict=True)]
     if shapes != list(spec.tensors(data).items()):
-        raise _failed(spec, "building its module", "its trained tensors are not those of the task file, in their order")
+        raise failed(spec, "building its module", "its trained tensors are not those of the task file, in their order")
     return found
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if f"{error}" else type(error).__name__
-
-
-def _failed(spec: PluginSpec, step: str, why: str) -> PluginError:
-    return PluginError("PluginFailed", plugin=spec.in_words, step=step, why=why)

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from consilium_chain.tasks.model_specs import PluginSpec
+from consilium_chain.tasks.plugin_specs import Group, NamedPlugin
+from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.plugins.errors import PluginError
 from consilium_client.plugins.record import MOST_BYTES, NOTES, Listed, Record, normalised, parse_record
 
-MODELS: Final = "consilium.models"  # group of entry points
+# Groups of entry points.
+GROUPS: Final[Mapping[str, Group]] = {
+    "consilium.models": "models", "consilium.metrics": "metrics", "consilium.readers": "readers",
+}  # fmt: skip
 # Of a zip file that is damaged, or made to be.
 _DAMAGES: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError, NotImplementedError,
@@ -31,12 +35,20 @@ _OBJECT: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*(?:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """An entry point. `place`: module:object."""
+
+    group: Group
+    place: str
+
+
+@dataclass(frozen=True)
 class Installed:
-    """`root`: the folder of all packages. `entries`: module:object of each model, by its name."""
+    """`root`: the folder of all packages. `entries`: by their names, which the groups share."""
 
     root: Path
     record: Record
-    entries: Mapping[str, str]
+    entries: Mapping[str, Entry]
 
     @property
     def in_words(self) -> str:
@@ -44,11 +56,11 @@ class Installed:
 
 
 def all_installed() -> Iterator[Installed | PluginError]:
-    """Each distribution with models, once, by its name; an error for one that cannot be used."""
+    """Each distribution with plug-ins, once, by its name; an error for one that cannot be used."""
     found: dict[str, Installed | PluginError] = {}
     for folder in _metadata():
         try:
-            if MODELS not in _sections(folder):
+            if not GROUPS.keys() & _sections(folder).keys():
                 continue
             one = _read(folder)
         except PluginError as error:
@@ -70,7 +82,13 @@ def find(distribution: str) -> Installed:
     return _read(folders[0])
 
 
-def verified(spec: PluginSpec) -> Installed:
+def plugins_of(spec: TaskSpec) -> list[NamedPlugin]:
+    """Those that a task names: its model, its metric and its reader of data."""
+    named = (spec.model, spec.judging.plugin, spec.data.reader)
+    return [one for one in named if isinstance(one, NamedPlugin)]
+
+
+def verified(spec: NamedPlugin) -> Installed:
     """The plug-in that a task names, with each file as its RECORD has it.
 
     Raises PluginError (PluginMissing, PluginOther, PluginAltered, PluginMalformed).
@@ -85,8 +103,8 @@ def verified(spec: PluginSpec) -> Installed:
         raise PluginError("PluginMissing", plugin=spec.in_words, found=f", but {found.record.version} is")
     if found.record.digest != spec.record:
         raise PluginError("PluginOther", plugin=spec.in_words, found=found.record.digest, expected=spec.record)
-    if spec.entry not in found.entries:
-        raise PluginError("PluginMalformed", plugin=spec.in_words, why=f"it has no model {spec.entry}")
+    if spec.entry not in found.entries or found.entries[spec.entry].group != spec.group:
+        raise PluginError("PluginMalformed", plugin=spec.in_words, why=f"it has no {spec.thing} {spec.entry}")
     require_intact(found)
     return found
 
@@ -164,12 +182,17 @@ def _read(folder: Path) -> Installed:
     except OSError as error:
         raise PluginError("PluginMalformed", plugin=name, why=f"it has no RECORD ({error.strerror})") from None
     record = parse_record(raw, folder.name)
-    entries = _sections(folder).get(MODELS, {})
-    for entry, value in entries.items():
-        named = _OBJECT.fullmatch(value)
-        if named is None or named[1].partition(".")[0] not in record.importable:
-            why = f"its model {entry[:64]} is not module:object of its own packages"
-            raise PluginError("PluginMalformed", plugin=record.distribution, why=why)
+    entries: dict[str, Entry] = {}
+    for group, values in _sections(folder).items():
+        for entry, value in values.items() if group in GROUPS else ():
+            named = _OBJECT.fullmatch(value)
+            if named is None or named[1].partition(".")[0] not in record.importable:
+                why = f"its entry point {entry[:64]} is not module:object of its own packages"
+                raise PluginError("PluginMalformed", plugin=record.distribution, why=why)
+            if entry in entries:
+                why = f"it has two entry points of the name {entry[:64]}"
+                raise PluginError("PluginMalformed", plugin=record.distribution, why=why)
+            entries[entry] = Entry(GROUPS[group], value)
     return Installed(folder.parent, record, entries)
 
 

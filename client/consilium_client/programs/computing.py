@@ -8,29 +8,25 @@ only then.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_core.faults import FaultError
 from pydantic import TypeAdapter
 
 from consilium_client.models import training
 from consilium_client.models.program import OfProgram
 from consilium_client.models.training import Guides
 from consilium_client.programs import rehearsal
-from consilium_client.programs.confined import Progress, computing_here
+from consilium_client.programs.confined import Progress
 from consilium_client.programs.confinement import confine, end_with, pipes
-from consilium_client.programs.frames import Arrays, FrameBroken, receive_arrays, receive_header, send, stated
+from consilium_client.programs.frames import Arrays, send
 from consilium_client.programs.library import Files, keep
+from consilium_client.programs.serving import Answer, Found, fault, serve
 from consilium_client.programs.tokenizing import unpacked
-
-Found = Mapping[str, Any]  # arrays
-Answer = Callable[[Mapping[str, Any], Arrays, Progress], Found]
 
 
 def main() -> None:
@@ -46,32 +42,6 @@ def main() -> None:
     serve(requests, answers, _read)
 
 
-@computing_here()
-def serve(requests: IO[bytes], answers: IO[bytes], read: Answer) -> None:
-    """Answers requests until the node has ended. `read`: the answer to the first one, `read`: further answers by the
-    names of their requests. Those to the requests for training are here.
-    """
-    calls: Mapping[str, Answer] = {"read": read}
-
-    def progress(done: int, steps: int, loss: float) -> None:
-        send(answers, {"kind": "progress", "done": done, "steps": steps, "loss": loss})
-
-    while True:
-        try:
-            header = receive_header(requests)
-        except FrameBroken:
-            return  # the node has ended
-        arrays = receive_arrays(requests, stated(header))
-        try:
-            found = calls[header["kind"]](header, arrays, progress)
-        except Exception as error:  # told in full, and the next request may do
-            send(answers, fault(error))
-            continue
-        if header["kind"] == "read":
-            calls, found = {**found, **TRAINING}, {}
-        send(answers, {"kind": "result"}, found)
-
-
 def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:
     model = ProgramSpec.model_validate(header["model"])
     data: DataSchema = TypeAdapter[DataSchema](DataSchema).validate_python(header["data"])
@@ -81,6 +51,7 @@ def _read(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Foun
         "evaluate": lambda header, arrays, _: _evaluated(found, arrays),
         "tokenize": lambda header, arrays, _: {"tokens": found.tokens(unpacked(arrays))},
         "require-apart": lambda header, arrays, _: _apart(found),
+        **TRAINING,
     }
 
 
@@ -119,22 +90,6 @@ def _trained_privately(header: Mapping[str, Any], arrays: Arrays, progress: Prog
 
 
 TRAINING: Mapping[str, Answer] = {"train": _trained, "train-privately": _trained_privately}
-
-
-def fault(error: Exception) -> dict[str, Any]:
-    """Values that JSON has, and texts as a screen takes them."""
-    if not isinstance(error, FaultError):
-        return {"kind": "error", "error": "none", "name": type(error).__name__}
-    values = {name: _plain(value) for name, value in error.values.items()}
-    return {"kind": "error", "error": type(error).__name__, "name": error.name, "values": values}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in value]
-    if isinstance(value, int | np.integer):
-        return int(value)
-    return "".join(one if one.isprintable() else " " for one in f"{value}")[:200]
 
 
 if __name__ == "__main__":

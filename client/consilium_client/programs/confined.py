@@ -21,10 +21,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
-from consilium_chain.tasks.model_specs import Data, PluginSpec, ProgramSpec
+from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_chain.tasks.plugin_specs import NamedPlugin
 from consilium_core.children import child_environment
 from consilium_core.faults import FaultError
 from consilium_core.logs import emit
@@ -47,28 +49,34 @@ LONGEST_TEXT: Final = 300  # characters, in an answer's error
 # They decide how many threads add, and so the last bits; and which GPU is meant.
 NUMBERS: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 OF_GPU: Final = {"CUDA_MODULE_LOADING": "EAGER"}  # kernels are files' parts, which later cannot be read
+READS: Final = "CONSILIUM_READS"  # variable with the path that a plug-in may read: others see no process's variables
 NONE: Final = np.empty(0, np.uint8)
 _RAISED: Final[Mapping[str, type[FaultError]]] = {
     one.__name__: one for one in (ModelError, ProgramError, PluginError, DataError)
 }
 
 Progress = Callable[[int, int, float], None]
+Header = Mapping[str, Any]  # of an answer, as its process sent it
 
 
 @dataclass(frozen=True)
 class Work:
-    """A call. `wanted`: the arrays of its answer. `memory`: bytes that it may take, beside BASE. `seconds`: of its
-    phase. `private`: it needs the libraries of differential privacy.
+    """A call. `wanted`: the arrays of its answer, or the check of those that the answer states. `memory`: bytes that
+    it may take, beside BASE. `seconds`: of its phase. `private`: it needs the libraries of differential privacy.
+    `reads`: a file or folder that its process may read, a plug-in's. `refusal`: the error of an answer that is one;
+    raises FrameBroken if computing raises none like it.
     """
 
     kind: str
     arrays: Arrays
-    wanted: Shapes
+    wanted: Shapes | Callable[[object], Shapes]
     memory: int
     seconds: float
     values: Mapping[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     private: bool = False
+    reads: Path | None = None
+    refusal: Callable[[Header], FaultError] | None = None
 
 
 _here = _any_time = False
@@ -104,7 +112,7 @@ def is_elsewhere() -> bool:
 
 
 def computed(
-    model: ProgramSpec | PluginSpec, data: Data, work: Work, progress: Progress | None = None
+    model: ProgramSpec | NamedPlugin, data: Data | None, work: Work, progress: Progress | None = None
 ) -> dict[str, NDArray[Any]]:
     """The arrays `work.wanted`. Raises ProgramError (ProgramEnded, NotConfined), and what the call raises:
     ModelError, ProgramError, PluginError, DataError.
@@ -123,7 +131,7 @@ def computed(
                 slot.end()
 
 
-def end(model: ProgramSpec | PluginSpec, data: Data) -> None:
+def end(model: ProgramSpec | NamedPlugin, data: Data | None) -> None:
     """Ends the model's process, if it has one. The next call starts another one."""
     slot = _slots.get(_key(model, data))
     if slot is not None:
@@ -140,15 +148,15 @@ def end_all() -> None:
 atexit.register(end_all)
 
 
-def _key(model: ProgramSpec | PluginSpec, data: Data) -> tuple[bytes, ...]:
+def _key(model: ProgramSpec | NamedPlugin, data: Data | None) -> tuple[bytes, ...]:
     """The same for tasks that one process can serve. A plug-in's shapes follow from the rest."""
-    of_data = data.model_dump_json().encode()
+    of_data = b"" if data is None else data.model_dump_json().encode()
     if isinstance(model, ProgramSpec):
         return *model.digests, of_data
-    return model.model_dump_json(exclude={"shapes", "moving"}).encode(), of_data
+    return model.group.encode(), model.model_dump_json(exclude={"shapes", "moving"}).encode(), of_data
 
 
-def _files(model: ProgramSpec | PluginSpec) -> dict[str, bytes]:
+def _files(model: ProgramSpec | NamedPlugin) -> dict[str, bytes]:
     """Those that the process cannot read itself."""
     if not isinstance(model, ProgramSpec):
         return {}
@@ -169,11 +177,11 @@ class _Slot:
 
 
 class _Process:
-    def __init__(self, model: ProgramSpec | PluginSpec, data: Data, work: Work, lock: threading.RLock) -> None:
+    def __init__(self, model: ProgramSpec | NamedPlugin, data: Data | None, work: Work, lock: threading.RLock) -> None:
         """`lock`: held during calls. Raises ProgramError (ProgramEnded, NotConfined), and as reading it does."""
         self.owner, self._for, self._lock, self._used = os.getpid(), work, lock, time.monotonic()
         self._popen: subprocess.Popen[bytes] | None = None
-        self._refused, self._module = "", MODULE if isinstance(model, ProgramSpec) else MODULE_OF_PLUGINS
+        self._refused, self._group = "", model.group if isinstance(model, NamedPlugin) else ""
         self.is_busy = self._is_late = False
         started = threading.Event()
         self._watch = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -181,9 +189,12 @@ class _Process:
         started.wait()
         raw = _files(model)
         arrays = {name: np.frombuffer(bytearray(one), np.uint8) if one else NONE for name, one in raw.items()}
-        sections = {"model": model.model_dump(mode="json"), "data": data.model_dump(mode="json")}
+        sections = {
+            "group": self._group, "model": model.model_dump(mode="json"),
+            "data": None if data is None else data.model_dump(mode="json"),
+        }  # fmt: skip
         try:
-            self.answer(Work("read", arrays, {}, 0, START_SECONDS, sections), None)
+            self.answer(Work("read", arrays, {}, 0, START_SECONDS, sections, refusal=work.refusal), None)
         except BaseException:
             self.end()
             raise
@@ -198,10 +209,13 @@ class _Process:
         """Stays as long as the process: the system kills that with the thread that started it."""
         settings = {name: os.environ[name] for name in NUMBERS if name in os.environ} | OF_GPU
         work = self._for
-        arguments = (os.getpid(), self._memory, work.device, int(work.private))
+        if work.reads is not None:
+            settings[READS] = f"{work.reads}"
+        module = MODULE_OF_PLUGINS if self._group else MODULE
+        arguments = (os.getpid(), self._memory, work.device, int(work.private), self._group)
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module, *map(str, arguments)],
+                [sys.executable, "-P", "-m", module, *map(str, arguments)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
                 env=child_environment() | settings,
             )  # fmt: skip
@@ -228,7 +242,7 @@ class _Process:
         own = self._for
         has_more = work.memory <= self._memory - BASE and work.private <= own.private
         is_own = self.owner == os.getpid() and self._running.poll() is None
-        return is_own and has_more and work.device in ("cpu", own.device)
+        return is_own and has_more and work.device in ("cpu", own.device) and work.reads == own.reads
 
     def answer(self, work: Work, progress: Progress | None) -> dict[str, NDArray[Any]]:
         """As `computed`."""
@@ -262,11 +276,12 @@ class _Process:
             if kind == "progress" and progress is not None:
                 steps = _shown(header, steps, progress)
             elif kind == "error":
-                error = _told(header)
+                error = (work.refusal or _told)(header)
                 self.is_busy = False
                 raise error
             elif kind == "result":
-                found = receive_arrays(source, work.wanted)
+                wanted = work.wanted(header.get("arrays")) if callable(work.wanted) else work.wanted
+                found = receive_arrays(source, wanted)
                 self.is_busy = False
                 return found
             else:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
 from consilium_client.models import Evaluation, Inputs, Vector, model_of
+from consilium_client.models.worth import worth_of
 from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask
 from consilium_client.voter.fingerprints import fingerprint
@@ -92,8 +93,7 @@ class Judge:
 
     def worth(self, evaluation: Evaluation) -> float:
         """The worth of an evaluation on all rows, by the task's metric."""
-        measure = self._model.objective.measures[self.task.spec.judging.metric]
-        return measure.worth(*evaluation.answers(self._examples.labels[self._order]))
+        return worth_of(self.task.spec)(*evaluation.answers(self._examples.labels[self._order]))
 
     def scores(self, round_: int, state: RoundState, worths: Mapping[int, float]) -> tuple[int, ...]:
         """Each candidate's improvement over the base, in millionths. `worths`: by index in the ballot, the base's too.

@@ -39,6 +39,7 @@ from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
 from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
 from consilium_client.models import model_of
+from consilium_client.models.worth import require_metric_installed
 from consilium_client.replay import FIRST_ROUND, PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.voter.ballots import Ballot, Ballots, held_out_secret
@@ -109,6 +110,7 @@ class VoterNode:
         is_new = self.membership.find() is None
         if is_new:
             model_of(self.task.spec).require_installed()
+            require_metric_installed(self.task.spec)
             rows, bond = self.examples.rows, self.task.params.voter_bond
             free = self.ledger.staking.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:

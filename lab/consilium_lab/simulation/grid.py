@@ -182,11 +182,13 @@ def averages(found: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
 
 
 def ranked_by(spec: TaskSpec) -> Metric:
-    """The metric by which forms are compared, more being better: the task's own, or in place of an error the first
-    that is shown.
+    """The metric by which forms are compared, more being better: the task's own, or the first that is shown in place
+    of an error or a plug-in.
     """
     chosen = spec.judging.metric
-    return chosen if objective_of(spec.data).measures[chosen].more_is_better else spec.data.asked.shown[0]
+    if chosen == "plugin" or not objective_of(spec.data).measures[chosen].more_is_better:
+        return spec.data.asked.shown[0]
+    return chosen
 
 
 def frontier(rows: Sequence[GridRow], metric: str) -> list[GridRow]:

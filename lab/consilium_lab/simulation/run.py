@@ -29,6 +29,7 @@ from consilium_client.hospital.memory import InProcess
 from consilium_client.hospital.training import LEAST_SALT, RoundSeeds, split, statistics_blobs
 from consilium_client.models import Vector, model_of
 from consilium_client.models.training import in_round
+from consilium_client.models.worth import require_metric_installed
 from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
 from consilium_client.voter.evaluating import Judge
@@ -137,6 +138,7 @@ def simulate(
         store = ArtifactStore([Path(folder), *places])
         offer(store, spec)
         model_of(spec).require_installed()
+        require_metric_installed(spec)
         attendance = Attendance(len(hospitals), dropouts, seed)
         return _Game(raw, spec, hospitals, voters, seed, store, attendance).play(on_round, compared)
 

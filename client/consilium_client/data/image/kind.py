@@ -17,6 +17,7 @@ from consilium_core.kinds import of_kind
 
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
+from consilium_client.data.foreign import named_reader
 from consilium_client.data.image.reader import ImageSet, RawImages, read_images_in_use, read_raw_images, room
 from consilium_client.data.kinds import Kind
 from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
@@ -55,7 +56,7 @@ class ImageProfile(Profile):
 
 class ImageKind(Kind[RawImages, ImageSchema]):
     def read(self, path: Path, schema: ImageSchema, mapping: Path | None) -> RawImages:
-        return read_raw_images(path, schema)
+        return read_raw_images(path, schema, named_reader(mapping, schema))
 
     def examples(self, raw: RawImages, schema: ImageSchema) -> ImageSet:
         return raw.images

@@ -15,11 +15,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
+from consilium_client.data.foreign import Foreign, opened
 from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.use import Use, Used, without_column
 from consilium_client.errors import DataError, ExampleError
@@ -68,21 +70,24 @@ class RawImages:
     sizes: NDArray[np.int64] = field(repr=False)
 
 
-def read_raw_images(path: Path, schema: ImageSchema) -> RawImages:
-    """Images of a folder or archive. Raises a DataError that names the file."""
-    with reading(path):
-        if path.is_dir():
+def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None = None) -> RawImages:
+    """Images of a folder or archive, or by a plug-in. Raises a DataError that names the file, and as `Foreign.rows`."""
+    if plugin is None and path.is_dir():
+        with reading(path):
             return _folder(path, schema)
-        with path.open("rb") as file:
+    with opened(path, plugin, schema) as file:
+        if not isinstance(file, Foreign):
             return _archive(file, path, schema)
+        images, labels = file.images(lambda name, shape, kind: _require_shape(path, name, shape, kind, schema))
+        return _of_arrays(images, labels, Source(path, "plug-in", reader=file.in_words), schema)
 
 
 def read_images_in_use(path: Path, schema: ImageSchema, use: Use) -> Used:
     """Images for a finished model: of a folder, which needs no labels, or of an archive. Raises DataError."""
     if use.own is not None:
         raise without_column(path, use.own)
-    if use.labelled or not path.is_dir():
-        raw = read_raw_images(path, schema)
+    if use.labelled or not path.is_dir() or use.columns.reader is not None:
+        raw = read_raw_images(path, schema, use.columns.reader)
         return Used(raw.source, raw.images)
     from consilium_client.data.image.files import decoded, fitted
 
@@ -142,14 +147,16 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
     except _FAULTS:
         pass
     else:
-        return _of_arrays(images, labels, path, schema)
+        return _of_arrays(images, labels, Source(path, "NumPy archive"), schema)
     raise DataError("ArraysWrong", path=path, why="the archive is damaged, cut off or encrypted")
 
 
-def _of_arrays(images: NDArray[np.uint8], labels: NDArray[np.integer], path: Path, schema: ImageSchema) -> RawImages:
-    source = Source(path, "NumPy archive")
+def _of_arrays(
+    images: NDArray[np.uint8], labels: NDArray[np.integer], source: Source, schema: ImageSchema
+) -> RawImages:
     if len(images) != len(labels):
-        raise DataError("ArraysWrong", path=path, why=f"the archive has {len(images)} images, but {len(labels)} labels")
+        why = f"there are {len(images)} images, but {len(labels)} labels"
+        raise DataError("ArraysWrong", path=source.path, why=why)
     wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
     if len(wrong):
         raise source.cell_error("LabelOutOfSchema", int(wrong[0]) + 1, LABELS)
@@ -167,6 +174,16 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema)
     with archive.open(f"{name}.npy") as member:
         read_header = npy.read_array_header_1_0 if npy.read_magic(member) == (1, 0) else npy.read_array_header_2_0
         shape, _, kind = read_header(member)
+    _require_shape(path, name, shape, kind, schema)
+    with archive.open(f"{name}.npy") as member:
+        array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
+        if member.read(1):
+            raise ValueError
+    return array
+
+
+def _require_shape(path: Path, name: str, shape: tuple[int, ...], kind: np.dtype[Any], schema: ImageSchema) -> None:
+    """Raises DataError."""
     if name == LABELS:
         if len(shape) != 1 or kind.kind not in "iu":
             raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
@@ -181,8 +198,3 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema)
         raise DataError("DataFileEmpty", path=path)
     if shape[0] > at_most:
         raise DataError("TooManyRows", rows=shape[0], at_most=at_most)
-    with archive.open(f"{name}.npy") as member:
-        array: NDArray[Any] = npy.read_array(member, allow_pickle=False)
-        if member.read(1):
-            raise ValueError
-    return array

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from consilium_client.data.examples import MOST_ROWS, Source
+from consilium_client.data.foreign import Foreign, ForeignRows
 from consilium_client.data.mapping import FileFormat, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
@@ -16,6 +17,8 @@ from consilium_client.errors import DataError, shortened
 
 if TYPE_CHECKING:
     from consilium_client.data.table.parquet_rows import ParquetRows
+
+    Rows = CsvRows | ParquetRows | ForeignRows
 
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
 FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
@@ -27,16 +30,24 @@ class Columns:
     `at`: the position in the file, from 0, of each of the schema's columns; without absent columns.
     """
 
-    def __init__(self, file: BinaryIO, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
-        """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema."""
-        self._rows = rows = opened(file, path, mapping)
+    def __init__(self, file: BinaryIO | Foreign, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
+        """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema; also
+        as `Foreign.rows` does.
+        """
         wanted = {name: mapping.source(name) if mapping else name for name in used}
         present = {name: source for name, source in wanted.items() if source is not None}
+        reader, asked = "", [f"{one}" for one in present.values()]
+        rows: Rows
+        if isinstance(file, Foreign):
+            reader, rows = file.in_words, file.rows(asked)
+        else:
+            rows = opened(file, path, mapping)
+        self._rows = rows
         self.at = positions(rows, path, present, strict=mapping is None)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
         names = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
         aside_names = tuple(rows.names[position] for position in aside) if rows.names else ()
-        self.source = Source(path, rows.kind, names, len(aside), aside_names)
+        self.source = Source(path, rows.kind, names, len(aside), aside_names, reader)
 
     def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
         """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
@@ -66,7 +77,7 @@ def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | Par
     return ParquetRows(file, path)
 
 
-def positions(rows: CsvRows | ParquetRows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
+def positions(rows: Rows, path: Path, wanted: Mapped[str, str | int], strict: bool) -> dict[str, int]:
     """The position in the file, from 0, of each of the schema's columns. `strict`: the file may have no others.
 
     Raises HeaderMissing, ColumnsWrong.

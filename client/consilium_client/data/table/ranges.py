@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSchema
 
-from consilium_client.data.examples import Source, reading
+from consilium_client.data.examples import Source
+from consilium_client.data.foreign import opened
 from consilium_client.data.table.reader import RawTable, encoded, read_raw
 from consilium_client.data.use import Use, Used, UsedRows
 from consilium_client.errors import RangeError
@@ -21,7 +22,7 @@ def read_in_use(path: Path, schema: TableSchema, use: Use) -> Used:
     """A CSV or Parquet file's rows for a finished model. Raises DataError, and RangeError unless `use.clamp`."""
     labels = read_raw(path, schema, use.columns).labels if use.labelled else None
     columns = [(feature, use.columns.reading(feature.name), array("d")) for feature in schema.features]
-    with reading(path), path.open("rb") as file:
+    with opened(path, use.columns.reader, schema) as file:
         rows = UsedRows(file, path, [feature.name for feature in schema.features], use)
         for row, cells in rows:
             for feature, rule, values in columns:

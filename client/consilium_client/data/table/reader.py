@@ -19,7 +19,8 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSc
 from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
-from consilium_client.data.examples import Examples, Labels, Source, reading
+from consilium_client.data.examples import Examples, Labels, Source
+from consilium_client.data.foreign import opened, reader_for
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import DEFAULT
 from consilium_client.data.table.columns import Columns
@@ -82,11 +83,12 @@ class RawTable:
 
 
 def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) -> RawTable:
-    """Reads a CSV or Parquet file, and keeps 8 bytes a value. `mapping` fits the schema (`require_fits`).
+    """Reads a CSV or Parquet file, or data by a plug-in, and keeps 8 bytes a value. `mapping` fits the schema
+    (`require_fits`).
 
-    Raises a DataError that names file, line and column, never a cell's content.
+    Raises a DataError that names file, line and column, never a cell's content; and as `Foreign.rows` does.
     """
-    with reading(path), path.open("rb") as file:
+    with opened(path, reader_for(mapping, schema), schema) as file:
         columns = Columns(file, path, mapping, schema.used)
         values = {name: array("d") for name in columns.at}
         into = [(name, mapping.reading(name) if mapping else DEFAULT, values[name].append) for name in columns.at]

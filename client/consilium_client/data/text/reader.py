@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
+from consilium_client.data.foreign import Foreign, opened, reader_for
 from consilium_client.data.mapping import Mapping, composed
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.columns import Columns
@@ -63,20 +64,22 @@ def read_raw_texts(path: Path, schema: Schema, mapping: Mapping | None = None) -
 
     Raises a DataError that names file and line, but never has a part of a text.
     """
-    with reading(path):
-        if path.is_dir():
+    plugin = reader_for(mapping, schema)
+    if path.is_dir() and plugin is None:
+        with reading(path):
             return _folder(path, schema)
-        with path.open("rb") as file:
-            return _table(file, path, schema, mapping)
+    with opened(path, plugin, schema) as file:
+        return _table(file, path, schema, mapping)
 
 
 def read_texts_in_use(path: Path, schema: Schema, use: Use) -> Used:
     """Texts of a file or folder for a finished model. Raises DataError."""
+    plugin = use.columns.reader
     with reading(path):
-        if path.is_dir():
+        if path.is_dir() and plugin is None:
             return _folder_in_use(path, schema, use)
         labels = read_raw_texts(path, schema, use.columns).texts.labels if use.labelled else None
-        with path.open("rb") as file:
+        with opened(path, plugin, schema) as file:
             rows = UsedRows(file, path, [schema.text], use)
             texts = [text_of(cells[schema.text], rows.source, row, schema.text) for row, cells in rows]
         return Used(rows.source, _unlabelled(texts) if labels is None else TextSet(tuple(texts), labels), rows.own)
@@ -113,7 +116,7 @@ def _checked(text: str, path: Path, at: str) -> str:
     return text
 
 
-def _table(file: BinaryIO, path: Path, schema: Schema, mapping: Mapping | None) -> RawTexts:
+def _table(file: BinaryIO | Foreign, path: Path, schema: Schema, mapping: Mapping | None) -> RawTexts:
     columns = Columns(file, path, mapping, schema.used)
     if isinstance(schema, CorpusSchema):
         found = [text_of(text, columns.source, row, schema.text) for row, (text,) in columns]
