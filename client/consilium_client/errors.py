@@ -153,8 +153,15 @@ class CellError(DataError):
             ' all cells. For commas, write decimal = "," under [file] of a mapping; for points, leave it out',
             "ValueNotFinite": "the cell is not a finite number; leave the cell empty (or write ?) if the value is"
             " missing",
-            "CodeUnknown": "the cell is not among the mapping's codes for this column; add it to the column's codes. If"
-            " it means that the value is missing, add it to the column's missing",
+            "CodeUnknown": "the cell is not a value that the task names for this column, nor among the mapping's codes"
+            " for it; add it to the column's codes. If it means that the value is missing, add it to the column's"
+            " missing",
+            "DateMalformed": "one of the two dates is not a date of the expected form; correct the cell, or write the"
+            ' form of the dates into the mapping, such as format = "%d.%m.%Y"',
+            "AgeImpossible": "the two dates give an age below 0 or above 130 years; correct them, or check that born"
+            " and on name the right columns",
+            "PatientMissing": "the row has no patient, so its rows cannot be kept together; fill in the column that the"
+            " mapping names as patient, or remove patient from [file]",
             "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
             " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
             "LabelUnknown": "the label is not the name of one of the task's classes; write the task's name for the"

@@ -137,7 +137,7 @@ REFUSED = {
     "code means missing": ("[columns]\npain = { codes = { '?' = 1 } }", ['"?" of pain has two meanings']),
     "code of the empty cell": ("[columns]\npain = { codes = { ' ' = 1 } }", ['" " of pain has two meanings']),
     "code twice": ("[columns]\npain = { codes = { '1' = 1, '1.0' = 2 } }", ['"1.0" of pain has two meanings']),
-    "codes and scale": ("[columns]\nage = { codes = { a = 1 }, scale = 2 }", ["leave out scale and offset"]),
+    "codes and scale": ("[columns]\npain = { codes = { a = 1 }, scale = 2 }", ["leave out scale and offset"]),
     "scale of a category": ("[columns]\npain = { scale = 2 }", ["pain holds codes"]),
     "scale of the label": ("[columns]\nill = { offset = 1 }", ["ill holds codes"]),
     "scale 0": ("[columns]\nage = { scale = 0 }", ["scale is 0"]),

@@ -74,6 +74,8 @@ def _heading(profile: Profile) -> Text:
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.classes)
     of_column = f"label {shown(label + source.called(label))}"
     text.append(f"\n{of_column if source.names.get(label) else 'classes'}: {shares}")
+    if isinstance(profile, TableProfile) and profile.patients is not None:
+        text.append(f"\npatients: {profile.patients:,}")
     if profile.repeated:
         text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:
@@ -111,7 +113,7 @@ def _columns(profile: TableProfile) -> Table:
 
 def _known(column: ColumnProfile) -> str:
     if column.feature.kind == "category":
-        return ", ".join(f"{value:g}" for value in column.feature.values)
+        return shown(", ".join(column.feature.names))
     return f"{column.feature.min:g} to {column.feature.max:g}"
 
 

@@ -5,14 +5,14 @@ import { BASE } from '../api/client'
 import { fieldOf } from '../lib/fields'
 import { say } from '../strings'
 import type { Size } from './pixels'
-import { columnsOf, type Input } from './rows'
+import { columnsOf, type Column, type Input } from './rows'
 
 env.wasm.numThreads = 1 // more would need a page that is isolated from other sites
 
 /** Either columns or an image's size. */
 export interface Model {
   classes: readonly string[]
-  columns: readonly Input[]
+  columns: readonly Column[]
   size: Size | null
   /** A row float64 (columns,), NaN for a missing value -> each class's probability. */
   ofRow: (row: Float64Array) => Promise<number[]>

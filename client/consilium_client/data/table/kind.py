@@ -18,9 +18,9 @@ from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.profile import ONE_CLASS, Finding, Profile, classes_of, statistics_of
-from consilium_client.data.table.cells import DEFAULT
-from consilium_client.data.table.ranges import read_in_use, require_within
-from consilium_client.data.table.reader import RawTable, Table, checked, encoded, read_raw
+from consilium_client.data.table.cells import Ages, Reading
+from consilium_client.data.table.ranges import read_in_use, within
+from consilium_client.data.table.reader import RawTable, Table, checked, encoded, read_raw, rules
 from consilium_client.data.use import Use, Used
 
 MOSTLY = 0.5
@@ -62,7 +62,10 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class TableProfile(Profile):
+    """`patients`: their number; None if no mapping names their column."""
+
     columns: tuple[ColumnProfile, ...]
+    patients: int | None
 
 
 def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
@@ -77,7 +80,7 @@ def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
         outside=int(((known < feature.min) | (known > feature.max)).sum())
         if isinstance(feature, NumericFeature)
         else 0,
-        unknown=int((~np.isin(known, feature.values)).sum()) if isinstance(feature, CategoryFeature) else 0,
+        unknown=int((~np.isin(known, feature.codes)).sum()) if isinstance(feature, CategoryFeature) else 0,
         smallest=float(known.min()) if measured else None,
         mean=float(known.mean()) if measured else None,
         largest=float(known.max()) if measured else None,
@@ -143,34 +146,38 @@ class TableKind(Kind[RawTable, TableSchema]):
         if repeated:
             findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
         statistics = statistics_of(table, spec)
-        return TableProfile(raw.source, spec, classes, repeated, tuple(findings), statistics, columns)
+        return TableProfile(
+            raw.source, spec, classes, repeated, tuple(findings), statistics, columns, len(set(raw.patients)) or None
+        )
 
     def in_use(self, path: Path, schema: TableSchema, use: Use) -> Used:
         return read_in_use(path, schema, use)
 
     def requested(self, rows: Sequence[Row], schema: TableSchema, refusal: Refusal, clamp: bool = False) -> Table:
-        """A value is a number, a text that reads as one, or null where it is missing."""
-        names = [feature.name for feature in schema.features]
-        values = {name: np.array([_number(row[name], at, name) for at, row in enumerate(rows, 1)]) for name in names}
-        if not clamp:
-            for feature in schema.features:
-                for at, value in enumerate(values[feature.name], 1):
-                    require_within(float(value), feature, REQUEST, at)
+        """A value is a number, a text that reads as one, a named value, or null where it is missing."""
+        by_rule = rules(schema, None)
+        values = {
+            one.name: np.array(
+                [
+                    within(_found(row[one.name], by_rule[one.name]), one, REQUEST, at, clamp)
+                    for at, row in enumerate(rows, 1)
+                ]
+            )
+            for one in schema.features
+        }
         return encoded(RawTable(REQUEST, values, unlabelled(rows)), schema)
 
 
-def _number(value: Any, row: int, column: str) -> float:
-    found: float | str = "ValueNotNumeric"
+def _found(value: Any, rule: Reading | Ages) -> float | str:
+    """A value of JSON as its column's rule finds it."""
     if value is None or isinstance(value, str):
-        found = DEFAULT.number(value.strip() if value else None)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return rule.number(value.strip() if value else None)
+    if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            found = DEFAULT.number(float(value))
+            return rule.number(float(value))
         except OverflowError:
-            found = "ValueNotFinite"
-    if isinstance(found, float):
-        return found
-    raise REQUEST.cell_error(found, row, column)
+            return "ValueNotFinite"
+    return "ValueNotNumeric"
 
 
 KIND = TableKind()
