@@ -127,6 +127,10 @@ class DataError(ClientError):
         "ColumnAllMissing": "{path}, column {column}{called}: no row has a value that the task knows; check the"
         " mapping's codes and missing. If this hospital does not record the value, write"
         " {column} = {{ absent = true }} under [columns]",
+        "ColumnOutOfRange": "{path}, column {column}{called}: more than a fifth of its values {what}; check that this"
+        " is the right column, its unit (scale and offset in the mapping), and its codes",
+        "RemarksUnanswered": "{path}: {remarks}. Correct the data or their mapping; if they are right, answer"
+        " under [data_accepted] in node.toml: {answers}",
         "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
         " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
         "OneClassOnly": "{path}: every label {label} is {present}; held-out data needs several classes. Add rows of"

@@ -22,6 +22,7 @@ from consilium_client.data.examples import Examples, Source, reading
 from consilium_client.data.mapping import ON, PATIENT, Mapping
 from consilium_client.data.table.cells import Ages, Cell, Reading, composed, key
 from consilium_client.data.table.columns import Columns
+from consilium_client.data.table.doubts import LEAST, MOST_OUTSIDE
 from consilium_client.errors import DataError
 
 CANONICAL = "<f8"  # of a value in `row_bytes`
@@ -147,14 +148,35 @@ class _LabelReader:
 
 
 def checked(raw: RawTable, schema: TableSchema) -> Table:
-    """The table that a node works with. Raises ColumnAllMissing."""
+    """The table that a node works with. Raises ColumnAllMissing, ColumnOutOfRange."""
     table = encoded(raw, schema)
     for feature in schema.features:
+        _require_plausible(raw, feature)
         is_there = raw.source.names[feature.name] is not None
         if is_there and np.isnan(_encode(raw.values[feature.name], feature)[:, 0]).all():
             called = raw.source.called(feature.name)
             raise DataError("ColumnAllMissing", path=raw.source.path, column=feature.name, called=called)
     return table
+
+
+def _require_plausible(raw: RawTable, feature: Feature) -> None:
+    """Raises ColumnOutOfRange where the task's range or codes are not this column's."""
+    values = raw.values[feature.name]
+    outside = foreign(values, feature)
+    known = len(values) - int(np.isnan(values).sum())
+    if known >= LEAST and known > outside > MOST_OUTSIDE * known:
+        what = "are codes that the task does not know"
+        if not isinstance(feature, CategoryFeature):
+            what = f"lie outside the task's range, {feature.min:g} to {feature.max:g}"
+        called = raw.source.called(feature.name)
+        raise DataError("ColumnOutOfRange", path=raw.source.path, column=feature.name, called=called, what=what)
+
+
+def foreign(values: NDArray[np.float64], feature: Feature) -> int:
+    """Counts values (n,) outside the task's range, or that are none of its codes; NaN is neither."""
+    if isinstance(feature, CategoryFeature):
+        return int((~np.isin(values, feature.codes) & ~np.isnan(values)).sum())
+    return int(((values < feature.min) | (values > feature.max)).sum())
 
 
 def encoded(raw: RawTable, schema: TableSchema) -> Table:
