@@ -85,7 +85,7 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     assert isinstance(account, LocalAccount)
     write_private_file(tmp_path / "password", "secret\n")
     write_keystore(tmp_path / "key.json", account, "secret", LIGHT_SCRYPT_N)
-    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
+    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 15)
     ensure_certificates(tmp_path / "tls")
     return World(local_chain, tmp_path, number, hospital, consilium)
 
@@ -119,7 +119,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
 
 def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not_fit(world: World) -> None:
     done(world.init())
-    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 50)
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 25)
     node = world.home / "node.toml"
     node.write_text(node.read_text() + "held_out = 0.2\n")
     done(world.say("show", str(world.task)), "Of 80 rows like yours")
