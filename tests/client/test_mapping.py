@@ -161,8 +161,12 @@ def test_mappings_of_the_guide_hold() -> None:
     for block in blocks[:2]:
         named = [*tomllib.loads(block)["columns"], "disease"]
         features: list[NumericFeature | CategoryFeature] = [
-            NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"
+            NumericFeature(name=name, min=0, max=1) for name in named if name not in ("disease", "sex")
         ]
+        if "male" in block:
+            features.append(CategoryFeature(kind="category", name="sex", values=["female", "male"]))
+        else:
+            features.append(NumericFeature(name="sex", min=0, max=1))
         parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
     texts = TextSchema(kind="text", text="note", label="found", classes=["healthy", "ill"])
     assert parse_mapping(blocks[2].encode(), texts).classes(texts) == {"o.B.": "healthy", "path": "ill"}

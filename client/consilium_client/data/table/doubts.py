@@ -196,10 +196,10 @@ def swapped(features: Sequence[NumericFeature], values: Mapping[str, Values]) ->
 
 
 def repeated_by_chance(columns: Values) -> float:
-    """The number of rows that would repeat another one if the columns (n, k) were independent."""
-    rows = len(columns)
+    """The number of pairs of equal rows if the columns (n, k) were independent, by their own pairs of equal values."""
+    pairs = max(len(columns) * (len(columns) - 1), 1)
     alike = 1.0
     for column in columns.T:
         _, counts = np.unique(column, return_counts=True)
-        alike *= float(((counts / rows) ** 2).sum())
-    return alike * rows * (rows - 1) / 2
+        alike *= float((counts * (counts - 1)).sum()) / pairs
+    return alike * pairs / 2

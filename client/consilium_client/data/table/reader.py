@@ -164,10 +164,12 @@ def _require_plausible(raw: RawTable, feature: Feature) -> None:
     values = raw.values[feature.name]
     outside = foreign(values, feature)
     known = len(values) - int(np.isnan(values).sum())
-    if known >= LEAST and known > outside > MOST_OUTSIDE * known:
+    if known >= LEAST and outside > MOST_OUTSIDE * known:
         what = "are codes that the task does not know"
         if not isinstance(feature, CategoryFeature):
             what = f"lie outside the task's range, {feature.min:g} to {feature.max:g}"
+        elif outside == known:
+            return  # all are missing, then
         called = raw.source.called(feature.name)
         raise DataError("ColumnOutOfRange", path=raw.source.path, column=feature.name, called=called, what=what)
 
