@@ -156,8 +156,8 @@ class CellError(DataError):
             ' all cells. For commas, write decimal = "," under [file] of a mapping; for points, leave it out',
             "ValueNotFinite": "the cell is not a finite number; leave the cell empty (or write ?) if the value is"
             " missing",
-            "CodeUnknown": "the cell is neither a value of the task's nor a code of the mapping's for this column; add it"
-            " to the column's codes. If it means that the value is missing, add it to the column's missing",
+            "CodeUnknown": "the cell is neither a value of the task's nor a code of the mapping's for this column; add"
+            " it to the column's codes. If it means that the value is missing, add it to the column's missing",
             "DateMalformed": "a date has another form than expected; correct it, or the mapping's format of the column",
             "AgeImpossible": "the dates give an age below 0 or above 130; correct them, or the mapping's born and on",
             "PatientMissing": "the row has no patient; fill in its column, or remove patient from the mapping",

@@ -525,12 +525,13 @@ def test_the_good_table_is_of_no_concern(tmp_path: Path) -> None:
 def test_an_answer_is_of_its_columns_and_is_told_when_nothing_needs_it(tmp_path: Path) -> None:
     gaps = GOOD | {"chol": ["0"] * 9 + GOOD["chol"][9:], "hb": ["-99"] * 9 + GOOD["hb"][9:]}
     path = put(tmp_path, written(gaps | {"sbp": ["0", "0", *GOOD["sbp"][2:]]}))
-    for answers, open_ in [
+    given: list[tuple[dict[str, bool | list[str]], set[tuple[str, str]]]] = [
         ({}, {("zeros", "chol"), ("zeros", "sbp"), ("placeholders", "hb")}),
         ({"zeros": ["chol"]}, {("zeros", "sbp"), ("placeholders", "hb")}),
         ({"zeros": ["chol", "sbp"], "placeholders": False}, {("placeholders", "hb")}),
         ({"zeros": False, "placeholders": True}, {("zeros", "chol"), ("zeros", "sbp")}),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for answers, open_ in given:
         with raises_fault(DataError, "RemarksUnanswered") as caught:
             admitted(path, TABLE, None, answers)
         assert set(caught.value.values["concerns"]) == open_

@@ -16,6 +16,7 @@ from consilium_client.data.table.reader import RawTable, Table, checked, read_ra
 from consilium_client.data.use import Use
 from consilium_client.errors import CellError, DataError, RangeError
 from consilium_client.hospital.training import held_out, split
+from consilium_core.faults import Fault
 from consilium_core.kinds import of_kind
 from examples_read import read_table
 from pydantic import ValidationError
@@ -41,7 +42,7 @@ def mapped(text: str) -> Mapping:
     return parse_mapping(text.encode(), SCHEMA)
 
 
-def place(error: CellError) -> tuple[object, object]:
+def place(error: Fault) -> tuple[object, object]:
     return error.values["row"], error.values["column"]
 
 
@@ -126,7 +127,7 @@ def test_rows_to_predict_have_names(tmp_path: Path) -> None:
     for foreign in ("divers", 1):
         with raises_fault(RangeError, "CodeOutOfRange") as caught:
             kind.requested([{**row, "sex": foreign}], SCHEMA, ValueError)
-        assert caught.value.bounds == {"codes": "female, male, früher"}
+        assert caught.value.values["codes"] == "female, male, früher"
         clamped = of_kind(Table, kind.requested([{**row, "sex": foreign}], SCHEMA, ValueError, clamp=True))
         assert np.isnan(clamped.features[0, 2])
     path = tmp_path / "rows.csv"

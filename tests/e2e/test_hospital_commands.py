@@ -90,6 +90,25 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     return World(local_chain, tmp_path, number, hospital, consilium)
 
 
+def test_nothing_is_staked_on_data_that_are_probably_wrong(world: World) -> None:
+    done(world.init())
+    node, plain = world.home / "node.toml", (world.home / "node.toml").read_text()
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
+    for command in (("check-data", str(world.task)), ("join",)):
+        said = world.join("--yes") if command == ("join",) else world.say(*command)
+        refused(said, "age: the column gives (nearly) every label away", 'leak = ["age"]')
+        assert "answer y" not in said[1]
+    assert world.index() is None
+    assert HospitalHome.open(world.home).approved_tasks() == []
+    node.write_text(plain + '[data_accepted]\nleak = ["age"]\nduplicates = true\n')
+    done(world.say("check-data", str(world.task)), "60 of 60: the column gives", "duplicates, which is no remark")
+    done(
+        world.join("--yes"), "Remarks about them", "60 of 60: the column gives", "the data, column age: leak, answered",
+        "joined as hospital",
+    )  # fmt: skip
+    assert world.index() is not None
+
+
 def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
     done(world.init(), world.hospital.address, "encrypted", "ok chain", "ok money", "Next: consilium hospital tasks")
     done(world.say("tasks"), "who will fall ill", "joining", "allows it")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -99,7 +99,7 @@ class CategoryFeature(Section):
 
     kind: Literal["category"]
     name: str = Field(description="of the column")
-    values: Annotated[list[float] | list[ValueName], Field(union_mode="left_to_right")] = Field(
+    values: Annotated[Sequence[float] | Sequence[ValueName], Field(union_mode="left_to_right")] = Field(
         description='all values: names such as ["female", "male"], and other texts are refused; or numbers as codes,'
         " and others count as missing. A mapping gives them to other texts (docs/data.md)"
     )
@@ -122,7 +122,7 @@ class CategoryFeature(Section):
     @property
     def codes(self) -> list[float]:
         """The values as numbers: a named value's is its position, from 0."""
-        return [float(at) if isinstance(value, str) else value for at, value in enumerate(self.values)]
+        return [float(at if isinstance(value, str) else value) for at, value in enumerate(self.values)]
 
     @property
     def names(self) -> list[str]:
