@@ -38,6 +38,7 @@ class _Machine:
     prctl: int
     tgkill: int
     openat: int
+    fcntl: int
     reading: Sequence[int]  # of `_READING`, as far as this machine has them
 
 
@@ -54,7 +55,7 @@ _MACHINES: Final = {
          202, 273, 334, 324, 24, 204, 309, 186, 39, 110,
          13, 14, 15, 131, 219, 60, 231,
          318, 228, 229, 230, 35, 96, 271, 98, 99, 63),
-        seccomp=317, clone=56, clone3=435, prctl=157, tgkill=234, openat=257,
+        seccomp=317, clone=56, clone3=435, prctl=157, tgkill=234, openat=257, fcntl=72,
         reading=(262, 332, 269, 439, 267, 217, 79, 17, 32, 221, 137, 138, 100, 102, 107, 104, 108, 4, 6, 21, 89),
     ),
     "aarch64": _Machine(
@@ -63,7 +64,7 @@ _MACHINES: Final = {
          98, 99, 293, 283, 124, 123, 168, 178, 172, 173,
          134, 135, 139, 132, 128, 93, 94,
          278, 113, 114, 115, 101, 169, 73, 165, 179, 160),
-        seccomp=277, clone=220, clone3=435, prctl=167, tgkill=131, openat=56,
+        seccomp=277, clone=220, clone3=435, prctl=167, tgkill=131, openat=56, fcntl=25,
         reading=(79, 291, 48, 439, 78, 61, 17, 67, 23, 223, 43, 44, 153, 174, 175, 176, 177),
     ),
 }  # fmt: skip
@@ -73,8 +74,9 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NAME, _SET_NO_NEW_PRIVILEGES = 1, 4, 15, 
 _FILTER, _ALL_THREADS = 1, 1  # operation and flag of seccomp
 _THREAD: Final = 0x00010000  # flag of clone: a thread of this process, and no process of its own
 _LOAD, _EQUAL, _ANY_BIT, _GIVE = 0x20, 0x15, 0x45, 0x06  # of BPF
-_NUMBER, _ARCHITECTURE, _FIRST, _THIRD = 0, 4, 16, 32  # places in the call's data
+_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32  # places in the call's data
 _WRITES: Final = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC  # flags of opening
+_FLAGS_OF, _COPY = 3, 1030  # commands of fcntl, by which libraries open a file twice
 _KILL, _FAIL, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 
 
@@ -156,6 +158,8 @@ def _rules(device: str, reads: bool = False) -> Iterator[bytes]:
     if reads:
         yield from (_rule(_EQUAL, machine.openat, 0, 4), _rule(_LOAD, _THIRD), _rule(_ANY_BIT, _WRITES, 1, 0))
         yield from (_rule(_GIVE, _ALLOW), _rule(_GIVE, _FAIL | errno.EPERM))
+        yield from (_rule(_EQUAL, machine.fcntl, 0, 5), _rule(_LOAD, _SECOND), _rule(_EQUAL, _FLAGS_OF, 1, 0))
+        yield from (_rule(_EQUAL, _COPY, 0, 1), _rule(_GIVE, _ALLOW), _rule(_GIVE, _FAIL | errno.EPERM))
     # The C library takes the older call then, whose flags a filter can read.
     yield from (_rule(_EQUAL, machine.clone3, 0, 1), _rule(_GIVE, _FAIL | errno.ENOSYS))
     for number, test, wanted in (
