@@ -122,7 +122,8 @@ class CategoryFeature(Section):
     @property
     def codes(self) -> list[float]:
         """The values as numbers: a named value's is its position, from 0."""
-        return [float(at if isinstance(value, str) else value) for at, value in enumerate(self.values)]
+        values: list[float | str] = [*self.values]
+        return [float(at if isinstance(value, str) else value) for at, value in enumerate(values)]
 
     @property
     def names(self) -> list[str]:
