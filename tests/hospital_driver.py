@@ -96,7 +96,7 @@ def hospital_settings(chain: LocalChain, task: int, home: Path, data: Path, **po
     approved = chain.treasury.tasks.params(task).spec_hash.hex()
     return HospitalSettings(
         **node_files(chain, chain.funded(), home), task=task, data=data, flower=flower, policy=home / "policy.toml",
-        approved=approved,
+        approved=approved, data_accepted={"leak": True},  # ages that foretell sickness
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import NEW_HOSPITAL, Policy
+from consilium_client.data.door import admitted
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
 from consilium_client.home import Approval, HospitalHome, is_running, running_alone
@@ -171,7 +172,8 @@ class Client(Node[HospitalHome]):
         if task is None:
             raise self._home.which_task()
         found = task if isinstance(task, Task) else self.task(task)
-        return check_data(found, data or self.settings.data, mapping or self.settings.mapping)
+        own = self.settings
+        return check_data(found, data or own.data, mapping or own.mapping, own.data_accepted)
 
     def join(
         self,
@@ -197,11 +199,13 @@ class Client(Node[HospitalHome]):
         policy.require(found.spec, self.state(task).operator)
         model_of(found.spec).require_installed()
         own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
-        rows = read_examples(own[0] or self.settings.data, found.spec.data, own[1] or self.settings.mapping).rows
+        data, mapping = own[0] or self.settings.data, own[1] or self.settings.mapping
+        fitting = admitted(data, found.spec, mapping, self.settings.data_accepted)
+        rows = fitting.examples.rows
         policy.require_rows(found.spec, rows)
         authority = _certificate(Path(ca_certificate))
         shut_out = why_shut_out(*link, Path(ca_certificate))
-        if not confirm(Joining(task, rows, self._membership(found, rows), shut_out)):
+        if not confirm(Joining(task, rows, self._membership(found, rows), shut_out, fitting.remarks, fitting.unneeded)):
             raise ConsentError("NotConfirmed", about=f"task {task}")
         place = self._ledger.folder_name(task)
         approval = Approval(

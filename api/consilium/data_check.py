@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from consilium_client.data.door import Answers, require_answered, unneeded
 from consilium_client.data.image.kind import ImageProfile
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.profile import Finding, Profile
@@ -30,11 +31,13 @@ __all__ = [
 @dataclass(frozen=True)
 class DataCheck:
     """`profile`: everything that a hospital's node would compute from readable data; it holds values of patients, and
-    its representation leaves them out. `fault`: the first error of the data; None if they fit the task.
+    its representation leaves them out. `fault`: the first error of the data, or of remarks that ask for an answer; None
+    if a node may join with them. `unneeded`: answers to no remark.
     """
 
     profile: Profile
     fault: DataError | None
+    unneeded: tuple[str, ...] = ()
 
     def require(self) -> None:
         """Raises the first error of the data, a DataError."""
@@ -42,17 +45,20 @@ class DataCheck:
             raise self.fault
 
 
-def check_data(task: Task | JoinedTask, data: str | Path, mapping: str | Path | None = None) -> DataCheck:
+def check_data(
+    task: Task | JoinedTask, data: str | Path, mapping: str | Path | None = None, answers: Answers | None = None
+) -> DataCheck:
     """The profile of data for a task. Needs no chain and no home, and sends nothing.
 
-    `data`: a table, or a folder of texts or images. `mapping`: a file that maps its columns. Raises DataError if the
-    data cannot be read.
+    `data`: a table, or a folder of texts or images. `mapping`: a file that maps its columns. `answers`: to remarks, as
+    `data_accepted` of node.toml has them. Raises DataError if the data cannot be read.
     """
     kind, spec = kind_of(task.spec.data), task.spec
     raw = kind.read(Path(data), spec.data, None if mapping is None else Path(mapping))
     profile = kind.profile(raw, spec)
     try:
         kind.examples(raw, spec.data)
+        require_answered(Path(data), profile.findings, answers or {}, profile.things)
     except DataError as error:
         return DataCheck(profile, error)
-    return DataCheck(profile, None)
+    return DataCheck(profile, None, tuple(unneeded(profile.findings, answers or {})))

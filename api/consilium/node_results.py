@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from consilium_chain.ledger.structs import PayoutReason, Stake, TaskState
     from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_client.consent import Policy, VoterPolicy
+    from consilium_client.data.profile import Finding as Remark
     from consilium_operators.doctor.findings import Finding
 
 __all__ = [
@@ -150,13 +151,16 @@ class Membership:
 @dataclass(frozen=True)
 class Joining:
     """The checked facts before a hospital joins. `rows`: all that fit the task. `shut_out`: the reason if the SuperLink
-    does not accept this node yet.
+    does not accept this node yet. `remarks`: possible faults of the data, all answered that ask. `unneeded`: answers of
+    its settings without such a remark.
     """
 
     task: int
     rows: int
     membership: Membership
     shut_out: str | None
+    remarks: tuple[Remark, ...] = ()
+    unneeded: tuple[str, ...] = ()
 
 
 class Departure(StrEnum):

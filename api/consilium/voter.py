@@ -10,6 +10,7 @@ from consilium_chain.ledger.structs import Voter as Entry
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.config import VoterHomeSettings
 from consilium_client.consent import NEW_VOTER, VoterPolicy
+from consilium_client.data.door import admitted
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError
 from consilium_client.home import OwnTable, VoterHome, is_running
@@ -202,7 +203,7 @@ class Voter(Node[VoterHome]):
         try:
             model_of(task.spec).require_installed()
             require_metric_installed(task.spec)
-            read_examples(settings.data, task.spec.data, settings.mapping, allow_one_class=False)
+            admitted(settings.data, task.spec, settings.mapping, settings.data_accepted, allow_one_class=False)
         except (DataError, ModelError) as error:
             found.append(str(error))
         free = self._ledger.staking.stake_of(self.account, Role.VOTER).free

@@ -38,6 +38,11 @@ class DataSettings(NodeSettings):
     mapping: Path | None = Field(
         default=None, description="file that maps the columns of the data to the schema's; see docs/data.md"
     )
+    data_accepted: dict[str, bool | tuple[str, ...]] = Field(
+        default={},
+        description="remarks of `check-data` that are right for these data, by name: true, or columns; without its"
+        " answer, such a remark keeps the node from joining",
+    )
 
 
 class HospitalAccountSettings(DataSettings):

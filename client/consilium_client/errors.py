@@ -20,9 +20,8 @@ ClientError                 a fault that no caller tells apart: exact sums must 
 └── ModelError              parameters or arrays do not fit the task's model
     └── FingerprintError    bytes are not a fingerprint of this batch
 
-No message repeats a cell of a table, a text or a pixel: messages end up in logs, and logs travel. They name a line (in
-a Parquet file: a row) and a column, both counted from 1, or a file. For the same reason parsers here never chain the
-error of `float`, which quotes its input.
+No message repeats a cell, a text or a pixel: messages end up in logs, and logs travel. They name a line (of Parquet: a
+row) and a column, counted from 1, or a file. So parsers here never chain the error of `float`, which quotes its input.
 """
 
 from __future__ import annotations
@@ -127,6 +126,10 @@ class DataError(ClientError):
         "ColumnAllMissing": "{path}, column {column}{called}: no row has a value that the task knows; check the"
         " mapping's codes and missing. If this hospital does not record the value, write"
         " {column} = {{ absent = true }} under [columns]",
+        "ColumnOutOfRange": "{path}, column {column}{called}: more than a fifth of its values {what}; check that this"
+        " is the right column, its unit (scale and offset in the mapping), and its codes",
+        "RemarksUnanswered": "{path}: {remarks}; correct the data or the mapping. If they are right, answer under"
+        " [data_accepted] in node.toml: {answers}",
         "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
         " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
         "OneClassOnly": "{path}: every row has the same {label}; held-out data needs several. Add rows with other"
@@ -153,8 +156,11 @@ class CellError(DataError):
             ' all cells. For commas, write decimal = "," under [file] of a mapping; for points, leave it out',
             "ValueNotFinite": "the cell is not a finite number; leave the cell empty (or write ?) if the value is"
             " missing",
-            "CodeUnknown": "the cell is not among the mapping's codes for this column; add it to the column's codes. If"
-            " it means that the value is missing, add it to the column's missing",
+            "CodeUnknown": "the cell is neither a value of the task's nor a code of the mapping's for this column; add"
+            " it to the column's codes. If it means that the value is missing, add it to the column's missing",
+            "DateMalformed": "a date has another form than expected; correct it, or the mapping's format of the column",
+            "AgeImpossible": "the dates give an age below 0 or above 130; correct them, or the mapping's born and on",
+            "PatientMissing": "the row has no patient; fill in its column, or remove patient from the mapping",
             "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
             " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
             "AnswerMissing": "the cell has no answer to the task's question; leave rows without one out of the file",
@@ -215,15 +221,12 @@ class ExampleError(DataError):
             "TextEmpty": "the text is empty; remove the row or the file, or export it with its text",
             "TextTooLong": "the text has more than 131,072 characters, far more than a model reads; keep the most"
             " important part, and check that this is only one text",
-            "TextIsNumber": "the cell is a number, not a text; check that this is the right column, and export texts"
-            " as text",
+            "TextIsNumber": "the cell is a number, not a text; check the column, and export texts as text",
             "ImageEmpty": "the file is empty; copy or export it again",
-            "ImageKindWrong": "the file is not a PNG, JPEG, BMP or TIFF image, even if its name says so; export it as"
-            " PNG",
+            "ImageKindWrong": "the file is not a PNG, JPEG, BMP or TIFF image, whatever its name says; export PNG",
             "ImageUnreadable": "the image is damaged or cut off; copy or export it again",
             "ImageTooLarge": "the image has more than 67,108,864 pixels; export a part of it, or scale it down",
-            "ImageInParts": "the file contains several images (pages, or frames of an animation); export the one that"
-            " you need as a PNG",
+            "ImageInParts": "the file contains several images (pages, or frames of an animation); export one as PNG",
             "ImageTooDeep": "the image has more than 8 bits per channel; export it with 8 bits per channel, in the"
             " display window that a reader would use",
             "ImageColoursWrong": "the image's colours are neither grey nor RGB (nor a palette of these); export it as"

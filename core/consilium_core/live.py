@@ -70,6 +70,11 @@ WORDS: Words = {
     "joined": "joined as {role} {index} with {rows} rows",
     "in-task": "continues as voter {index}",
     "watching": "watches all tasks, {tasks} so far; judges {judged} of them",
+    "data-remark": lambda f: (
+        f"[yellow]the data{f['column'] and ', column ' + f['column']}: {f['concern']}"
+        f"{', answered in node.toml' if f['answered'] else ''}[/yellow]"
+    ),
+    "answer-unneeded": "[yellow]data_accepted in node.toml answers {answer}, which is no remark: remove it[/yellow]",
     "set-aside": "[yellow]not joined ({error}): `consilium voter tasks` says why[/yellow]",
     "task-failed": "[red]failed with {error}; tries again[/red]",
     "scored": "round {round}: judged in {seconds} s, and committed to its scores",

@@ -2,7 +2,7 @@ import { sha256 } from 'viem'
 import { expect, test } from 'vitest'
 import vectors from '../../tests/vectors/pixels.json'
 import { pixelsOf } from '../src/predict/pixels'
-import { columnsOf, parseTable, readCell, type Input } from '../src/predict/rows'
+import { columnsOf, parseTable, readCell, valuesOf, type Column, type Input } from '../src/predict/rows'
 
 test.each(vectors)('$before becomes $after as by Pillow', ({ before, after, first, sha256: hash }) => {
   const [rows = 0, columns = 0] = before
@@ -16,11 +16,21 @@ test.each(vectors)('$before becomes $after as by Pillow', ({ before, after, firs
   expect(sha256(found)).toBe(`0x${hash}`)
 })
 
-const age: Input = { column: 'age', min: 0, max: 120 }
-const sex: Input = { column: 'sex', codes: [0, 1, 2] }
+const age: Column = { column: 'age', min: 0, max: 120 }
+const sex: Column = { column: 'sex', codes: [0, 1, 2] }
+const smoker: Column = { column: 'smoker', codes: [0, 1], names: ['nein', 'früher'] }
 
 test('a column of codes with several inputs is one column, in its place', () => {
-  expect(columnsOf([sex, { ...sex }, age])).toEqual([sex, age])
+  const inputs: Input[] = [sex, { ...sex }, age, { column: 'age', is_missing: true }]
+  expect(columnsOf(inputs)).toEqual([sex, age])
+})
+
+test('a named value is read by its name, and stands for its code', () => {
+  expect(valuesOf(smoker)).toEqual(['nein', 'früher'])
+  expect(valuesOf(sex)).toEqual(['0', '1', '2'])
+  expect(readCell(smoker, ' fru\u0308her ')).toEqual({ value: 1, fault: '' })
+  expect(readCell(smoker, '?').value).toBeNaN()
+  expect(readCell(smoker, '1').fault).toContain('values nein, früher')
 })
 
 test.each([

@@ -23,6 +23,7 @@ from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_client.data.table.cells import DecimalMark, Reading, key
 from consilium_client.data.table.columns import PARQUET, opened
 from consilium_client.errors import DataError, shortened
+from pydantic import ValidationError
 
 from consilium_operators.errors import OperatorError
 
@@ -76,7 +77,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Draft:
-    """`left_out`: the reason for each column that the task does not use. `codes`: texts of each category, in order.
+    """`left_out`: the reason for each column that the task does not use. `codes`: the texts, in order, of each category
+    whose values are numbers.
 
     `counts`: rows of each class, by its name. `unlabelled`: rows without a label.
     """
@@ -209,8 +211,11 @@ def draft(sample: Sample, label: str, sites: str | None = None, leave_out: Mappi
             continue
         values = sample.different(name)
         if any(isinstance(sample.reading.number(value), str) for value in values):
-            codes[name] = values
-            features.append(CategoryFeature(kind="category", name=name, values=list(map(float, range(len(values))))))
+            named = _named(name, values)
+            if named is None:
+                codes[name] = values
+            numbers = [float(number) for number in range(len(values))]
+            features.append(named or CategoryFeature(kind="category", name=name, values=numbers))
         else:
             features.append(_numeric(name, list(_numbers(sample, name))))
     if not features:
@@ -227,6 +232,15 @@ def draft(sample: Sample, label: str, sites: str | None = None, leave_out: Mappi
     mapping = ColumnMapping.model_validate({"file": sample.format, "columns": columns})
     mapping.require_fits(schema)
     return Draft(schema, mapping, left_out, codes, counts, sample.rows - sum(counts.values()))
+
+
+def _named(name: str, values: list[str]) -> CategoryFeature | None:
+    """A column whose texts are the task's own values; None if one of them cannot be a name, such as a number."""
+    try:
+        found = CategoryFeature(kind="category", name=name, values=values)
+    except ValidationError:
+        return None
+    return found if found.is_named else None
 
 
 def _numbers(sample: Sample, name: str) -> Iterator[float]:

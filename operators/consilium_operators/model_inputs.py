@@ -1,12 +1,14 @@
 """A model's inputs as `model.json` has them, so that other programs compute the same from a row's values. Pure.
 
 An input is (value − subtract) · multiply of a column's value, which lies from min to max; of 1 if a column's value is
-`code`, otherwise of 0; or of a channel's shades, from 0 to 255. A missing value is 0. Texts have no such inputs.
+`code` or if it is missing, otherwise of 0; or of a channel's shades, from 0 to 255. A missing value is 0 elsewhere.
+Texts have no such inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, TableSchema
@@ -32,11 +34,19 @@ class NumericInput(_Scaled):
 
 
 class CodeInput(_Scaled):
-    """Of a column of codes: `codes` are all that the column may have."""
+    """Of a column of codes: `codes` are all that the column may have. `names`: of the codes, if rows have these."""
 
     column: str
     code: FiniteFloat
     codes: tuple[FiniteFloat, ...]
+    names: tuple[str, ...] | None = None
+
+
+class MissingInput(_Scaled):
+    """Of a column: 1 if its value is missing, otherwise 0."""
+
+    column: str
+    is_missing: Literal[True] = True
 
 
 class ChannelInput(_Scaled):
@@ -45,7 +55,7 @@ class ChannelInput(_Scaled):
     channel: str
 
 
-Input = NumericInput | CodeInput | ChannelInput
+Input = NumericInput | CodeInput | MissingInput | ChannelInput
 
 
 def model_inputs(schema: DataSchema, sums: NDArray[np.float64]) -> tuple[Input, ...]:
@@ -66,11 +76,13 @@ def _of_table(schema: TableSchema, means: list[float], factors: list[float]) -> 
     scales = zip(means, factors, strict=True)
     for feature in schema.features:
         if isinstance(feature, CategoryFeature):
-            for code in feature.values[1:]:  # the first has no input of its own
+            names = tuple(feature.names) if feature.is_named else None
+            for code in feature.codes[1:]:  # the first has no input of its own
                 mean, factor = next(scales)
                 yield CodeInput(
-                    column=feature.name, code=code, codes=tuple(feature.values), subtract=mean, multiply=factor
-                )
+                    column=feature.name, code=code, codes=tuple(feature.codes), names=names, subtract=mean,
+                    multiply=factor,
+                )  # fmt: skip
             continue
         mean, factor = next(scales)
         width = feature.max - feature.min
@@ -78,3 +90,6 @@ def _of_table(schema: TableSchema, means: list[float], factors: list[float]) -> 
             column=feature.name, min=feature.min, max=feature.max, subtract=feature.min + mean * width,
             multiply=factor / width,
         )  # fmt: skip
+        if feature.missing == "indicator":
+            mean, factor = next(scales)
+            yield MissingInput(column=feature.name, subtract=mean, multiply=factor)

@@ -9,8 +9,9 @@
 | output, of another question | `answers` | float32 (n, answers): an amount, or chances |
 
 The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
-nearest bound, and an unknown code as missing. The file's metadata have `task`, `sha256` of the model's parameters, and
-as JSON `classes`, `answers` and `columns`.
+nearest bound, and an unknown code as missing. A named value is its position among the task's, from 0. The file's
+metadata have `task`, `sha256` of the model's parameters, and as JSON `classes`, `answers`, `columns` and `values`: the
+names of a column that has some.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, Feature, ImageSchema, TableSchema, TextSchema
 from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
 from consilium_chain.tasks.questions import Question, Regression
 from consilium_client.data.image.reader import ImageSet
@@ -41,7 +42,7 @@ from torch import nn
 
 from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import INDEX, ONNX, SavedModel, read_model
-from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, NumericInput
+from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, MissingInput, NumericInput
 from consilium_operators.prediction import Predictor, columns, examples_of
 
 MOST_DIFFERENCE: Final = 1e-5  # of a probability, or of an amount in its deviations, between ONNX and PyTorch
@@ -106,7 +107,7 @@ class _OfTable(nn.Module):
 
     def __init__(self, names: Sequence[str], inputs: Sequence[Input]) -> None:
         super().__init__()
-        tables = [one for one in inputs if isinstance(one, NumericInput | CodeInput)]
+        tables = [one for one in inputs if isinstance(one, NumericInput | CodeInput | MissingInput)]
         most = max(len(one.codes) if isinstance(one, CodeInput) else 1 for one in tables)
         codes = [[*one.codes] if isinstance(one, CodeInput) else [] for one in tables]
         numeric = [one if isinstance(one, NumericInput) else None for one in tables]
@@ -118,7 +119,11 @@ class _OfTable(nn.Module):
         self._constant("input_codes", [[*known, *[math.nan] * (most - len(known))] for known in codes])
         self._constant("input_subtract", [one.subtract for one in tables])
         self._constant("input_multiply", [one.multiply for one in tables])
-        self.register_buffer("input_is_code", torch.tensor([one is None for one in numeric]))
+        self.register_buffer("input_is_code", torch.tensor([isinstance(one, CodeInput) for one in tables]))
+        gaps = [isinstance(one, MissingInput) for one in tables]
+        self._has_gaps = any(gaps)
+        if self._has_gaps:
+            self.register_buffer("input_is_gap", torch.tensor(gaps))
 
     def _constant(self, name: str, values: list[Any]) -> None:
         self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
@@ -132,7 +137,11 @@ class _OfTable(nn.Module):
         is_known = (given.unsqueeze(2) == of["input_codes"]).any(dim=2)
         values = torch.where(of["input_is_code"], code, number)
         is_missing = torch.isnan(given) | (of["input_is_code"] & ~is_known)
-        return torch.where(is_missing, torch.zeros_like(values), values)
+        found = torch.where(is_missing, torch.zeros_like(values), values)
+        if not self._has_gaps:
+            return found
+        gap = ((torch.isnan(given).double() - of["input_subtract"]) * of["input_multiply"]).float()
+        return torch.where(of["input_is_gap"], gap, found)
 
 
 class _OfImages(nn.Module):
@@ -174,17 +183,26 @@ def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
         pixels = generator.integers(0, 256, shape, dtype=np.uint8)
         return ImageSet(pixels, np.zeros(len(pixels), np.int64)), pixels
     bounds = [
-        (min(one.values), max(one.values)) if one.kind == "category" else (one.min, one.max) for one in schema.features
+        (min(one.codes), max(one.codes)) if one.kind == "category" else (one.min, one.max) for one in schema.features
     ]
     low, high = np.array(bounds).T
     rows = low + (high - low) * generator.uniform(-0.1, 1.1, (_EXAMPLES, len(bounds)))
     for at, feature in enumerate(schema.features):
         if feature.kind == "category":
-            rows[:, at] = generator.choice([*feature.values, max(feature.values) + 1], _EXAMPLES)
+            rows[:, at] = generator.choice([*feature.codes, max(feature.codes) + 1], _EXAMPLES)
     rows[generator.random(rows.shape) < 0.1] = np.nan
-    names = columns(schema)
-    values = [dict(zip(names, (None if math.isnan(one) else one for one in row), strict=True)) for row in rows.tolist()]
+    values = [
+        {one.name: _written(one, value) for one, value in zip(schema.features, row, strict=True)}
+        for row in rows.tolist()
+    ]
     return examples_of(values, schema, clamp=True), rows
+
+
+def _written(feature: Feature, value: float) -> float | str | None:
+    """A value as a request has it."""
+    if math.isnan(value) or feature.kind == "numeric" or not feature.is_named:
+        return None if math.isnan(value) else value
+    return (*feature.names, "\0")[int(value)]  # the last is a foreign one
 
 
 def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
@@ -216,8 +234,15 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
         task=saved.index.name, sha256=saved.index.sha256, classes=json.dumps(schema.classes),
         answers=json.dumps([one.column for one in model.objective.answers]), columns=json.dumps(columns(schema)),
     )  # fmt: skip
+    if isinstance(schema, TableSchema) and (named := _named(schema)):
+        written.metadata_props.update(values=json.dumps(named))
     raw: bytes = onnx_ir.to_proto(written).SerializeToString()
     return raw
+
+
+def _named(schema: TableSchema) -> dict[str, list[str]]:
+    """By column, its named values: the graph's input is a value's position in it."""
+    return {one.name: one.names for one in schema.features if one.kind == "category" and one.is_named}
 
 
 def _run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:

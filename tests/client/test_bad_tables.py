@@ -57,6 +57,7 @@ def damaged(raw: bytes) -> bytes:
 HEAD = "age,pain,ill\n"
 GERMAN = '[file]\ndelimiter = ";"\ndecimal = ","\n'
 CODED = '[columns]\nill = { column = "dx", codes = { B = 0, M = 1 } }\npain = { codes = { none = 1, some = 2 } }\n'
+DATED = '[columns]\nage = { born = "born", on = "seen" }\n'
 BY_POSITION = "[file]\nheader = false\n[columns]\nage = 1\npain = 2\nill = 3\n"
 
 CASES: dict[str, tuple[str | bytes, str, str, dict[str, object]]] = {
@@ -140,7 +141,18 @@ CASES: dict[str, tuple[str | bytes, str, str, dict[str, object]]] = {
     "label nan": (f"{HEAD}55,1,nan\n", "", "LabelOutOfSchema", {"row": 2, "column": "ill"}),
     "label text": (f"{HEAD}55,1,{SECRET}\n", "", "LabelOutOfSchema", {"row": 2, "column": "ill"}),
     "mapped label missing": ("age,dx,pain\n1,?,none\n", CODED, "LabelOutOfSchema", {"row": 2, "column": "ill"}),
+    "date malformed": (
+        "born,seen,pain,ill\n1971-05-17,5718,1,1\n", DATED, "DateMalformed", {"row": 2, "column": "age"},
+    ),
+    "age impossible": (
+        "born,seen,pain,ill\n1971-05-17,1970-01-01,1,1\n", DATED, "AgeImpossible", {"row": 2, "column": "age"},
+    ),
+    "patient missing": (
+        f"{HEAD[:-1]},MRN\n55,1,1,{SECRET}\n55,1,1,\n", '[file]\npatient = "MRN"', "PatientMissing",
+        {"row": 3, "column": "patient"},
+    ),
     # Tables
+    "column out of range": (HEAD + "5718,1,1\n55,1,1\n" * 9, "", "ColumnOutOfRange", {"column": "age"}),
     "column all missing": (f"{HEAD}?,1,1\n,2,0\n", "", "ColumnAllMissing", {"column": "age"}),
     "no category known": (f"{HEAD}1,7,1\n2,,0\n", "", "ColumnAllMissing", {"column": "pain"}),
     "too many rows": (HEAD + "55,1,1\n" * (MOST_ROWS + 1), "", "TooManyRows", {"at_most": MOST_ROWS}),
@@ -202,7 +214,8 @@ def test_every_error_has_a_case_and_a_line_in_the_guide() -> None:
     of_texts_and_images = {*FolderError.MESSAGES, *ExampleError.MESSAGES, "ArraysWrong", "LabelUnknown"}
     known = {*DataError.MESSAGES, *CellError.MESSAGES} | of_texts_and_images
     of_questions = {"AnswerMissing", "AnswerNotYesOrNo", "TimeNegative"}  # tests/client/test_answers.py
-    elsewhere = {"DataFileMissing", "TooFewRows", "OneClassOnly"} | of_texts_and_images | of_questions
+    elsewhere = {"DataFileMissing", "TooFewRows", "OneClassOnly", "RemarksUnanswered"} | of_texts_and_images
+    elsewhere |= of_questions
     assert {error for _, _, error, _ in CASES.values()} == known - elsewhere
     guide = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
     assert [name for name in known if f"`{name}`" not in guide] == []

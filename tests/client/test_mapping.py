@@ -137,7 +137,7 @@ REFUSED = {
     "code means missing": ("[columns]\npain = { codes = { '?' = 1 } }", ['"?" of pain has two meanings']),
     "code of the empty cell": ("[columns]\npain = { codes = { ' ' = 1 } }", ['" " of pain has two meanings']),
     "code twice": ("[columns]\npain = { codes = { '1' = 1, '1.0' = 2 } }", ['"1.0" of pain has two meanings']),
-    "codes and scale": ("[columns]\nage = { codes = { a = 1 }, scale = 2 }", ["leave out scale and offset"]),
+    "codes and scale": ("[columns]\npain = { codes = { a = 1 }, scale = 2 }", ["leave out scale and offset"]),
     "scale of a category": ("[columns]\npain = { scale = 2 }", ["pain holds codes"]),
     "scale of the label": ("[columns]\nill = { offset = 1 }", ["ill holds codes"]),
     "scale 0": ("[columns]\nage = { scale = 0 }", ["scale is 0"]),
@@ -161,8 +161,12 @@ def test_mappings_of_the_guide_hold() -> None:
     for block in blocks[:2]:
         named = [*tomllib.loads(block)["columns"], "disease"]
         features: list[NumericFeature | CategoryFeature] = [
-            NumericFeature(name=name, min=0, max=1) for name in named if name != "disease"
+            NumericFeature(name=name, min=0, max=1) for name in named if name not in ("disease", "sex")
         ]
+        if "male" in block:
+            features.append(CategoryFeature(kind="category", name="sex", values=["female", "male"]))
+        else:
+            features.append(NumericFeature(name="sex", min=0, max=1))
         parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
     texts = TextSchema(kind="text", text="note", label="found", classes=["healthy", "ill"])
     assert parse_mapping(blocks[2].encode(), texts).classes(texts) == {"o.B.": "healthy", "path": "ill"}

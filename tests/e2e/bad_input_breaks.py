@@ -55,6 +55,14 @@ def times(content: str) -> Callable[[World], list[str]]:
     return break_
 
 
+def joining(content: str) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        world.write("rows.csv", content)
+        return world.join()
+
+    return break_
+
+
 def mapped(world: World, mapping: str | None) -> list[object]:
     return [] if mapping is None else ["--mapping", world.write("mapping.toml", mapping)]
 

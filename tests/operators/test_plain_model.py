@@ -32,21 +32,27 @@ deviation = 15
 name = "chol"
 min = 1
 max = 20
+missing = "indicator"
 [[data.features]]
 name = "pain"
 kind = "category"
 values = [4, 1, 2]
+[[data.features]]
+name = "sex"
+kind = "category"
+values = ["female", "male"]
 [model]
 MODEL
 """
 LOGISTIC, MLP, DEEP = 'name = "logistic"', 'name = "mlp"\nhidden = [5]', 'name = "mlp"\nhidden = [5, 3]'
 TWO, THREE = '["no", "yes"]', '["no", "maybe", "yes"]'
-ROWS: list[dict[str, float | None]] = [
-    {"age": 61, "chol": None, "pain": 4}, {"age": 0, "chol": 20, "pain": 1}, {"age": None, "chol": 1.5, "pain": None},
-    {"age": 120, "chol": 7.25, "pain": 2},
+ROWS: list[dict[str, float | str | None]] = [
+    {"age": 61, "chol": None, "pain": 4, "sex": "male"}, {"age": 0, "chol": 20, "pain": 1, "sex": "female"},
+    {"age": None, "chol": 1.5, "pain": None, "sex": None}, {"age": 120, "chol": 7.25, "pain": 2, "sex": "male"},
 ]  # fmt: skip
-OUTSIDE: list[dict[str, float | None]] = [
-    {"age": 121, "chol": 5, "pain": 4}, {"age": 50, "chol": 0.5, "pain": 4}, {"age": 50, "chol": 5, "pain": 3},
+OUTSIDE: list[dict[str, float | str | None]] = [
+    {"age": 121, "chol": 5, "pain": 4, "sex": "male"}, {"age": 50, "chol": 0.5, "pain": 4, "sex": "male"},
+    {"age": 50, "chol": 5, "pain": 3, "sex": "male"}, {"age": 50, "chol": 5, "pain": 4, "sex": "divers"},
 ]  # fmt: skip
 AFTER = """
 import sys

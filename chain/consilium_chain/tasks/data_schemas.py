@@ -6,13 +6,15 @@ Everything here is public, so ranges and sizes may not come from anybody's data.
 
 from __future__ import annotations
 
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from consilium_core.typed_toml import Section
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_chain.tasks.questions import (
@@ -29,6 +31,14 @@ MAX_SIDE = 512  # of an image, in pixels
 # Of u in [0, 1], where the schema states none; docs/decisions.md measures others.
 TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
+UNKNOWN = "?"  # a cell without a value, beside the empty one
+
+# A value of a column: a cell's text, in Unicode's composed form.
+ValueName = Annotated[
+    str,
+    Field(strict=True, min_length=1, max_length=100, pattern=r"^[^\s\x00-\x1f]([^\x00-\x1f]*[^\s\x00-\x1f])?$"),
+    AfterValidator(partial(unicodedata.normalize, "NFC")),
+]
 
 
 class EncodedColumn(NamedTuple):
@@ -53,6 +63,10 @@ class NumericFeature(Section):
     deviation: float | None = Field(
         default=None, description="typical standard deviation; without, a sixth of the range"
     )
+    missing: Literal["indicator"] | None = Field(
+        default=None,
+        description='"indicator": the model also sees if the value is missing; without, a missing value is the mean',
+    )
 
     @model_validator(mode="after")
     def _ordered(self) -> NumericFeature:
@@ -74,34 +88,67 @@ class NumericFeature(Section):
         mean = TYPICAL_MEAN if self.mean is None else (self.mean - self.min) / width
         deviation = TYPICAL_DEVIATION if self.deviation is None else self.deviation / width
         yield EncodedColumn(self.name, mean, mean**2 + deviation**2)
+        if self.missing == "indicator":  # 0 or 1, equal to its square; both are equally likely
+            yield EncodedColumn(f"{self.name} is missing", 1 / 2, 1 / 2)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.min:g} to {self.max:g})"
 
 
 class CategoryFeature(Section):
-    """A column of codes, one-hot encoded; the first value is the reference and has no column of its own."""
+    """A column of codes or of named values, one-hot encoded; the first value is the reference and has no column of its
+    own.
+    """
 
     kind: Literal["category"]
     name: str = Field(description="of the column")
-    values: Annotated[list[float], Field(min_length=2)] = Field(
-        description="codes, as numbers; a mapping gives them to texts (docs/data.md). Others count as missing"
+    values: Annotated[Sequence[float] | Sequence[ValueName], Field(union_mode="left_to_right")] = Field(
+        description='all values: names such as ["female", "male"], and other texts are refused; or numbers as codes,'
+        " and others count as missing. A mapping gives them to other texts (docs/data.md)"
     )
 
     @model_validator(mode="after")
     def _distinct(self) -> CategoryFeature:
+        if len(self.values) < 2:
+            raise ValueError(f"feature {self.name}: it needs at least two values")
         if len(set(self.values)) < len(self.values):
             raise ValueError(f"feature {self.name}: a value appears twice")
+        for value in self.values:
+            if isinstance(value, str) and (_is_number(value) or value == UNKNOWN):
+                raise ValueError(f"feature {self.name}: {value} is a number or a missing value, not a name; rename it")
         return self
 
     @property
+    def is_named(self) -> bool:
+        return isinstance(self.values[0], str)
+
+    @property
+    def codes(self) -> list[float]:
+        """The values as numbers: a named value's is its position, from 0."""
+        values: list[float | str] = [*self.values]
+        return [float(at if isinstance(value, str) else value) for at, value in enumerate(values)]
+
+    @property
+    def names(self) -> list[str]:
+        """The values as texts."""
+        return [value if isinstance(value, str) else f"{value:g}" for value in self.values]
+
+    @property
     def encoded(self) -> Iterator[EncodedColumn]:
-        """A column is 0 or 1, equal to its square, and all codes are equally likely."""
+        """A column is 0 or 1, equal to its square, and all values are equally likely."""
         share = 1 / len(self.values)
-        return (EncodedColumn(f"{self.name} = {value:g}", share, share) for value in self.values[1:])
+        return (EncodedColumn(f"{self.name} = {value}", share, share) for value in self.names[1:])
 
     def __str__(self) -> str:
-        return f"{self.name} (codes {', '.join(f'{value:g}' for value in self.values)})"
+        return f"{self.name} ({'values' if self.is_named else 'codes'} {', '.join(self.names)})"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _numeric_unless_said(feature: object) -> object:
@@ -224,7 +271,8 @@ class TableSchema(Labelled):
 
     @property
     def row_encoding(self) -> bytes:
-        return "\n".join(one.model_dump_json(exclude={"mean", "deviation"}) for one in self.features).encode()
+        rows = (one.model_dump_json(exclude={"mean", "deviation"}, exclude_none=True) for one in self.features)
+        return "\n".join(rows).encode()
 
     @property
     def in_words(self) -> str:

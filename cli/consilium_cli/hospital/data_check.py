@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ def show_check(
     console.width = min(console.width, WIDTH)
     console.print(screen(found.profile))
     found.require()
+    print_unneeded(console, found.unneeded)
     console.print(f"[green]The {found.profile.things} fit.[/green]")
 
 
@@ -75,6 +77,8 @@ def _heading(profile: Profile) -> Text:
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.answers)
     named = [shown(name + source.called(name)) for name in asked if source.names.get(name)]
     text.append(f"\n{f'label {chr(32).join(named)}' if named else 'classes'}: {shares}")
+    if isinstance(profile, TableProfile) and profile.patients is not None:
+        text.append(f"\npatients: {profile.patients:,}")
     if profile.repeated:
         text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:
@@ -116,7 +120,7 @@ def _columns(profile: TableProfile) -> Table:
 
 def _known(column: ColumnProfile) -> str:
     if column.feature.kind == "category":
-        return ", ".join(f"{value:g}" for value in column.feature.values)
+        return shown(", ".join(column.feature.names))
     return f"{column.feature.min:g} to {column.feature.max:g}"
 
 
@@ -148,15 +152,22 @@ def _spread(*titles: str) -> Table:
 def _findings(profile: Profile) -> RenderableType:
     if not profile.findings:
         return Text("No problem found", style="green")
+    return Group(Text("Please check", TITLE), remarks(profile.findings, profile.things))
+
+
+def remarks(findings: Sequence[Finding], things: str) -> Table:
+    """`things`: the examples in a word."""
     grid = Table.grid(padding=(0, 2))
-    for finding in profile.findings:
-        words = Text(shown(_said(finding)), overflow="fold")
-        grid.add_row("", Text(shown(finding.column or profile.things), "yellow"), words)
-    return Group(Text("Please check", TITLE), grid)
+    for finding in findings:
+        words = Text(shown(f"{finding.count:,} of {finding.of:,}: {finding}"), overflow="fold")
+        grid.add_row("", Text(shown(finding.column or things), "yellow"), words)
+    return grid
 
 
-def _said(finding: Finding) -> str:
-    return f"{finding.count:,} of {finding.of:,}: {finding.concern}"
+def print_unneeded(console: Console, unneeded: Sequence[str]) -> None:
+    for answer in unneeded:
+        words = f"data_accepted in node.toml answers {answer}, which is no remark of these data: remove it."
+        console.print(Text(shown(words), "yellow"))
 
 
 def _round_0(profile: Profile) -> list[RenderableType]:

@@ -13,6 +13,7 @@ from consilium_core.live import sentence
 from rich.console import Console
 from rich.markup import escape
 
+from consilium_cli.hospital.data_check import print_unneeded, remarks
 from consilium_cli.hospital.status import print_membership, print_task, print_verdict
 from consilium_cli.nodes.asking import confirmed
 from consilium_cli.nodes.status import opened_client
@@ -45,6 +46,9 @@ def join(
     def confirm(found: Joining) -> bool:
         nonlocal sending
         console.print(f"[green]This hospital's data fit: {found.rows} rows.[/green]")
+        if found.remarks:
+            console.print("Remarks about them:", remarks(found.remarks, task.spec.data.things))
+        print_unneeded(console, found.unneeded)
         print_membership(console, found.membership)
         if found.shut_out:
             why = escape(found.shut_out)

@@ -16,8 +16,7 @@ from consilium_chain.tasks.questions import Classification, Multilabel, Regressi
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
-from consilium_client.data.mapping import composed
-from consilium_client.data.table.cells import Cell
+from consilium_client.data.table.cells import Cell, composed
 
 PARTS = 5  # of an amount's range, on screens
 
@@ -38,6 +37,10 @@ class Answers(ABC):
     def alike(self, labels: Labels) -> bool:
         """True if all rows have one answer, where a model and a voter need several."""
         return len(labels) in dict(self.counts(labels)).values()
+
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        """Splits of the rows into classes (n,), for finding columns that give the answer away."""
+        return [column.astype(np.int64) for column in labels.T]
 
 
 class OfClasses(Answers):
@@ -61,6 +64,9 @@ class OfClasses(Answers):
     def counts(self, labels: Labels) -> tuple[tuple[str, int], ...]:
         found = np.bincount(labels.astype(np.int64), minlength=len(self._classes))
         return tuple(zip(self._classes, map(int, found), strict=True))
+
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        return [labels]
 
 
 class OfTexts(Answers):
@@ -98,6 +104,9 @@ class OfAmount(Answers):
     def alike(self, labels: Labels) -> bool:
         return len(np.unique(labels)) == 1
 
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        return [above_median(labels[:, 0])]
+
 
 class OfTime(Answers):
     """A time from 0 on, and whether the event happened then."""
@@ -119,6 +128,9 @@ class OfTime(Answers):
         name = f"{self._asked.event} by {last:g}"
         return (name, happened), (f"no {name}", len(labels) - happened)
 
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        return [above_median(labels[:, 0]), labels[:, 1].astype(np.int64)]
+
 
 class OfEach(Answers):
     """Yes (1) or no (0) for each label."""
@@ -135,6 +147,10 @@ class OfEach(Answers):
 
     def alike(self, labels: Labels) -> bool:
         return bool((labels == labels[0]).all())
+
+
+def above_median(amounts: NDArray[np.float64]) -> NDArray[np.int64]:
+    return (amounts > np.median(amounts)).astype(np.int64)
 
 
 def yes_or_no(found: float | str) -> float | str:

@@ -89,6 +89,10 @@ class Examples(ABC):
     def contents(self) -> Iterable[bytes]:
         """Each example's content without its label, as coarse as forms of files differ."""
 
+    def units(self) -> Iterable[bytes]:
+        """Each example's key when some are held out: examples with the same one stay together."""
+        return self.contents()
+
     @abstractmethod
     def sums(self) -> NDArray[np.float64]:
         """Sums over the rows, exactly: float64 (statistics_values,) of the schema."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from consilium_client.data.examples import Source
-from consilium_client.data.mapping import FileFormat, composed
+from consilium_client.data.mapping import FileFormat
+from consilium_client.data.table.cells import composed
 from consilium_client.data.table.columns import positions
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, FolderError

@@ -68,6 +68,12 @@ def read_examples(
     """
     kind = kind_of(schema)
     examples = kind.examples(kind.read(path, schema, mapping), schema)
-    if not allow_one_class and answers_of(schema).alike(examples.labels):
-        raise DataError("OneClassOnly", path=path, label=" and ".join(schema.asked.columns))
+    if not allow_one_class:
+        require_several(examples, path, schema)
     return examples
+
+
+def require_several(examples: Examples, path: Path, schema: DataSchema) -> None:
+    """Raises DataError (OneClassOnly) if all rows have one answer."""
+    if answers_of(schema).alike(examples.labels):
+        raise DataError("OneClassOnly", path=path, label=" and ".join(schema.asked.columns))

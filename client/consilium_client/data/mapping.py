@@ -6,12 +6,15 @@
     encoding = "cp1252"         # utf-8, latin-1 or cp1252
     header = true               # false: no header line, and columns are named by position, from 1
     missing = ["?", "NA"]       # beside the empty cell, in every column
+    patient = "MRN"             # read only to keep a patient's rows together when some are held out
 
     [columns]
     age = "Alter"                                                         # the task's column = the file's
     chol = { column = "Cholesterin", scale = 0.02586 }                    # mg/dl to mmol/l: value · scale + offset
-    sex = { column = "Geschlecht", codes = { m = 1, w = 0 } }
+    sex = { column = "Geschlecht", codes = { m = "male", w = "female" } } # numbers, where the task has numbers
+    los = { column = "Tage", codes = { "> 89" = 90 } }                    # other cells are numbers
     fbs = { column = "Nüchternzucker", missing = ["-9"] }
+    years = { born = "Geburt", on = "Aufnahme", format = "%d.%m.%Y" }     # completed years; without format ISO dates
     ca = { absent = true }                                                # this hospital does not record it
 
 A column without a line here has the same name in the file. For texts, the label's codes give the names of classes:
@@ -29,20 +32,34 @@ A plug-in may read the file or folder (`foreign`). Then columns have the names t
 
 from __future__ import annotations
 
-import unicodedata
+import datetime
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import (
+    UNKNOWN,
+    CategoryFeature,
+    DataSchema,
+    Feature,
+    ImageSchema,
+    NumericFeature,
+    TableSchema,
+    TextSchema,
+)
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
-from consilium_client.data.table.cells import DecimalMark, Reading, key
+from consilium_client.data.table.cells import Ages, DecimalMark, Reading, composed, date_of, key
 from consilium_client.errors import DataError
 
 Position = Annotated[int, Field(ge=1, strict=True)]
+# Keys of columns that are read beside the task's own, which cannot have such names.
+PATIENT = "\0patient"
+ON = "\0on"  # after a column's name
+_ON_IN_WORDS = " (on)"
 
 
 class FileFormat(Section):
@@ -52,7 +69,10 @@ class FileFormat(Section):
     decimal: DecimalMark = "."
     encoding: Literal["utf-8", "latin-1", "cp1252"] = "utf-8"
     header: bool = True
-    missing: tuple[str, ...] = ("?",)
+    missing: tuple[str, ...] = (UNKNOWN,)
+    patient: str | Position | None = Field(
+        default=None, description="column that names the patient: all rows of one are held out, or none"
+    )
 
     @model_validator(mode="after")
     def _unambiguous(self) -> FileFormat:
@@ -61,27 +81,55 @@ class FileFormat(Section):
         return self
 
 
+_SOME_DAY = datetime.date(1987, 11, 24)
+
+
+def _iso(value: object) -> object:
+    """TOML has dates without quotation marks, too."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
 class ColumnMapping(Section):
     """The file's column for one of the task's columns, and the meaning of its cells."""
 
     column: str | Position | None = Field(default=None, description="name, or position from 1 in a file without header")
     codes: dict[str, float | str] = Field(
-        default={}, description="the task's number for each text in the file; for labels of texts, the class's name"
+        default={}, description="the task's number or name for each text; for labels of texts, the class's name"
     )
     missing: tuple[str, ...] = ()  # in addition to those of the whole file
     scale: float = 1.0
     offset: float = 0.0
     absent: bool = Field(default=False, description="the file does not have it, so it is missing in every row")
+    born: str | Position | None = Field(default=None, description="column of birth dates, for an age in years")
+    on: Annotated[str | Position | None, BeforeValidator(_iso)] = Field(
+        default=None, description="column of the dates on which a patient has the age, or one ISO date for all"
+    )
+    format: str | None = Field(
+        default=None, max_length=40, description="of the dates, by Python's strptime; without, ISO dates"
+    )
 
     @model_validator(mode="after")
     def _one_meaning(self) -> ColumnMapping:
         if self.absent and self.model_fields_set != {"absent"}:
             raise ValueError("an absent column has no other settings: remove absent, or all others")
-        if self.codes and (self.scale, self.offset) != (1.0, 0.0):
-            raise ValueError("codes already give the task's numbers: leave out scale and offset")
         if self.scale == 0.0:
             raise ValueError("scale is 0, so all values would be the same; write another scale")
+        if (self.born is None) != (self.on is None):
+            raise ValueError("an age needs both dates: born and on")
+        if self.born is None and self.format is not None:
+            raise ValueError("format is of dates: write born and on, or leave it out")
+        if self.born is not None and self.model_fields_set - {"born", "on", "format", "missing"}:
+            raise ValueError("an age has only born, on, format and missing: leave out all others")
+        if self.format is not None and date_of(_SOME_DAY.strftime(self.format), self.format) != _SOME_DAY:
+            raise ValueError(
+                f"the format {self.format!r} does not give day, month and year; write one such as %d.%m.%Y"
+            )
         return self
+
+    @property
+    def fixed_date(self) -> datetime.date | None:
+        """The date of `on`, if it is no column."""
+        return date_of(self.on, None) if isinstance(self.on, str) else None
 
 
 def _column_alone(column: object) -> object:
@@ -104,13 +152,39 @@ class Mapping(Section):
         named = self.columns.get(column, ColumnMapping())
         if named.absent:
             return None
+        if named.born is not None:
+            return named.born
         return column if named.column is None else named.column
 
-    def reading(self, column: str) -> Reading:
+    def sources(self, used: Sequence[str]) -> dict[str, str | int | None]:
+        """The file's column for each of the task's, and for what is read beside them (`ON`, `PATIENT`)."""
+        found = {name: self.source(name) for name in used}
+        for name in used:
+            named = self.columns.get(name)
+            if named is not None and named.on is not None and named.fixed_date is None:
+                found[name + ON] = named.on
+        if self.file.patient is not None:
+            found[PATIENT] = self.file.patient
+        return found
+
+    def without_patients(self) -> Mapping:
+        return self.model_copy(update={"file": self.file.model_copy(update={"patient": None})})
+
+    def reading(self, column: str, feature: Feature | None = None) -> Reading | Ages:
+        """`feature`: the task's, of a column that is no label."""
         named, file = self.columns.get(column, ColumnMapping()), self.file
         missing = [*file.missing, *named.missing]
+        if named.born is not None:
+            return Ages.of_texts(missing, named.format, named.fixed_date)
         codes = {text: number for text, number in named.codes.items() if not isinstance(number, str)}
-        return Reading.of_texts(file.decimal, missing, codes, named.scale, named.offset)
+        if isinstance(feature, CategoryFeature) and feature.is_named:
+            numbers = dict(zip(feature.names, feature.codes, strict=True))
+            codes = numbers | {text: numbers[composed(str(name))] for text, name in named.codes.items()}
+        # Beside codes of texts alone, such as "> 89", a column of measurements has numbers. A code of a number recodes
+        # all of them.
+        is_recoded = any(isinstance(key(text.strip(), file.decimal), float) for text in codes)
+        only_codes = not isinstance(feature, NumericFeature) or is_recoded
+        return Reading.of_texts(file.decimal, missing, codes, named.scale, named.offset, only_codes)
 
     def classes(self, schema: TextSchema) -> dict[str, str]:
         """The name of the class by the text of a label's cell, both NFC; empty without codes for the label."""
@@ -125,10 +199,11 @@ class Mapping(Section):
             raise DataError("MappingInvalid", why="images have no columns; leave the mapping out")
         expected = schema.used
         faults = [f"the task has no column {name}" for name in self.columns if name not in expected]
-        sources = [(name, self.source(name)) for name in expected]
-        for source, count in Counter(source for _, source in sources if source is not None).items():
+        sources = [(_in_words(name), source) for name, source in self.sources(expected).items()]
+        own = [(name, source) for name, source in sources if not name.endswith(_ON_IN_WORDS)]  # several ages share one
+        for source, count in Counter(source for _, source in own if source is not None).items():
             if count > 1:
-                both = " and ".join(name for name, other in sources if other == source)
+                both = " and ".join(name for name, other in own if other == source)
                 faults.append(f"{both} use the same column of the file, {source}")
         wanted, unwanted = ("name", int) if self.file.header else ("position", str)
         faults += [
@@ -139,13 +214,15 @@ class Mapping(Section):
         ]
         if isinstance(schema, TableSchema):
             for feature in schema.features:
-                known = feature.values if isinstance(feature, CategoryFeature) else None
-                faults += self._faults_of_codes(feature.name, known)
+                faults += self._faults_of_feature(feature)
             for column in schema.asked.columns:
                 faults += self._faults_of_codes(column, schema.asked.codes(column))
+                if self.columns.get(column, ColumnMapping()).born is not None:
+                    faults.append(f"the label {column} is no age: leave out born and on")
         else:
             extra = self.columns.get(schema.text, ColumnMapping()).model_fields_set - {"column"}
             faults += [f"{schema.text} holds texts: leave out {field}" for field in sorted(extra)]
+            faults += ["patient groups the rows of a table: leave it out"] * (self.file.patient is not None)
         if isinstance(schema, TextSchema):
             faults += self._faults_of_classes(schema)
         absent = [column for column in schema.asked.columns if self.source(column) is None]
@@ -153,12 +230,27 @@ class Mapping(Section):
         if faults:
             raise DataError("MappingInvalid", why=f"the mapping does not fit the task: {'; '.join(faults)}")
 
+    def _faults_of_feature(self, feature: Feature) -> list[str]:
+        if not isinstance(feature, CategoryFeature):
+            return self._faults_of_codes(feature.name, None)
+        named = self.columns.get(feature.name, ColumnMapping())
+        if named.born is not None:
+            return [f"{feature.name} holds codes: leave out born and on"]
+        if not feature.is_named:
+            return self._faults_of_codes(feature.name, feature.codes)
+        faults = self._faults_of_scale(feature.name)
+        given = [composed(name) if isinstance(name, str) else f"{name:g}" for name in named.codes.values()]
+        if foreign := sorted(set(given) - set(feature.names)):
+            known = ", ".join(feature.names)
+            return [*faults, f"the codes of {feature.name} give {', '.join(foreign)}, but the task has {known}"]
+        numbers = dict(zip(feature.names, feature.codes, strict=True))
+        codes = {text: numbers[name] for text, name in zip(named.codes, given, strict=True)}
+        return faults + self._ambiguous(feature.name, codes)
+
     def _faults_of_codes(self, column: str, known: list[float] | None) -> list[str]:
         """`known`: the task's numbers for a column of codes; None for one of measurements."""
         named = self.columns.get(column, ColumnMapping())
-        faults = []
-        if known is not None and (named.scale, named.offset) != (1.0, 0.0):
-            faults.append(f"{column} holds codes: leave out scale and offset")
+        faults = [] if known is None else self._faults_of_scale(column)
         numbers_of = {text: number for text, number in named.codes.items() if not isinstance(number, str)}
         if len(numbers_of) < len(named.codes):
             faults.append(f"the codes of {column} give texts, but the task has numbers")
@@ -166,9 +258,19 @@ class Mapping(Section):
         if foreign:
             numbers = ", ".join(f"{number:g}" for number in foreign)
             faults.append(f"the codes of {column} give {numbers}, which the task does not know")
-        decimal, missing = self.file.decimal, self.reading(column).missing
+        return faults + self._ambiguous(column, numbers_of)
+
+    def _faults_of_scale(self, column: str) -> list[str]:
+        named = self.columns.get(column, ColumnMapping())
+        has_scale = (named.scale, named.offset) != (1.0, 0.0)
+        return [f"{column} holds codes: leave out scale and offset"] * has_scale
+
+    def _ambiguous(self, column: str, codes: dict[str, float]) -> list[str]:
+        faults, decimal = [], self.file.decimal
+        named = self.columns.get(column, ColumnMapping())
+        missing = {key(text.strip(), decimal) for text in (*self.file.missing, *named.missing)}
         meanings: dict[str | float, float] = {}
-        for text, number in numbers_of.items():
+        for text, number in codes.items():
             by = key(text.strip(), decimal)
             if by in missing or by == "" or meanings.setdefault(by, number) != number:
                 faults.append(f'the code "{text}" of {column} has two meanings')
@@ -186,9 +288,9 @@ class Mapping(Section):
         return faults
 
 
-def composed(text: str) -> str:
-    """In Unicode's composed form (NFC): programs and file systems use different forms."""
-    return unicodedata.normalize("NFC", text)
+def _in_words(name: str) -> str:
+    """A column of `sources`."""
+    return "patient" if name == PATIENT else name.replace(ON, _ON_IN_WORDS)
 
 
 def parse_mapping(raw: bytes, schema: DataSchema, what: str = "the mapping") -> Mapping:

@@ -6,7 +6,7 @@ accident, the dataclasses' representations leave the values out.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -21,12 +21,25 @@ ONE_CLASS = "all labels are the same: a model learns little from them, and voter
 
 @dataclass(frozen=True)
 class Finding:
-    """A possible fault (`concern`) in `count` of `of` examples, in a column of the task's (None: as a whole)."""
+    """A possible fault (`concern`) in `count` of `of` examples, in a column of the task's (None: as a whole).
+
+    `asks`: a node joins only if its owner has answered. `hint`: a likely cause, which shows nothing of the rows.
+    """
 
     concern: StrEnum
     column: str | None
     count: int
     of: int
+    asks: bool = field(default=False, compare=False)
+    hint: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        """The concern's name in settings and logs."""
+        return self.concern.name.lower()
+
+    def __str__(self) -> str:
+        return f"{self.concern} ({self.hint})" if self.hint else str(self.concern)
 
 
 @dataclass(frozen=True)
@@ -76,9 +89,11 @@ def repeats(contents: Iterable[Hashable], labels: Sequence[bytes]) -> tuple[int,
     return repeated, otherwise
 
 
-def findings_of(counts: Mapping[StrEnum, int], rows: int) -> tuple[Finding, ...]:
-    """Findings about the examples as a whole, of counts that are not 0."""
-    return tuple(Finding(concern, None, int(count), rows) for concern, count in counts.items() if count)
+def findings_of(counts: Mapping[StrEnum, int], rows: int, asking: Container[StrEnum]) -> tuple[Finding, ...]:
+    """Findings about the examples as a whole, of counts that are not 0. `asking`: concerns that ask for an answer."""
+    return tuple(
+        Finding(concern, None, int(count), rows, concern in asking) for concern, count in counts.items() if count
+    )
 
 
 def statistics_of(examples: Examples, spec: TaskSpec) -> tuple[Statistic, ...]:

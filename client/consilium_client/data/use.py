@@ -34,7 +34,7 @@ class Use:
     @property
     def columns(self) -> Mapping:
         """The mapping, with the file's own column. Columns that it does not name are ignored."""
-        mapping = self.mapping or Mapping()
+        mapping = (self.mapping or Mapping()).without_patients()
         if self.own is None or mapping.file.header or not self.own.isdecimal():
             return mapping
         at_position = ColumnMapping(column=int(self.own)) if int(self.own) else ColumnMapping()

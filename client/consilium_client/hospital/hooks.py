@@ -16,6 +16,7 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_combined
 
 from consilium_client.consent import Policy, read_policy
+from consilium_client.data.door import admitted
 from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import NodeError, OwnersRefusal
@@ -107,7 +108,13 @@ class Hooks:
         return policy
 
     def read_data(self) -> Examples:
-        return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
+        """Raises DataError; before it has joined, also RemarksUnanswered."""
+        settings, spec = self.settings, self.task.spec
+        if self.context.membership.find() is not None:
+            return read_examples(settings.data, spec.data, settings.mapping)
+        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted)
+        found.tell()
+        return found.examples
 
     def sits_out(self) -> str | None:
         """The reason why it begins no round now; None if it may begin one."""

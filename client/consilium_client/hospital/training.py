@@ -64,15 +64,16 @@ def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]
 
     The same patients are held out again after the next export, in any order of rows and columns and any form of file.
     The label does not count: a corrected diagnosis moves no row, and equal rows stay together. A larger share includes
-    the rows of a smaller one. `salt`: 16 to 64 random bytes, which the hospital keeps secret: with them and a patient's
-    row, one knows on which side the row is. Raises ArgumentInvalid.
+    the rows of a smaller one. If a mapping names the patients' column, all rows of a patient stay together.
+    `salt`: 16 to 64 random bytes, which the hospital keeps secret: with them and a patient's row, one knows on which
+    side the row is. Raises ArgumentInvalid.
     """
     if not 0 <= share <= 1:
         raise ArgumentInvalid("share", share, "in [0, 1]")
     if not LEAST_SALT <= len(salt) <= MOST_SALT:
         raise ArgumentInvalid("the salt's length", len(salt), f"in [{LEAST_SALT}, {MOST_SALT}]")
     below = int(share * 2**64)
-    digests = (hashlib.blake2b(what, key=salt, digest_size=8).digest() for what in examples.contents())
+    digests = (hashlib.blake2b(what, key=salt, digest_size=8).digest() for what in examples.units())
     return np.array([int.from_bytes(digest) < below for digest in digests], dtype=np.bool_)
 
 

@@ -33,6 +33,7 @@ from consilium_zk.evaluation import held_out_root
 from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
+from consilium_client.data.door import admitted
 from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import BallotError, ConsentError, MismatchError
@@ -91,8 +92,13 @@ class VoterNode:
 
     @cached_property
     def examples(self) -> Examples:
-        settings = self.settings
-        return read_examples(settings.data, self.task.spec.data, settings.mapping, allow_one_class=False)
+        """Raises DataError; before it has joined, also RemarksUnanswered."""
+        settings, spec = self.settings, self.task.spec
+        if self.membership.find() is not None:
+            return read_examples(settings.data, spec.data, settings.mapping, allow_one_class=False)
+        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted, allow_one_class=False)
+        found.tell()
+        return found.examples
 
     @cached_property
     def judge(self) -> Judge:

@@ -5,7 +5,7 @@ import { BASE } from '../api/client'
 import { fieldOf } from '../lib/fields'
 import { say } from '../strings'
 import type { Size } from './pixels'
-import { columnsOf, type Input } from './rows'
+import { columnsOf, type Column, type Input } from './rows'
 
 env.wasm.numThreads = 1 // more would need a page that is isolated from other sites
 
@@ -20,7 +20,7 @@ export interface Model {
   answers: readonly Answer[]
   /** True for classes, of which one is the likeliest. */
   exclusive: boolean
-  columns: readonly Input[]
+  columns: readonly Column[]
   size: Size | null
   /** A row float64 (columns,), NaN for a missing value -> each answer. */
   ofRow: (row: Float64Array) => Promise<number[]>

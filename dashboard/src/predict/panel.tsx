@@ -10,7 +10,7 @@ import { Loaded } from '../parts/query'
 import { say } from '../strings'
 import { load, type Model } from './model'
 import { pixelsOf, type Size } from './pixels'
-import { parseTable, readCell, type Input } from './rows'
+import { parseTable, readCell, valuesOf, type Column } from './rows'
 
 const words = say.predict
 const RUNTIME_BYTES = 3_700_000 // of onnxruntime-web, as a server sends it
@@ -79,10 +79,10 @@ function OfRow({ of }: { of: Model }) {
   )
 }
 
-function Cell({ of, text, fault, change }: { of: Input; text: string; fault: string; change: (to: string) => void }) {
+function Cell({ of, text, fault, change }: { of: Column; text: string; fault: string; change: (to: string) => void }) {
   if (!('codes' in of))
     return <Field name={words.range(of.column, of.min, of.max)} text={text} fault={fault} change={change} />
-  const codes = of.codes.map((code) => [String(code), String(code)] as const)
+  const codes = valuesOf(of).map((value) => [value, value] as const)
   const odd = fault ? [[text, text] as const] : [] // of a table: it stays in sight
   return (
     <div className="field">
@@ -94,7 +94,7 @@ function Cell({ of, text, fault, change }: { of: Input; text: string; fault: str
   )
 }
 
-function FromTable({ columns, fill }: { columns: readonly Input[]; fill: (cells: Cells) => void }) {
+function FromTable({ columns, fill }: { columns: readonly Column[]; fill: (cells: Cells) => void }) {
   const [rows, setRows] = useState<Cells[]>([])
   const [at, setAt] = useState(0)
   const [notice, setNotice] = useState('')

@@ -4,20 +4,34 @@ import { say } from '../strings'
 const words = say.predict
 
 /** An entry of `inputs` in model.json (docs/models.md). */
-export type Input = { column: string } & ({ min: number; max: number } | { codes: readonly number[] })
+export type Input = { column: string } & (
+  { min: number; max: number } | { codes: readonly number[]; names?: readonly string[] } | { is_missing: true }
+)
+/** A column of a row. With `names`, a cell has one of these in place of its code. */
+export type Column = Exclude<Input, { is_missing: true }>
 
 /** The columns of a row, in the order of the graph's input. */
-export function columnsOf(inputs: readonly Input[]): Input[] {
-  return [...new Map(inputs.map((one) => [one.column, one])).values()]
+export function columnsOf(inputs: readonly Input[]): Column[] {
+  const columns = inputs.filter((one): one is Column => !('is_missing' in one))
+  return [...new Map(columns.map((one) => [one.column, one])).values()]
+}
+
+/** What a cell of a column of codes may have. */
+export function valuesOf(column: { codes: readonly number[]; names?: readonly string[] }): readonly string[] {
+  return column.names ?? column.codes.map(String)
 }
 
 const MISSING = new Set(['', '?'])
 const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i
 
 /** A cell's number, NaN for a missing value, and the fault of its text; '' for none. As `consilium predict` reads it. */
-export function readCell(column: Input, text: string): { value: number; fault: string } {
+export function readCell(column: Column, text: string): { value: number; fault: string } {
   const written = text.trim()
   if (MISSING.has(written)) return { value: NaN, fault: '' }
+  if ('codes' in column && column.names) {
+    const value = column.codes[column.names.indexOf(written.normalize('NFC'))]
+    return value === undefined ? { value: NaN, fault: words.valueUnknown(column.names) } : { value, fault: '' }
+  }
   if (!NUMBER.test(written)) return { value: NaN, fault: words.notNumber }
   const value = Number(written)
   if ('codes' in column) return { value, fault: column.codes.includes(value) ? '' : words.codeUnknown(column.codes) }

@@ -11,6 +11,7 @@ export const predict = {
   notNumber: 'Write a number, or leave it empty if it is missing.',
   outside: (min: number, max: number) => `The model knows values from ${min} to ${max}.`,
   codeUnknown: (codes: readonly number[]) => `The model knows the codes ${codes.join(', ')}.`,
+  valueUnknown: (names: readonly string[]) => `The model knows the values ${names.join(', ')}.`,
   table: 'Fill in from a table: CSV, columns named as here',
   pasted: 'Or paste it, with its first line',
   row: 'Row',

@@ -84,8 +84,11 @@ def examples_of(frames: Sequence[Frame], schema: DataSchema) -> list[Examples]:
 
 
 def of_table(own: OwnTable, description: str) -> DemoData:
-    """One's own table, in the task's units and codes."""
+    """One's own table, in the task's units, codes and names."""
     frame = pd.DataFrame({**own.table.values, own.schema.label: own.table.labels})
+    for feature in own.schema.features:
+        if isinstance(feature, CategoryFeature) and feature.is_named:
+            frame[feature.name] = frame[feature.name].map(dict(zip(feature.codes, feature.names, strict=True)))
     return DemoData(
         name="table",
         description=description,

@@ -14,6 +14,8 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_client.data.door import answers_to
+from consilium_client.data.kinds import kind_of
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.private_files import write_private_file
@@ -63,7 +65,7 @@ def make_hospital(
 ) -> HospitalHome:
     """A home with a policy for tasks like `spec`. `more`: more settings."""
     write_key(home, account)
-    data = _data_settings(rows, home)
+    data = _data_settings(rows, home, spec)
     make_transport_key(home / "transport.key")
     policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
     return HospitalHome.create(home, place.settings | data | {**more}, policy)
@@ -73,16 +75,18 @@ def make_voter(
     place: Place, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
 ) -> VoterHome:
     write_key(home, account)
-    data = _data_settings(rows, home)
+    data = _data_settings(rows, home, spec)
     policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
     return VoterHome.create(home, place.settings | data, policy)
 
 
-def _data_settings(rows: tuple[Frame, DataSchema], home: Path) -> dict[str, Any]:
-    """Writes the rows and their mapping."""
+def _data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) -> dict[str, Any]:
+    """Writes the rows and their mapping, and accepts public data as they are."""
     frame, schema = rows
-    settings = {"data": write_rows(frame, schema, home / "data").name}
-    mapping = write_mapping(frame, home / "mapping.toml")
+    data, mapping = write_rows(frame, schema, home / "data"), write_mapping(frame, home / "mapping.toml")
+    kind = kind_of(schema)
+    accepted = answers_to(kind.profile(kind.read(data, schema, mapping), spec).findings)
+    settings: dict[str, Any] = {"data": data.name, "data_accepted": accepted}
     return settings if mapping is None else settings | {"mapping": mapping.name}
 
 

@@ -40,6 +40,9 @@ class Concern(StrEnum):
     ONE_CLASS = ONE_CLASS
 
 
+ASKING = {Concern.CONSTANT, Concern.DARK, Concern.DUPLICATES, Concern.CONTRADICTING}
+
+
 @dataclass(frozen=True)
 class ImageProfile(Profile):
     """`sizes`: (height, width) of the smallest, the median and the largest image by area, before they were brought to
@@ -81,8 +84,8 @@ class ImageKind(Kind[RawImages, ImageSchema]):
         by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
         picked = [0, images.rows // 2, -1]
         return ImageProfile(
-            raw.source, spec, images.rows, answers.counts(images.labels), repeated, findings_of(counts, images.rows),
-            statistics_of(images, spec),
+            raw.source, spec, images.rows, answers.counts(images.labels), repeated,
+            findings_of(counts, images.rows, ASKING), statistics_of(images, spec),
             sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
             shades=tuple(map(float, by_shade[picked])),
         )  # fmt: skip

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from collections.abc import Iterable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from consilium_chain.tasks.data_schemas import UNKNOWN
 
 Cell: TypeAlias = str | float | None
 """A file's cell: text without blanks around it, or a number; None without a value."""
 DecimalMark: TypeAlias = Literal[".", ","]
+
+OLDEST = 130  # years
 
 _DATE = re.compile(r"(?:\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}:\d{2})(?:\D.*)?", re.DOTALL)
 _IN_GROUPS = re.compile(r"[+-]?\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?:[.,]\d+)?")
@@ -31,11 +37,16 @@ def _number(text: str, decimal: DecimalMark) -> float | None:
         return None
 
 
+def composed(text: str) -> str:
+    """In Unicode's composed form (NFC): programs and file systems use different forms."""
+    return unicodedata.normalize("NFC", text)
+
+
 def key(cell: str | float, decimal: DecimalMark) -> str | float:
     """A cell's key among codes: its number in any form (1, 1.0, 1e0), or else its text."""
     number = _number(cell, decimal) if isinstance(cell, str) else float(cell)
     if number is None:
-        return cell
+        return composed(str(cell))
     return "nan" if math.isnan(number) else number
 
 
@@ -43,7 +54,7 @@ def key(cell: str | float, decimal: DecimalMark) -> str | float:
 class Reading:
     """The rule that turns cells into the task's numbers: by codes, or else the number times scale plus offset.
 
-    `missing` and `codes` are by `key`. With codes, only they are valid values.
+    `missing` and `codes` are by `key`. `only_codes`: a cell with another number is not valid. Other texts never are.
     """
 
     decimal: DecimalMark
@@ -51,10 +62,17 @@ class Reading:
     codes: Mapping[str | float, float]
     scale: float = 1.0
     offset: float = 0.0
+    only_codes: bool = True
 
     @classmethod
     def of_texts(
-        cls, decimal: DecimalMark, missing: Iterable[str], codes: Mapping[str, float], scale: float, offset: float
+        cls,
+        decimal: DecimalMark,
+        missing: Iterable[str],
+        codes: Mapping[str, float],
+        scale: float = 1.0,
+        offset: float = 0.0,
+        only_codes: bool = True,
     ) -> Reading:
         return cls(
             decimal,
@@ -62,16 +80,19 @@ class Reading:
             {key(text.strip(), decimal): number for text, number in codes.items()},
             scale,
             offset,
+            only_codes,
         )
 
-    def number(self, cell: Cell) -> float | str:
-        """The task's number, NaN if missing; or the name of a CellError, which the caller raises with the row."""
+    def number(self, cell: Cell, on: Cell = None) -> float | str:
+        """The task's number, NaN if missing; or the name of a CellError, which the caller raises with the row. `on`:
+        for `Ages` alone.
+        """
         if cell is None or cell == "":
             return math.nan
         known = key(cell, self.decimal)
         if known in self.missing:
             return math.nan
-        if self.codes:
+        if self.codes and (self.only_codes or isinstance(known, str) or known in self.codes):
             return self.codes.get(known, "CodeUnknown")
         if known == "nan":
             return "ValueNotFinite"
@@ -81,7 +102,51 @@ class Reading:
         return number if math.isfinite(number) else "ValueNotFinite"
 
 
-DEFAULT = Reading.of_texts(".", ["?"], {}, 1.0, 0.0)
+@dataclass(frozen=True)
+class Ages:
+    """The rule that turns a birth date and a second date into completed years.
+
+    `missing`: by `key`. `form`: of the dates, by `strptime`; None for ISO dates. `fixed`: the second date, if it is the
+    same for all.
+    """
+
+    missing: frozenset[str | float]
+    form: str | None
+    fixed: datetime.date | None
+
+    @classmethod
+    def of_texts(cls, missing: Iterable[str], form: str | None, fixed: datetime.date | None) -> Ages:
+        return cls(frozenset(key(text.strip(), ".") for text in missing), form, fixed)
+
+    def number(self, cell: Cell, on: Cell = None) -> float | str:
+        """Years, NaN if a date is missing; or the name of a CellError."""
+        given = [cell] if self.fixed else [cell, on]
+        if any(one is None or one == "" or key(one, ".") in self.missing for one in given):
+            return math.nan
+        dates = [date_of(one, self.form) for one in given]
+        born, then = dates[0], self.fixed or dates[-1]
+        if born is None or then is None:
+            return "DateMalformed"
+        years = then.year - born.year - ((then.month, then.day) < (born.month, born.day))
+        return float(years) if 0 <= years <= OLDEST else "AgeImpossible"
+
+
+def date_of(cell: Cell, form: str | None) -> datetime.date | None:
+    """A date, or None. It does not raise, because Python's errors quote the text. A time of day is ignored."""
+    if isinstance(cell, float):  # 20240131 of Parquet
+        cell = str(int(cell)) if cell.is_integer() else ""
+    try:
+        read = datetime.datetime.fromisoformat if form is None else _by_form(form)
+        return read(cell or "").date()
+    except (ValueError, re.error):  # the latter: of some malformed formats
+        return None
+
+
+def _by_form(form: str) -> Callable[[str], datetime.datetime]:
+    return lambda text: datetime.datetime.strptime(text, form)
+
+
+DEFAULT = Reading.of_texts(".", [UNKNOWN], {})
 """Without a mapping: decimal points; an empty cell or `?` is a missing value."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from consilium_client.data.examples import MOST_ROWS, Source
 from consilium_client.data.foreign import Foreign, ForeignRows
-from consilium_client.data.mapping import FileFormat, Mapping
+from consilium_client.data.mapping import ON, FileFormat, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, shortened
@@ -27,14 +27,15 @@ FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named 
 class Columns:
     """The task's columns in an opened file. Iterating gives each row's number and its cells, in the order of `at`.
 
-    `at`: the position in the file, from 0, of each of the schema's columns; without absent columns.
+    `at`: the position in the file, from 0, of each of the schema's columns, and of those that its mapping names beside
+    them (`Mapping.sources`); without absent columns.
     """
 
     def __init__(self, file: BinaryIO | Foreign, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
         """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema; also
         as `Foreign.rows` does.
         """
-        wanted = {name: mapping.source(name) if mapping else name for name in used}
+        wanted = mapping.sources(used) if mapping else {name: name for name in used}
         present = {name: source for name, source in wanted.items() if source is not None}
         reader, asked = "", [f"{one}" for one in present.values()]
         rows: Rows
@@ -45,7 +46,10 @@ class Columns:
         self._rows = rows
         self.at = positions(rows, path, present, strict=mapping is None)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
-        names = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
+        called = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
+        names = {
+            name: f"{called[name]} and {called[name + ON]}" if name + ON in called else called[name] for name in used
+        }
         aside_names = tuple(rows.names[position] for position in aside) if rows.names else ()
         self.source = Source(path, rows.kind, names, len(aside), aside_names, reader)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -18,10 +18,18 @@ from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.profile import ONE_CLASS, Finding, Profile, statistics_of
-from consilium_client.data.table.cells import DEFAULT
-from consilium_client.data.table.ranges import read_in_use, require_within
-from consilium_client.data.table.reader import RawTable, Table, checked, encoded, read_raw
+from consilium_client.data.profile import ONE_CLASS, Finding, Profile, repeats, statistics_of
+from consilium_client.data.table.cells import Ages, Reading
+from consilium_client.data.table.doubts import (
+    BY_CHANCE,
+    conversion,
+    leaks,
+    placeholders,
+    repeated_by_chance,
+    swapped,
+)
+from consilium_client.data.table.ranges import read_in_use, within
+from consilium_client.data.table.reader import RawTable, Table, checked, encoded, foreign, read_raw, rules
 from consilium_client.data.use import Use, Used
 
 MOSTLY = 0.5
@@ -36,9 +44,22 @@ class Concern(StrEnum):
     OUTSIDE = "values outside the task's range, which are clamped to it: check units (scale and offset in the mapping)"
     UNKNOWN_CODES = "codes that the task does not know, which count as missing: add codes for them to the mapping"
     ZEROS = 'zeros that look like missing values: if they are, add "0" to the column\'s missing in the mapping'
+    PLACEHOLDERS = (
+        "values that repeat at one end of the column, far from all others, as codes for missing values do (-1, 999): if"
+        " they are, add them to the column's missing in the mapping"
+    )
+    UNIT = "the values are typical only after a conversion: check their unit (scale and offset in the mapping)"
+    SWAPPED = (
+        "the values fit another column's typical ones, and its values fit this one: check that they are not swapped"
+    )
+    LEAK = (
+        "the column gives (nearly) every label away: check that it is known before the diagnosis, and no form of the"
+        " label"
+    )
     CONSTANT = "all values are the same"
     ONE_CLASS = ONE_CLASS
     DUPLICATES = "rows that repeat an earlier one: check that the export lists each patient once"
+    CONTRADICTING = "rows that repeat an earlier one under another label: check which label is right"
 
 
 @dataclass(frozen=True)
@@ -63,7 +84,10 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class TableProfile(Profile):
+    """`patients`: their number; None if no mapping names their column."""
+
     columns: tuple[ColumnProfile, ...]
+    patients: int | None
 
 
 def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
@@ -75,36 +99,47 @@ def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
         source=raw.source.names[feature.name],
         rows=raw.rows,
         missing=raw.rows - len(known),
-        outside=int(((known < feature.min) | (known > feature.max)).sum())
-        if isinstance(feature, NumericFeature)
-        else 0,
-        unknown=int((~np.isin(known, feature.values)).sum()) if isinstance(feature, CategoryFeature) else 0,
+        outside=foreign(values, feature) if isinstance(feature, NumericFeature) else 0,
+        unknown=foreign(values, feature) if isinstance(feature, CategoryFeature) else 0,
         smallest=float(known.min()) if measured else None,
         mean=float(known.mean()) if measured else None,
         largest=float(known.max()) if measured else None,
     )
 
 
-def _findings(column: ColumnProfile, values: NDArray[np.float64]) -> list[Finding]:
-    def of(concern: Concern, count: int) -> list[Finding]:
-        return [Finding(concern, column.feature.name, count, column.rows)] if count else []
+def _findings(
+    column: ColumnProfile, values: NDArray[np.float64], classes: Sequence[NDArray[np.int64]]
+) -> Iterator[Finding]:
+    """`classes`: as `Answers.classes` gives them."""
 
-    gone = column.missing + column.unknown
-    unknown = of(Concern.UNKNOWN_CODES, column.unknown)
+    def of(concern: Concern, count: int, asks: bool = False, hint: str = "") -> Iterator[Finding]:
+        if count:
+            yield Finding(concern, column.feature.name, count, column.rows, asks, hint)
+
     if column.source is None:
-        return []
+        return
+    feature, gone = column.feature, column.missing + column.unknown
+    yield from of(Concern.UNKNOWN_CODES, column.unknown)
     if gone == column.rows:
-        return [*unknown, *of(Concern.ALL_MISSING, gone)]
+        yield from of(Concern.ALL_MISSING, gone)
+        return
     known = values[~np.isnan(values)]
-    zeros = _zeros(known) if isinstance(column.feature, NumericFeature) and column.feature.min >= 0 else 0
+    yield from of(Concern.MOSTLY_MISSING, gone if gone > MOSTLY * column.rows else 0)
+    yield from of(Concern.OUTSIDE, column.outside)
+    zeros = 0
+    if isinstance(feature, NumericFeature):
+        zeros = _zeros(known) if feature.min >= 0 else 0
+        yield from of(Concern.ZEROS, zeros, asks=True)
+        yield from of(Concern.PLACEHOLDERS, placeholders(known, feature), asks=True)
+        if unit := conversion(known, feature):
+            hint = f"perhaps {unit.words}: scale = {unit.scale:.6g}" + f", offset = {unit.offset:.6g}" * bool(
+                unit.offset
+            )
+            yield from of(Concern.UNIT, len(known), asks=True, hint=hint)
+    is_leak = any(leaks(values, one, feature) for one in classes)
+    yield from of(Concern.LEAK, len(known) if is_leak else 0, asks=True)
     constant = len(known) > 1 and len(np.unique(known)) == 1 and not zeros
-    return [
-        *unknown,
-        *of(Concern.MOSTLY_MISSING, gone if gone > MOSTLY * column.rows else 0),
-        *of(Concern.OUTSIDE, column.outside),
-        *of(Concern.ZEROS, zeros),
-        *of(Concern.CONSTANT, len(known) if constant else 0),
-    ]
+    yield from of(Concern.CONSTANT, len(known) if constant else 0)
 
 
 def _zeros(known: NDArray[np.float64]) -> int:
@@ -120,9 +155,16 @@ def _zeros(known: NDArray[np.float64]) -> int:
     return zeros if far else 0
 
 
-def _duplicates(table: Table) -> int:
-    rows = np.column_stack([np.nan_to_num(table.features, nan=-1.0), table.labels])
-    return table.rows - len(np.unique(rows, axis=0))
+def _repeats(table: Table, label: str) -> Iterator[Finding]:
+    """Rows that equal another one. They ask unless so coarse columns have many equal rows by chance."""
+    features = np.nan_to_num(table.features, nan=-1.0)
+    repeated = table.rows - len(np.unique(np.column_stack([features, table.labels]), axis=0))
+    _, contradicting = repeats((row.tobytes() for row in features), table.label_bytes)
+    asks_above = BY_CHANCE * repeated_by_chance(features)
+    if repeated:
+        yield Finding(Concern.DUPLICATES, None, repeated, table.rows, repeated > asks_above)
+    if contradicting:
+        yield Finding(Concern.CONTRADICTING, label, contradicting, table.rows, contradicting > asks_above)
 
 
 class TableKind(Kind[RawTable, TableSchema]):
@@ -136,43 +178,50 @@ class TableKind(Kind[RawTable, TableSchema]):
         schema = of_kind(TableSchema, spec.data)
         table = encoded(raw, schema)
         columns = tuple(_column(feature, raw) for feature in schema.features)
-        answers = answers_of(schema)
-        repeated = _duplicates(table)
-        findings = [finding for column in columns for finding in _findings(column, raw.values[column.feature.name])]
+        answers, label = answers_of(schema), " and ".join(schema.asked.columns)
+        classes = answers.classes(table.labels)
+        findings = [finding for one in columns for finding in _findings(one, raw.values[one.feature.name], classes)]
+        numeric = [one for one in schema.features if isinstance(one, NumericFeature)]
+        for column, other in swapped(numeric, raw.values).items():
+            findings.append(Finding(Concern.SWAPPED, column, raw.rows, raw.rows, asks=True, hint=f"with {other}"))
         if answers.alike(raw.labels):
-            findings.append(Finding(Concern.ONE_CLASS, " and ".join(schema.asked.columns), raw.rows, raw.rows))
-        if repeated:
-            findings.append(Finding(Concern.DUPLICATES, None, repeated, raw.rows))
+            findings.append(Finding(Concern.ONE_CLASS, label, raw.rows, raw.rows))
+        findings += _repeats(table, label)
+        repeated = sum(one.count for one in findings if one.concern is Concern.DUPLICATES)
         statistics = statistics_of(table, spec)
-        counts = answers.counts(raw.labels)
-        return TableProfile(raw.source, spec, raw.rows, counts, repeated, tuple(findings), statistics, columns)
+        return TableProfile(
+            raw.source, spec, raw.rows, answers.counts(raw.labels), repeated, tuple(findings), statistics, columns,
+            len(set(raw.patients)) or None,
+        )  # fmt: skip
 
     def in_use(self, path: Path, schema: TableSchema, use: Use) -> Used:
         return read_in_use(path, schema, use)
 
     def requested(self, rows: Sequence[Row], schema: TableSchema, refusal: Refusal, clamp: bool = False) -> Table:
-        """A value is a number, a text that reads as one, or null where it is missing."""
-        names = [feature.name for feature in schema.features]
-        values = {name: np.array([_number(row[name], at, name) for at, row in enumerate(rows, 1)]) for name in names}
-        if not clamp:
-            for feature in schema.features:
-                for at, value in enumerate(values[feature.name], 1):
-                    require_within(float(value), feature, REQUEST, at)
+        """A value is a number, a text that reads as one, a named value, or null where it is missing."""
+        by_rule = rules(schema, None)
+        values = {
+            one.name: np.array(
+                [
+                    within(_found(row[one.name], by_rule[one.name]), one, REQUEST, at, clamp)
+                    for at, row in enumerate(rows, 1)
+                ]
+            )
+            for one in schema.features
+        }
         return encoded(RawTable(REQUEST, values, unlabelled(rows)), schema)
 
 
-def _number(value: Any, row: int, column: str) -> float:
-    found: float | str = "ValueNotNumeric"
+def _found(value: Any, rule: Reading | Ages) -> float | str:
+    """A value of JSON as its column's rule finds it."""
     if value is None or isinstance(value, str):
-        found = DEFAULT.number(value.strip() if value else None)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return rule.number(value.strip() if value else None)
+    if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            found = DEFAULT.number(float(value))
+            return rule.number(float(value))
         except OverflowError:
-            found = "ValueNotFinite"
-    if isinstance(found, float):
-        return found
-    raise REQUEST.cell_error(found, row, column)
+            return "ValueNotFinite"
+    return "ValueNotNumeric"
 
 
 KIND = TableKind()

@@ -11,31 +11,45 @@ from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSc
 
 from consilium_client.data.examples import Source
 from consilium_client.data.foreign import opened
-from consilium_client.data.table.reader import RawTable, encoded, read_raw
+from consilium_client.data.mapping import ON
+from consilium_client.data.table.reader import RawTable, encoded, read_raw, rules
 from consilium_client.data.use import Use, Used, UsedRows
 from consilium_client.errors import RangeError
 
+_FOREIGN = -1.0  # the code of no named value
 ROUNDING = 1e-6  # of a range: a mapping's scale and 32-bit floats may move a bound that far
 
 
 def read_in_use(path: Path, schema: TableSchema, use: Use) -> Used:
     """A CSV or Parquet file's rows for a finished model. Raises DataError, and RangeError unless `use.clamp`."""
     labels = read_raw(path, schema, use.columns).labels if use.labelled else None
-    columns = [(feature, use.columns.reading(feature.name), array("d")) for feature in schema.features]
+    by_rule = rules(schema, use.columns)
+    columns = [(feature, by_rule[feature.name], array("d")) for feature in schema.features]
     with opened(path, use.columns.reader, schema) as file:
         rows = UsedRows(file, path, [feature.name for feature in schema.features], use)
         for row, cells in rows:
             for feature, rule, values in columns:
-                found = rule.number(cells.get(feature.name))
-                if not isinstance(found, float):
-                    raise rows.source.cell_error(found, row, feature.name)
-                if not use.clamp:
-                    require_within(found, feature, rows.source, row)
-                values.append(found)
+                found = rule.number(cells.get(feature.name), cells.get(feature.name + ON))
+                values.append(within(found, feature, rows.source, row, use.clamp))
     by_name = {feature.name: np.array(values) for feature, _, values in columns}
     count = len(by_name[schema.features[0].name])
     raw = RawTable(rows.source, by_name, np.zeros(count, np.int64) if labels is None else labels)
     return Used(rows.source, encoded(raw, schema), rows.own)
+
+
+def within(found: float | str, feature: Feature, source: Source, row: int, clamp: bool) -> float:
+    """A cell's number, as its column's rule found it, or NaN; `clamp`: also for a text that is no named value.
+
+    Raises CellError for the name of one, and RangeError unless `clamp`.
+    """
+    is_foreign = found == "CodeUnknown" and isinstance(feature, CategoryFeature) and feature.is_named
+    if is_foreign:
+        found = _FOREIGN
+    if isinstance(found, str):
+        raise source.cell_error(found, row, feature.name)
+    if not clamp:
+        require_within(found, feature, source, row)
+    return math.nan if is_foreign else found
 
 
 def require_within(value: float, feature: Feature, source: Source, row: int) -> None:
@@ -44,9 +58,8 @@ def require_within(value: float, feature: Feature, source: Source, row: int) -> 
         return
     place = {"path": source.path, "at": source.place(row, feature.name), "row": row, "column": feature.name}
     if isinstance(feature, CategoryFeature):
-        if value not in feature.values:
-            codes = ", ".join(f"{code:g}" for code in feature.values)
-            raise RangeError("CodeOutOfRange", **place, codes=codes)
+        if value not in feature.codes:
+            raise RangeError("CodeOutOfRange", **place, codes=", ".join(feature.names))
         return
     margin = ROUNDING * (feature.max - feature.min)
     if not feature.min - margin <= value <= feature.max + margin:

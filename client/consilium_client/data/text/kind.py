@@ -43,6 +43,10 @@ class Concern(StrEnum):
     ONE_CLASS = ONE_CLASS
 
 
+ASKING = {Concern.BROKEN_LETTERS, Concern.DUPLICATES, Concern.CONTRADICTING}
+MOST_SHORT = 0.2  # of the texts: if more have few words, they ask, too
+
+
 @dataclass(frozen=True)
 class Lengths:
     """The lengths of n texts, in one unit."""
@@ -87,7 +91,8 @@ class TextKind(Kind[RawTexts, Schema]):
             Concern.CONTRADICTING: contradicting,
             Concern.ONE_CLASS: texts.rows if answers.alike(texts.labels) else 0,
         }
-        findings = findings_of(counts, texts.rows)
+        are_short = counts[Concern.FEW_WORDS] > MOST_SHORT * texts.rows
+        findings = findings_of(counts, texts.rows, ASKING | ({Concern.FEW_WORDS} if are_short else set()))
         characters = _lengths([len(text) for text in texts.texts])
         statistics = statistics_of(texts, spec)
         return TextProfile(

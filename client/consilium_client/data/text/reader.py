@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.foreign import Foreign, opened, reader_for
-from consilium_client.data.mapping import Mapping, composed
-from consilium_client.data.table.cells import Cell
+from consilium_client.data.mapping import Mapping
+from consilium_client.data.table.cells import Cell, composed
 from consilium_client.data.table.columns import Columns
 from consilium_client.data.table.csv_rows import MOST_OF_CELL, refuse_other_kinds, text_lines
 from consilium_client.data.use import Use, Used, UsedRows, without_column
