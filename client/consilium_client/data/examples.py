@@ -121,6 +121,17 @@ def require_classes(examples: Examples, path: Path, schema: DataSchema) -> None:
         raise DataError("OneClassOnly", path=path, label=schema.label, present=examples.classes_present[0])
 
 
+def require_held_out(examples: Examples, path: Path, schema: DataSchema, rows: int, of_class: int) -> None:
+    """Raises DataError (TooFewHeldOut) for fewer than `rows` examples, or fewer than `of_class` of one class."""
+    if examples.rows < rows:
+        raise DataError("TooFewHeldOut", path=path, found=examples.rows, what="rows", at_least=rows)
+    found = np.bincount(examples.labels, minlength=len(schema.classes))
+    rarest = int(found.argmin())
+    if found[rarest] < of_class:
+        what = f"rows of class {schema.classes[rarest]}"
+        raise DataError("TooFewHeldOut", path=path, found=int(found[rarest]), what=what, at_least=of_class)
+
+
 def unlabelled(rows: Sequence[Row]) -> NDArray[np.int64]:
     return np.zeros(len(rows), np.int64)
 

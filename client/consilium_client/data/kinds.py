@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
-from consilium_client.data.examples import Examples, Refusal, Row, require_classes
+from consilium_client.data.examples import Examples, Refusal, Row, require_classes, require_held_out
 from consilium_client.data.profile import Profile
 from consilium_client.data.use import Use, Used
 
@@ -68,4 +68,14 @@ def read_examples(
     examples = kind.examples(kind.read(path, schema, mapping), schema)
     if not allow_one_class:
         require_classes(examples, path, schema)
+    return examples
+
+
+def read_held_out(path: Path, spec: TaskSpec, mapping: Path | None = None) -> Examples:
+    """A voter's examples for a task: `read_examples` with several classes, and as many rows as the task asks for.
+
+    Raises DataError.
+    """
+    examples, judging = read_examples(path, spec.data, mapping, allow_one_class=False), spec.judging
+    require_held_out(examples, path, spec.data, judging.least_rows or 0, judging.least_of_class or 0)
     return examples

@@ -34,7 +34,7 @@ from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 
 from consilium_client.config import VoterSettings
 from consilium_client.data.examples import Examples
-from consilium_client.data.kinds import read_examples
+from consilium_client.data.kinds import read_held_out
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
 from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
@@ -91,7 +91,7 @@ class VoterNode:
     @cached_property
     def examples(self) -> Examples:
         settings = self.settings
-        return read_examples(settings.data, self.task.spec.data, settings.mapping, allow_one_class=False)
+        return read_held_out(settings.data, self.task.spec, settings.mapping)
 
     @cached_property
     def judge(self) -> Judge:
