@@ -92,6 +92,10 @@ def test_what_is_refused_says_the_way_out() -> None:
     assert "judge by log_loss" in said
 
 
+def test_rows_of_one_class_alone_are_judged_as_if_halves() -> None:
+    assert of(metric="accuracy", rows=40, of_class=40) == of(metric="accuracy", rows=40, of_class=20)
+
+
 def test_a_large_committee_is_judged_in_no_time() -> None:
     for seats in (15, 256):
         started = time.process_time()

@@ -58,7 +58,7 @@ def noise(judging: JudgingSpec) -> Noise | None:
     if judging.metric == "log_loss" or judging.least_rows is None or judging.least_of_class is None:
         return None
     rows, of_class = judging.least_rows, judging.least_of_class
-    share = of_class / rows
+    share = min(of_class / rows, 1 / 2)  # a corpus has one class
     if judging.metric == "auc":
         return Noise(0.08 * math.sqrt(1 / of_class + 1 / (rows - of_class)), 0.004 / math.sqrt(share))
     if judging.metric == "accuracy":
