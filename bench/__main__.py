@@ -27,6 +27,7 @@ fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
 membership membership inference on published sums by two attackers, with and without noise
+fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
 
@@ -70,6 +71,7 @@ PARTS = {
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
     "membership": "bench.client.membership",
+    "fair_judging": "bench.client.fair_judging",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
     "network": "bench.e2e.network",

@@ -320,9 +320,8 @@ def _of_table(
 def _read(
     task: Task, paths: Mapping[str, str | Path], mappings: Mapping[str, Path], *, held_out: bool
 ) -> dict[str, Examples]:
-    from consilium_client.data.kinds import read_examples
+    from consilium_client.data.kinds import read_examples, read_held_out
 
-    return {
-        name: read_examples(Path(path), task.spec.data, mappings.get(name), allow_one_class=not held_out)
-        for name, path in paths.items()
-    }
+    if held_out:
+        return {name: read_held_out(Path(path), task.spec, mappings.get(name)) for name, path in paths.items()}
+    return {name: read_examples(Path(path), task.spec.data, mappings.get(name)) for name, path in paths.items()}

@@ -68,6 +68,12 @@ class Task:
 
         return estimate(self.spec, None if rpc is None else open_chain(rpc, address_book).chain_terms())
 
+    def require_fair(self) -> None:
+        """Raises OperatorError (TermsUnfair) if chance would reject or slash too many honest cohorts."""
+        from consilium_operators.proposals import require_fair
+
+        require_fair(self.spec)
+
     def noise(self, rows: int) -> Mechanism | None:
         """The noise of a round for a hospital with this many rows; None for a task without privacy.
 

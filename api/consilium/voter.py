@@ -11,7 +11,7 @@ from consilium_chain.tasks.task_spec import TOKEN
 from consilium_client.config import VoterHomeSettings
 from consilium_client.consent import NEW_VOTER, VoterPolicy
 from consilium_client.data.door import admitted
-from consilium_client.data.kinds import read_examples
+from consilium_client.data.kinds import read_held_out
 from consilium_client.errors import ConsentError, DataError, ModelError
 from consilium_client.home import OwnTable, VoterHome, is_running
 from consilium_client.models import model_of
@@ -148,7 +148,7 @@ class Voter(Node[VoterHome]):
         Changes nothing if it raises: DataError, and as `task` does.
         """
         own = OwnTable(data=Path(data).absolute(), mapping=None if mapping is None else Path(mapping).absolute())
-        rows = read_examples(own.data, self.task(task).spec.data, own.mapping, allow_one_class=False).rows
+        rows = read_held_out(own.data, self.task(task).spec, own.mapping).rows
         self._home.use_table(self._ledger.folder_name(task), own)
         return rows
 
@@ -203,7 +203,7 @@ class Voter(Node[VoterHome]):
         try:
             model_of(task.spec).require_installed()
             require_metric_installed(task.spec)
-            admitted(settings.data, task.spec, settings.mapping, settings.data_accepted, allow_one_class=False)
+            admitted(settings.data, task.spec, settings.mapping, settings.data_accepted, held_out=True)
         except (DataError, ModelError) as error:
             found.append(str(error))
         free = self._ledger.staking.stake_of(self.account, Role.VOTER).free

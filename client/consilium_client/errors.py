@@ -135,6 +135,8 @@ class DataError(ClientError):
         "OneClassOnly": "{path}: every row has the same {label}; held-out data needs several. Add rows with other"
         " answers",
         "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
+        "TooFewHeldOut": "{path}: {found:,} {what} are too few: this task asks a voter to hold out {at_least:,}; add"
+        " rows, or do not judge this task",
         "TooManyRows": "the data has {rows} rows or more, but one hospital may bring at most {at_most}; draw a sample,"
         " or join as several hospitals",
     }

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.standardise import class_weights, public_sums
 from consilium_client.errors import ClientError, MismatchError
-from consilium_client.models import Vector, digest_of, model_of
+from consilium_client.models import Vector, digest_of, start_of
 from consilium_client.models.fold import Fold, Folded
 from consilium_client.start import started_from, started_from_file
 from consilium_client.task import JoinedTask
@@ -175,7 +175,7 @@ class PublicRecord:
     def _start(self) -> Vector:
         spec = self._task.spec
         if isinstance(spec.start, SeedStart):
-            return model_of(spec).initial(seed=int.from_bytes(self._task.params.spec_hash[:8], "big"))
+            return start_of(spec, seed=int.from_bytes(self._task.params.spec_hash[:8], "big"))
         if isinstance(spec.start, FileStart):
             return started_from_file(self._store, spec, spec.start)
         other, last = started_from(self._ledger, self._store, spec, spec.start, self._depth)

@@ -24,6 +24,7 @@ class OperatorError(FaultError):
             " [privacy] with epsilon = 8 and max_grad_norm = 1.0 (docs/operator.md has a training section that learns"
             " with it), or pass --not-private"
         ),
+        "TermsUnfair": "these terms cannot be proposed: {why}",
         "BondOutweighed": (
             "nothing was sent: with such a pool, the aggregator's slash for a missed round would be less than two"
             " rounds' fees. Add at most {most:,} tokens to task {task}, or propose another task with a larger"

@@ -16,6 +16,7 @@ from consilium_chain.rounds.machine import last_round
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.estimate import Estimate, estimate
+from consilium_chain.tasks.fairness import unfairness
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.proposal import RoundPay, room_in_pool, round_pay, task_params
 from consilium_chain.tasks.start_specs import FileStart, TaskStart
@@ -106,6 +107,12 @@ def read_task(path: Path) -> tuple[bytes, TaskSpec]:
     return raw, parse_task_spec(raw)
 
 
+def require_fair(spec: TaskSpec) -> None:
+    """Raises OperatorError (TermsUnfair) if chance would reject or slash too many honest cohorts."""
+    if why := unfairness(spec):
+        raise OperatorError("TermsUnfair", why=why)
+
+
 def propose(
     ledger: Ledger,
     store: ArtifactStore,
@@ -123,14 +130,15 @@ def propose(
     task with the same file needs `again`.
 
     Raises SpecInvalid, NotPossible (BlobsUnavailable), ClientError (StartUnusable), ModelError (WeightsUnusable),
-    ArtifactMissing, ConsentError (Unfunded) and OperatorError (PrivacyMissing, AggregatorMissing, AlreadyProposed,
-    ProposalNotConfirmed): nothing is sent then.
+    ArtifactMissing, ConsentError (Unfunded) and OperatorError (PrivacyMissing, AggregatorMissing, TermsUnfair,
+    AlreadyProposed, ProposalNotConfirmed): nothing is sent then.
     """
     spec = parse_task_spec(raw)
     if spec.privacy is None and not not_private:
         raise OperatorError("PrivacyMissing")
     if aggregator is None:
         raise OperatorError("AggregatorMissing")
+    require_fair(spec)
     params = task_params(spec, spec_hash(raw), aggregator)
     if not ledger.deployment.blobs and not params.digests:
         raise NotPossible("BlobsUnavailable", chain_id=ledger.deployment.chain_id)

@@ -210,6 +210,20 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.NO_TOLERANCE, {"judging": {"tolerance": 0, "tolerance_bps": 0}}),
     (Rule.NOTHING_ACCEPTED, {"judging": {"accept_floor": 0.0}}),
     (Rule.HARM_NEAR_NOISE, {"judging": {"accept_floor": -0.03, "harmful_below": -0.059}}),
+    (Rule.UNFAIR, {"judging": {"metric": "auc"}}),
+    (Rule.UNFAIR, {"judging": {"metric": "accuracy", "least_rows": 50, "least_of_class": 20}}),
+    (
+        Rule.FEW_OF_CLASS,
+        {
+            "judging": {
+                "metric": "auc",
+                "least_rows": 200,
+                "least_of_class": 19,
+                "accept_floor": -0.2,
+                "harmful_below": -0.4,
+            }
+        },
+    ),
     (Rule.NO_POOL, {"money": {"pool": 0}}),
     (Rule.BONDS_ABOVE_PAY, {"money": {"hospital_bond": 10_000}}),
     (Rule.BONDS_ABOVE_PAY, {"money": {"voter_bond": 5_000}}),

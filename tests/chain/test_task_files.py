@@ -12,7 +12,8 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.tasks import proposal
 from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.task_spec import MICRO, TOKEN, MoneySpec, WindowsSpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import MICRO, TOKEN, MoneySpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.windows_spec import WindowsSpec
 from consilium_core.kinds import of_kind
 from consilium_zk.errors import ZkError
 from eth_utils.crypto import keccak
@@ -146,6 +147,23 @@ CASES = {
         "max_voters = 5\naccept_floor = 0.0\nharmful_below = -0.009",
         "harmful_below -0.009 is too near to zero: chance alone would slash honest hospitals; set it to -0.01 or less",
     ),
+    "fewer rows than of all classes": (
+        "max_voters = 5",
+        "max_voters = 5\nleast_rows = 30\nleast_of_class = 20",
+        "least_of_class 20 for 2 class(es) needs a least_rows of 40 or more: raise least_rows",
+    ),
+    "rows of a class without rows": ("max_voters = 5", "max_voters = 5\nleast_of_class = 1", "a least_rows of 2 or"),
+    "a prevalence that does not add up": (
+        "[windows]",
+        '[start]\nname = "seed"\nprevalence = [0.9, 0.2]\n[windows]',
+        "the shares of the classes add up to 1.1: they must add up to 1",
+    ),
+    "a prevalence of other classes": (
+        "[windows]",
+        '[start]\nname = "seed"\nprevalence = [0.5, 0.25, 0.25]\n[windows]',
+        "prevalence has 3 shares for 2 class(es): give one for each",
+    ),
+    "a class that never is": ("[windows]", '[start]\nname = "seed"\nprevalence = [1, 0]\n[windows]', "prevalence.0"),
     "exact statistics in a private task": (
         'name = "a task"\n',
         'name = "a task"\nstatistics = "exact"\nprivacy = { epsilon = 1.0, max_grad_norm = 1.0 }\n',

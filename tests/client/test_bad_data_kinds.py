@@ -465,7 +465,7 @@ def test_bad_data_stop_at_the_door_or_are_remarked(tmp_path: Path, kind: str) ->
     events: list[object] = []
 
     def enter(answers: dict[str, bool | list[str]]) -> Any:
-        return admitted(path, bad.spec, mapping, answers, allow_one_class=not bad.voter)
+        return admitted(path, bad.spec, mapping, answers, held_out=bad.voter)
 
     with log_to(lambda *event: events.append(event)):
         if bad.asks is None:

@@ -16,7 +16,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.start_specs import FileStart, TaskStart
-from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.errors import ClientError, ModelError
 from consilium_client.models import model_of
 from consilium_client.models.weights import named_tensors
@@ -117,6 +117,22 @@ def test_the_first_base_is_the_other_tasks_last_model(chained: Chained) -> None:
     assert not np.array_equal(record.base(2), final)
     third = chained.propose(chained.start(second.task))
     assert chained.record(third.task).base(1).tobytes() == record.base(2).tobytes()
+
+
+@pytest.mark.parametrize("shares", [[0.9, 0.1], [0.5, 0.3, 0.2]])
+def test_a_stated_prevalence_is_the_first_models_answer_without_evidence(chained: Chained, shares: list[float]) -> None:
+    classes = TASK.replace('["no", "yes"]', '["no", "yes", "both"]') if len(shares) == 3 else TASK
+    for model in ('name = "logistic"', 'name = "mlp"\nhidden = [3]'):
+        text = classes.replace('name = "mlp"\nhidden = [3]', model)
+        stated = f'{text}[start]\nname = "seed"\nprevalence = {shares}\n'
+        spec, base = parse_task_spec(stated.encode()), chained.record(chained.propose(stated).task).base(1)
+        own = model_of(spec)
+        answers = own.evaluate(base, np.zeros((1, *own.input_shape), np.float32)).predictions
+        np.testing.assert_allclose(answers, [shares], atol=1e-6)
+        seed = int.from_bytes(spec_hash(stated.encode())[:8], "big")
+        outputs = spec.data.outputs
+        np.testing.assert_array_equal(base[:-outputs], own.initial(seed)[:-outputs])
+        assert not own.initial(seed)[-outputs:].any()
 
 
 def test_what_cannot_be_a_start_is_refused_to_operators_and_nodes(chained: Chained) -> None:
@@ -224,6 +240,7 @@ def test_a_simulation_says_that_it_has_no_chain_to_start_from(chained: Chained) 
         ('name = "file"', r"start\.file\.parts|parts"),
         ('name = "file"\nparts = []', r"parts"),
         ('name = "file"\nparts = ["0x11"]', r"parts"),
+        ('name = "seed"\nprevalence = [0.7, 0.2]', r"add up to 0\.9"),
         ('name = "web"', r"start"),
     ],
 )

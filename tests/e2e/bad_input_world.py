@@ -35,6 +35,7 @@ TASKS = {
     "table": f'name = "who will fall ill"\n{LOGISTIC}',
     "private": f'name = "in private"\n{LOGISTIC}[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n',
     "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
+    "demanding": f'name = "many of both"\n{LOGISTIC}[judging]\nleast_rows = 40\nleast_of_class = 10\n',
     "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
     "times": f'name = "how long"\n{LOGISTIC}'.replace(

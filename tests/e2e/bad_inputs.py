@@ -27,6 +27,7 @@ from bad_input_breaks import (
     drafting,
     elsewhere,
     evaluating,
+    few_held_out,
     folder,
     funding,
     gone,
@@ -275,6 +276,7 @@ AREAS: dict[str, list[Case]] = {
             "use-table", w.stage.tasks["text"], "--data", w.folder / "rows.csv"
         )),
         Case("rows of one class alone", one_class),
+        Case("fewer rows of a class than the task asks for", few_held_out),
         Case("an evaluation is disclosed of a round without a ballot", lambda w: w.voter(
             "disclose-evaluation", w.stage.tasks["table"], 1, "--out", w.folder / "opened"
         )),
@@ -319,6 +321,7 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "the aggregator's account is mistyped", proposing(LOGISTIC, "--aggregator", MISTYPED)),
         Case("the task file has no privacy, and `--not-private` is missing", proposed_without_privacy),
+        Case("chance would slash honest hospitals", task_of(f'{LOGISTIC_MODEL}\n[judging]\nmetric = "auc"')),
         Case("nobody is there to say yes to a proposal", proposing(yes=False)),
         Case("the account has no tokens for the pool", proposing(who="poor")),
         Case("the account has no ether for gas", proposing(who="dry")),

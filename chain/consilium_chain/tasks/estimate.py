@@ -17,6 +17,7 @@ from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_chain.settlement.payouts import portion, round_part
+from consilium_chain.tasks.fairness import few_of_class, unfairness
 from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, NesterovSpec, OuterSpec
 from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, grace
 
@@ -108,6 +109,8 @@ class Rule(StrEnum):
     NOTHING_ACCEPTED = "nothing accepted"
     SILENCE_FREE = "silence costs nothing"
     SHORT_WINDOW = "short window"
+    UNFAIR = "unfair terms"
+    FEW_OF_CLASS = "few rows of a class"
 
 
 @dataclass(frozen=True)
@@ -260,12 +263,12 @@ def _expected(spec: TaskSpec, chain: ChainTerms) -> float:
     return w.join + (training + 1) * round_ + judged * judging + training * steps + chain.beacon_seconds
 
 
-# --- concerns ------------------------------------------------------------------------------------------------------
-
-
 def _concerns(spec: TaskSpec, chain: ChainTerms | None) -> Iterator[Concern]:
     yield from _of_updates(spec)
     yield from _of_committees(spec)
+    for rule, reason in ((Rule.UNFAIR, unfairness(spec)), (Rule.FEW_OF_CLASS, few_of_class(spec.judging))):
+        if reason:
+            yield Concern(rule, reason)
     yield from _of_money(spec)
     if spec.update.publication == "blobs" and chain is not None and not chain.takes_blobs:
         yield Concern(

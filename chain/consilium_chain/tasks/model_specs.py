@@ -30,10 +30,13 @@ KERNEL = 3  # a convolution's side, in pixels
 
 
 class Family(Section, ABC):
-    """A model family. `takes`: its kind of examples. `learns_privately`: it has a form with noise (DP-SGD)."""
+    """A model family. `takes`: its kind of examples. `learns_privately`: it has a form with noise (DP-SGD).
+    `ends_with_bias`: its last values are the logits' biases, (outputs,).
+    """
 
     takes: ClassVar[str]
     learns_privately: ClassVar[bool] = True
+    ends_with_bias: ClassVar[bool] = True
 
     @abstractmethod
     def parameters(self, data: Data) -> int:
@@ -218,6 +221,7 @@ class Stated(Family, ABC):
     section again.
     """
 
+    ends_with_bias = False  # its author knows, and its file can have the biases
     renewed: ClassVar[str]
 
     shapes: dict[str, list[Width]] = Field(description="sizes of each trained tensor, by its name, in order")

@@ -15,8 +15,8 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
     amounts = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
     scores = ("accept_floor", "harmful_below", "decoy_margin")
     # The other settings of these sections have the same names and units in the contract.
-    values = spec.rounds.model_dump() | money.model_dump()
-    values |= judging.model_dump(exclude={"metric", "plugin", "tolerance"})
+    of_file = {"metric", "plugin", "tolerance", "least_rows", "least_of_class"}
+    values = spec.rounds.model_dump() | judging.model_dump(exclude=of_file) | money.model_dump()
     values |= {name: getattr(money, name) * TOKEN for name in amounts}
     values |= {name: round(getattr(judging, name) * MICRO) for name in scores}
     values |= {f"{phase}_window": seconds for phase, seconds in windows.model_dump().items()}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import math
+from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section
-from pydantic import Field
+from pydantic import Field, field_validator
 
+MOST_ASTRAY = 1e-3  # of a sum of rounded shares from 1
 MOST_PARTS = 64  # of a file of weights: half a gigabyte
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -15,7 +17,25 @@ class SeedStart(Section):
     """The family's own starting parameters, drawn from the task file's hash."""
 
     name: Literal["seed"] = "seed"
-    in_words: ClassVar[str] = "its family's own start, drawn from the task file's hash"
+    prevalence: list[Annotated[float, Field(gt=0, lt=1)]] | None = Field(
+        default=None,
+        description="public share of each class, in their order, from the literature: the last bias starts from it,"
+        " and else from 0",
+    )
+
+    @field_validator("prevalence")
+    @classmethod
+    def _adds_up(cls, shares: list[float] | None) -> list[float] | None:
+        if shares is not None and abs(math.fsum(shares) - 1) > MOST_ASTRAY:
+            raise ValueError(f"the shares of the classes add up to {math.fsum(shares):g}: they must add up to 1")
+        return shares
+
+    @property
+    def in_words(self) -> str:
+        shares = (
+            "" if self.prevalence is None else f", with classes in the shares {', '.join(map(str, self.prevalence))}"
+        )
+        return f"its family's own start, drawn from the task file's hash{shares}"
 
 
 class TaskStart(Section):

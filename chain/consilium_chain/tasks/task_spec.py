@@ -24,9 +24,10 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.tasks.plugin_specs import MetricPlugin, require_metric
-from consilium_chain.tasks.questions import Metric
+from consilium_chain.tasks.questions import Metric, Regression
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 from consilium_chain.tasks.training_specs import UINT32, PrivacySpec, TrainingSpec, UpdateSpec
+from consilium_chain.tasks.windows_spec import WindowsSpec
 
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
@@ -64,7 +65,6 @@ def grace(window: int) -> int:
 
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Bond = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-Seconds = Annotated[int, Field(ge=1, le=UINT32)]
 
 # In millionths it fits the contract's 64 bits, and no loss improves by more.
 Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
@@ -132,6 +132,12 @@ class JudgingSpec(Section):
     decoy_margin: Annotated[Score, Field(ge=0)] = Field(
         default=0.05, description="the least distance between the medians of a sum and its decoy for the pair to count"
     )
+    least_rows: Annotated[int, Field(ge=1, le=UINT32)] | None = Field(
+        default=None, description="rows that a voter must hold out; all metrics but log_loss need it (economics.md)"
+    )
+    least_of_class: Annotated[int, Field(ge=1, le=UINT32)] | None = Field(
+        default=None, description="of these at least so many of each class; all metrics but log_loss need it"
+    )
 
     @property
     def in_words(self) -> str:
@@ -186,27 +192,6 @@ class MoneySpec(Section):
         """In whole tokens: the slash is then twice a round's fee, so that a missed round never pays."""
         least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
         return -(-least // max(1, self.not_published_slash_bps * TOKEN))
-
-
-class WindowsSpec(Section):
-    """The longest time of each phase, in seconds. A phase ends early when all have done their part."""
-
-    join: Seconds = Field(default=120, description="to join, from the proposal on")
-    commit: Seconds = Field(default=60, description="to train and to commit")
-    upload: Seconds = Field(default=60, description="to upload")
-    publish: Seconds = Field(default=30, description="to publish sums, to dispute them, and to show decoys")
-    score: Seconds = Field(default=60, description="to evaluate and to commit to scores")
-    reveal: Seconds = Field(default=30, description="to reveal scores")
-
-    def longest(self, rounds: int) -> int:
-        """The longest duration of a task with this many training rounds, in seconds, with a live beacon.
-
-        Each round takes all of its windows: half of an upload or publication more if late, three publications for a
-        dispute, one and a half for disclosing decoys. A dead beacon adds a week, which the contract counts too
-        (`BEACON_DAYS`).
-        """
-        halves = 2 * (self.commit + self.score + self.reveal) + 3 * self.upload + 12 * self.publish
-        return self.join + -(-(rounds + 1) * halves // 2)
 
 
 class TaskSpec(Section):
@@ -310,7 +295,19 @@ class TaskSpec(Section):
         require_metric(j.metric, j.plugin, self.data.asked.metrics)
         if self.training.class_weights == "balanced" and not self.data.classes:
             raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
+        if j.least_of_class and isinstance(self.data.asked, Regression):
+            raise ValueError("an amount has no classes: remove least_of_class")
         self.model.require_start(self.start.name)
+        if isinstance(self.start, SeedStart) and self.start.prevalence is not None:
+            if not self.model.ends_with_bias:
+                raise ValueError(
+                    f"the model {self.model.name} need not end with biases: remove prevalence, and set them in its file"
+                )
+            if len(self.start.prevalence) != len(self.data.classes):
+                raise ValueError(
+                    f"prevalence has {len(self.start.prevalence)} shares for {len(self.data.classes)} class(es): give"
+                    " one for each"
+                )
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:
@@ -333,6 +330,11 @@ class TaskSpec(Section):
             raise ValueError(f"{j.seats} seats are more than the {j.max_voters} voters that may join: lower seats")
         if j.min_reveals > j.seats:
             raise ValueError(f"min_reveals {j.min_reveals} is above the {j.seats} seats: lower min_reveals")
+        if j.least_of_class is not None and j.least_of_class * len(self.data.classes) > (j.least_rows or 0):
+            raise ValueError(
+                f"least_of_class {j.least_of_class} for {len(self.data.classes)} class(es) needs a least_rows of"
+                f" {j.least_of_class * len(self.data.classes)} or more: raise least_rows"
+            )
         if j.harmful_below > j.accept_floor:
             raise ValueError("harmful_below is above accept_floor: a cohort could be accepted and slashed at once")
         if round(j.harmful_below * MICRO) > -round(LEAST_HARM * MICRO):

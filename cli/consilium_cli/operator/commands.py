@@ -47,6 +47,7 @@ def check(task: TaskFileArgument) -> None:
 
     read = consilium.Task.read(task)
     show(read, read.estimate())
+    read.require_fair()
 
 
 @app.command("propose")
@@ -76,6 +77,7 @@ def propose(
 
     read = consilium.Task.read(task)
     show(read, read.estimate(rpc, address_book))
+    read.require_fair()
     if dry_run:
         typer.echo("\ndry run: nothing was sent")
         return

@@ -16,7 +16,7 @@ from consilium_core.logs import emit
 from consilium_core.visible_text import shown
 
 from consilium_client.data.examples import Examples
-from consilium_client.data.kinds import kind_of, require_several
+from consilium_client.data.kinds import kind_of, require_held_out
 from consilium_client.data.profile import Finding
 from consilium_client.errors import DataError
 
@@ -40,15 +40,13 @@ class Admitted:
             emit("answer-unneeded", answer=answer)
 
 
-def admitted(
-    path: Path, spec: TaskSpec, mapping: Path | None, answers: Answers, *, allow_one_class: bool = True
-) -> Admitted:
-    """As `read_examples` reads them. Raises DataError, also RemarksUnanswered."""
+def admitted(path: Path, spec: TaskSpec, mapping: Path | None, answers: Answers, *, held_out: bool = False) -> Admitted:
+    """As `read_examples` reads them. `held_out`: of a voter. Raises DataError, also RemarksUnanswered."""
     kind = kind_of(spec.data)
     raw = kind.read(path, spec.data, mapping)
     examples = kind.examples(raw, spec.data)
-    if not allow_one_class:
-        require_several(examples, path, spec.data)
+    if held_out:
+        require_held_out(examples, path, spec)
     remarks = kind.profile(raw, spec).findings
     require_answered(path, remarks, answers, spec.data.things)
     return Admitted(examples, remarks, tuple(unneeded(remarks, answers)))

@@ -73,7 +73,29 @@ def read_examples(
     return examples
 
 
+def read_held_out(path: Path, spec: TaskSpec, mapping: Path | None = None) -> Examples:
+    """A voter's examples for a task: `read_examples` with what `require_held_out` asks for. Raises DataError."""
+    examples = read_examples(path, spec.data, mapping)
+    require_held_out(examples, path, spec)
+    return examples
+
+
 def require_several(examples: Examples, path: Path, schema: DataSchema) -> None:
     """Raises DataError (OneClassOnly) if all rows have one answer."""
     if answers_of(schema).alike(examples.labels):
         raise DataError("OneClassOnly", path=path, label=" and ".join(schema.asked.columns))
+
+
+def require_held_out(examples: Examples, path: Path, spec: TaskSpec) -> None:
+    """Raises DataError (OneClassOnly; TooFewHeldOut for fewer rows than the task asks of a voter, or of one class)."""
+    require_several(examples, path, spec.data)
+    judging = spec.judging
+    if examples.rows < (judging.least_rows or 0):
+        raise DataError(
+            "TooFewHeldOut", path=path, found=examples.rows, what=spec.data.things, at_least=judging.least_rows
+        )
+    if judging.least_of_class:
+        rarest, found = min(answers_of(spec.data).counts(examples.labels), key=lambda one: one[1])
+        if found < judging.least_of_class:
+            what = f"{spec.data.things} of {'class ' if spec.data.classes else ''}{rarest}"
+            raise DataError("TooFewHeldOut", path=path, found=found, what=what, at_least=judging.least_of_class)

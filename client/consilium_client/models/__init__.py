@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from consilium_chain.tasks.start_specs import SeedStart
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
@@ -137,6 +138,18 @@ def model_of(spec: TaskSpec) -> Model:
     model: Model = getattr(import_module(f"consilium_client.models.{module}"), name)(spec.model, spec.data)
     model.window = spec.windows.score
     return model
+
+
+def start_of(spec: TaskSpec, seed: int) -> Vector:
+    """The start of a task that starts from a seed, (p,): `Model.initial`, with the last biases from the public
+    prevalence, if the task states one. Without evidence each class is then as likely as that.
+    """
+    found = model_of(spec).initial(seed)
+    if isinstance(spec.start, SeedStart) and spec.start.prevalence is not None:
+        logs = np.log(np.array(spec.start.prevalence, dtype=np.float64))
+        outputs = spec.data.outputs
+        found[-outputs:] = logs[1] - logs[0] if outputs == 1 else logs - logs.mean()
+    return found
 
 
 def he_normal(seed: int, layers: Iterable[tuple[int, int]]) -> Vector:

@@ -35,7 +35,7 @@ from consilium_zk.tickets import draw, public_key, seat_threshold, sign_ticket
 from consilium_client.config import VoterSettings
 from consilium_client.data.door import admitted
 from consilium_client.data.examples import Examples
-from consilium_client.data.kinds import read_examples
+from consilium_client.data.kinds import read_held_out
 from consilium_client.errors import BallotError, ConsentError, MismatchError
 from consilium_client.home import is_paused
 from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
@@ -95,8 +95,8 @@ class VoterNode:
         """Raises DataError; before it has joined, also RemarksUnanswered."""
         settings, spec = self.settings, self.task.spec
         if self.membership.find() is not None:
-            return read_examples(settings.data, spec.data, settings.mapping, allow_one_class=False)
-        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted, allow_one_class=False)
+            return read_held_out(settings.data, spec, settings.mapping)
+        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted, held_out=True)
         found.tell()
         return found.examples
 

@@ -17,7 +17,7 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.standardise import public_sums, sums_of
-from consilium_client.models import Vector, model_of
+from consilium_client.models import Vector, model_of, start_of
 from consilium_client.models.outer import outer_of
 from consilium_client.models.training import in_round, learn, train
 from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
@@ -92,7 +92,7 @@ def fedavg(
     sums = _summed(parts, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
-    base = model.initial(seed)
+    base = start_of(spec, seed)
     outer = outer_of(spec.outer)
     state = outer.begin(base)
     run = FedavgRun(base, [evaluated(spec, base, sums, held_out)], weights=weights)
@@ -138,7 +138,7 @@ def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], 
     model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
     more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
     longer = spec.model_copy(update={"training": training.model_copy(update=more)})
-    return train(longer, model.initial(seed), model.inputs(examples, sums), examples.labels, seed)
+    return train(longer, start_of(spec, seed), model.inputs(examples, sums), examples.labels, seed)
 
 
 def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
