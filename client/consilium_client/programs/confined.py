@@ -212,7 +212,7 @@ class _Process:
         if work.reads is not None:
             settings[READS] = f"{work.reads}"
         module = MODULE_OF_PLUGINS if self._group else MODULE
-        arguments = (os.getpid(), self._memory, work.device, int(work.private), self._group)
+        arguments = [os.getpid(), self._memory, work.device, int(work.private), *filter(None, [self._group])]
         try:
             self._popen = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, *map(str, arguments)],

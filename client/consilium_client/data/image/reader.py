@@ -72,8 +72,8 @@ class RawImages:
 
 def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None = None) -> RawImages:
     """Images of a folder or archive, or by a plug-in. Raises a DataError that names the file, and as `Foreign.rows`."""
-    if plugin is None and path.is_dir():
-        with reading(path):
+    with reading(path):
+        if plugin is None and path.is_dir():
             return _folder(path, schema)
     with opened(path, plugin, schema) as file:
         if not isinstance(file, Foreign):

@@ -65,8 +65,8 @@ def read_raw_texts(path: Path, schema: Schema, mapping: Mapping | None = None) -
     Raises a DataError that names file and line, but never has a part of a text.
     """
     plugin = reader_for(mapping, schema)
-    if path.is_dir() and plugin is None:
-        with reading(path):
+    with reading(path):
+        if path.is_dir() and plugin is None:
             return _folder(path, schema)
     with opened(path, plugin, schema) as file:
         return _table(file, path, schema, mapping)
