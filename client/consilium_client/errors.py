@@ -128,7 +128,8 @@ class DataError(ClientError):
         " mapping's codes and missing. If this hospital does not record the value, write"
         " {column} = {{ absent = true }} under [columns]",
         "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
-        " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
+        " uint8, (n, height, width) or (n, height, width, channels), and labels, whole numbers (n,). With bits = 16 or"
+        " a window, images may be uint16",
         "OneClassOnly": "{path}: every label {label} is {present}; held-out data needs several classes. Add rows of"
         " other classes",
         "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
@@ -191,8 +192,8 @@ class FolderError(DataError):
             "ClassFolderUnknown": "the folder's name is not one of the task's classes; make one folder for each class,"
             " with the class's name and its examples, or list the files in a labels.csv",
             "FileUnexpected": "this file is not an example of the task's kind; put texts (.txt) or images (.png, .jpg,"
-            " .jpeg, .bmp, .tif, .tiff), as the task needs, into a folder for each class, or beside a labels.csv."
-            " Remove all other files",
+            " .jpeg, .bmp, .tif, .tiff, .dcm, or DICOM without an ending), as the task needs, into a folder for each"
+            " class, or beside a labels.csv. Remove all other files",
             "NamesAlike": "another name in this folder looks the same; rename one of the two",
             "ListedFileMissing": "this file is listed but does not exist; add the file, or correct or remove its line."
             " Names are relative to the folder of labels.csv, with /",
@@ -215,17 +216,32 @@ class ExampleError(DataError):
             "TextIsNumber": "the cell is a number, not a text; check that this is the right column, and export texts"
             " as text",
             "ImageEmpty": "the file is empty; copy or export it again",
-            "ImageKindWrong": "the file is not a PNG, JPEG, BMP or TIFF image, even if its name says so; export it as"
-            " PNG",
+            "ImageKindWrong": "the file is not a PNG, JPEG, BMP, TIFF or DICOM image, even if its name says so; export"
+            " it as PNG",
             "ImageUnreadable": "the image is damaged or cut off; copy or export it again",
             "ImageTooLarge": "the image has more than 67,108,864 pixels; export a part of it, or scale it down",
             "ImageInParts": "the file contains several images (pages, or frames of an animation); export the one that"
             " you need as a PNG",
-            "ImageTooDeep": "the image has more than 8 bits per channel; export it with 8 bits per channel, in the"
-            " display window that a reader would use",
+            "ImageTooDeep": "the image has more bits per channel than the task reads; export it with 8 bits per"
+            " channel, in the display window that a reader would use. Only a task with bits = 16 or a window reads 16"
+            " bits of grey",
+            "ImageTooShallow": "the image has 8 bits per channel, but the task's window is in units of the original;"
+            " give the DICOM file, or export 16 bits",
+            "ImageNotGrey": "the image is in colour, but the task reads grey (it has a window or 16 bits); export it as"
+            " grey",
             "ImageColoursWrong": "the image's colours are neither grey nor RGB (nor a palette of these); export it as"
             " grey or RGB",
             "ImageTransparent": "parts of the image are transparent; export it without transparency",
+            "DicomFieldWrong": "the DICOM field {field} is missing or has a value that is not read ({needed}); export"
+            " the image again, and leave out files that are not images, such as DICOMDIR",
+            "DicomHeaderTooLong": "the DICOM header is longer than {at_most} MiB; export the image without private"
+            " fields",
+            "DicomModalityWrong": "the DICOM field Modality is not {expected}, which the task asks for; leave the file"
+            " out",
+            "DicomCompressed": "the DICOM file is compressed in a way that is not read here ({syntax}); save it"
+            " uncompressed (gdcmconv --raw, or dcmdjpeg, dcmdjpls and dcmdrle of DCMTK)",
+            "DicomWindowMissing": "the values of the DICOM image are not 8 bits of shade, and the task has no window"
+            " for them; ask the task's operator for a window, or export the image as PNG",
         },
     )
 

@@ -36,8 +36,8 @@ def test_it_has_every_key_of_the_schema_with_a_meaning() -> None:
     sections = {name for name, field in TaskSpec.model_fields.items() if name not in ("name", "statistics")}
     for kind in models(TaskSpec):
         for name in kind.model_fields:
-            assert name in written or name in choosers | sections | {"codec"}, f"{kind.__name__}.{name}"
-    assert {part.section for part in reference()} == sections | {"", "data.features", "update.codec"}
+            assert name in written or name in choosers | sections | {"codec", "window"}, f"{kind.__name__}.{name}"
+    assert {part.section for part in reference()} == sections | {"", "data.features", "data.window", "update.codec"}
     for part in reference():
         for key in part.keys:
             assert len(key.meaning.split()) > 0, f"{part.title} {key.name}"

@@ -34,11 +34,11 @@ class Message(NamedTuple):
 
 
 def messages_of(log: Export) -> list[Message]:
-    """Without lines that a crash cut off: their messages were not sent."""
+    """Without lines that a crash cut off: their messages were not sent; and without lines of what stayed there."""
     return [
         Message(one.at, f"{one.kind} {one.code if one.kind == 'reply' else one.call}", one.to, one.bytes)
         for one in log.entries
-        if one.kind != "recovered"
+        if one.kind not in ("recovered", "withheld")
     ]
 
 

@@ -30,7 +30,8 @@ class Source:
 
     `names`: each of the schema's columns by its name in the file; None where the mapping says that the file lacks it.
     `left_aside`: the number of columns in a file, or files in a folder, that were not read. `left_aside_names`: the
-    names of these columns, if the file has names.
+    names of these columns, if the file has names. `identifying`: the number of files with a value in a header field
+    that can identify a patient, by the field's name; no value is kept.
     """
 
     path: Path
@@ -38,6 +39,7 @@ class Source:
     names: Mapping[str, str | None] = field(default_factory=dict)
     left_aside: int = 0
     left_aside_names: tuple[str, ...] = ()
+    identifying: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def left_aside_shortened(self) -> str:

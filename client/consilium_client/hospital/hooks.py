@@ -16,7 +16,7 @@ from consilium_zk.curve import to_eip2537
 from consilium_zk.kzg import commit, open_combined
 
 from consilium_client.consent import Policy, read_policy
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, Source
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import NodeError, OwnersRefusal
 from consilium_client.home import is_paused
@@ -107,7 +107,13 @@ class Hooks:
         return policy
 
     def read_data(self) -> Examples:
-        return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping)
+        """Header fields that identify a patient are named in the audit log. Raises AuditError too."""
+
+        def note(source: Source) -> None:
+            if source.identifying:
+                self.context.audit.withheld(source.identifying)
+
+        return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping, on_source=note)
 
     def sits_out(self) -> str | None:
         """The reason why it begins no round now; None if it may begin one."""

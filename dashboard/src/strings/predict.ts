@@ -24,5 +24,6 @@ export const predict = {
   result: 'Prediction',
   percent: (share: number) => `${(100 * share).toFixed(1)} %`,
   changed: 'The server has just replaced this model. Open this page again.',
+  deep: 'This model reads images that a browser does not. Use consilium predict.',
   unread: 'The server’s description of the model is not readable here.',
 }
