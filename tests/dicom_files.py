@@ -18,7 +18,7 @@ PATIENT = {
     "PatientName": "Mustermann^Erika", "PatientID": "5718-MUSTER", "PatientBirthDate": "19640812",
     "InstitutionName": "Klinikum Musterstadt", "StudyDate": "20260314", "AccessionNumber": "ACC5718",
 }  # fmt: skip
-HEADER_SIZE = 4  # bytes of an item's tag
+EMPTY = b"\xfe\xff\x00\xe0\0\0\0\0"  # compressed pixels, of no frame
 
 
 def dicom(pixels: NDArray[Any], syntax: UID = uid.ExplicitVRLittleEndian, **fields: Any) -> bytes:
@@ -79,6 +79,11 @@ def nested(depth: int) -> bytes:
     """A header of sequences within sequences, none of which says its length."""
     sequence = struct.pack("<HH2sHI", 0x0040, 0x0275, b"SQ", 0, 0xFFFFFFFF)
     return (sequence + struct.pack("<HHI", 0xFFFE, 0xE000, 0xFFFFFFFF)) * depth
+
+
+def long_comment() -> bytes:
+    """A comment on a patient that is five million letters long."""
+    return struct.pack("<HH2sHI", 0x0010, 0x4000, b"UT", 0, 5_000_000) + b"Mustermann" * 500_000
 
 
 def with_part(whole: bytes, part: bytes) -> bytes:

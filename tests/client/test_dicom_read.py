@@ -22,7 +22,7 @@ from consilium_client.data.image.kind import KIND
 from consilium_client.data.image.reader import read_images_in_use, read_raw_images
 from consilium_client.data.use import Use
 from consilium_client.errors import DataError, ExampleError
-from dicom_files import PATIENT, dataset, dicom, nested, of_directory, packed, saved, with_part
+from dicom_files import EMPTY, PATIENT, dataset, dicom, long_comment, nested, of_directory, packed, saved, with_part
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -245,8 +245,6 @@ def bomb_of_rle() -> bytes:
                  + struct.pack("<II", 1, 64) + bytes(56) + b"\x81\0" * 500)  # fmt: skip
 
 
-EMPTY = b"\xfe\xff\x00\xe0\0\0\0\0"  # compressed pixels, of no frame
-SECRET = b"Mustermann"
 Case = tuple[Callable[[], bytes], str, str]
 FILES: dict[str, Case] = {
     "magic alone": (lambda: bytes(128) + b"DICM", "DicomModalityWrong", ""),
@@ -295,7 +293,7 @@ FILES: dict[str, Case] = {
     "sequences in sequences": (lambda: with_part(changed(), nested(5_000)), "ImageUnreadable", ""),
     "elements without end": (lambda: with_part(changed(), many_elements()), "DicomHeaderTooLong", "1 MiB"),
     "an identifying value without end": (
-        lambda: with_part(changed(), struct.pack("<HH2sHI", 0x0010, 0x4000, b"UT", 0, 5_000_000) + SECRET * 500_000),
+        lambda: with_part(changed(), long_comment()),
         "DicomHeaderTooLong", "1 MiB"),
     "a value that says 4 GB": (
         lambda: with_part(changed(), struct.pack("<HH2sHI", 0x0010, 0x0010, b"OB", 0, 0xFFFFFFF0)),

@@ -24,7 +24,7 @@ from consilium_chain.rounds.signed_updates import parse_signed_update
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
 from consilium_client.data.image.reader import ImageSet
-from consilium_client.hospital.audit_log import AUDIT_FILE, Withheld, parse_log
+from consilium_client.hospital.audit_log import AUDIT_FILE, Identifying, parse_log
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.relay.wire import RoundReply, RoundRequest
 from consilium_core.kinds import of_kind
@@ -122,7 +122,7 @@ def test_what_is_in_dicom_files_stays_there(
         assert search([*network, b"\0" + some[-1]], secret) == {kind}
     for node in nodes:
         entries = parse_log((node.settings.home / AUDIT_FILE).read_bytes())
-        (entry,) = (one for one in entries if isinstance(one, Withheld))
+        (entry,) = (one for one in entries if isinstance(one, Identifying))
         assert set(PATIENT) <= set(entry.fields.split(", "))
         assert entry.files == IMAGES
 

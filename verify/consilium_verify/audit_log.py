@@ -38,7 +38,7 @@ def messages_of(log: Export) -> list[Message]:
     return [
         Message(one.at, f"{one.kind} {one.code if one.kind == 'reply' else one.call}", one.to, one.bytes)
         for one in log.entries
-        if one.kind not in ("recovered", "withheld")
+        if one.kind not in ("recovered", "identifying")
     ]
 
 

@@ -111,7 +111,7 @@ class Hooks:
 
         def note(source: Source) -> None:
             if source.identifying:
-                self.context.audit.withheld(source.identifying)
+                self.context.audit.identifying(source.identifying)
 
         return read_examples(self.settings.data, self.task.spec.data, self.settings.mapping, on_source=note)
 
