@@ -32,7 +32,7 @@ def dataset(pixels: NDArray[Any], **fields: Any) -> FileDataset:
     is_colour, bits = pixels.ndim == 3, 8 * pixels.dtype.itemsize
     found = FileDataset("", {}, preamble=bytes(128), file_meta=FileMetaDataset())
     found.file_meta.MediaStorageSOPClassUID = found.SOPClassUID = uid.SecondaryCaptureImageStorage
-    found.file_meta.MediaStorageSOPInstanceUID = found.SOPInstanceUID = "1.2.3.4.5718"
+    found.file_meta.MediaStorageSOPInstanceUID = found.SOPInstanceUID = UID("1.2.3.4.5718")
     found.StudyInstanceUID, found.Modality = "1.2.3.4", "CT"
     values = {
         **PATIENT, "Rows": pixels.shape[0], "Columns": pixels.shape[1], "SamplesPerPixel": 3 if is_colour else 1,
@@ -97,7 +97,7 @@ def of_directory() -> bytes:
     """A DICOMDIR, which has no image."""
     found = FileDataset("", {}, preamble=bytes(128), file_meta=FileMetaDataset())
     found.file_meta.MediaStorageSOPClassUID = uid.MediaStorageDirectoryStorage
-    found.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4.1"
+    found.file_meta.MediaStorageSOPInstanceUID = UID("1.2.3.4.1")
     item = Dataset()
     item.PatientName = PATIENT["PatientName"]
     found.DirectoryRecordSequence = [item]

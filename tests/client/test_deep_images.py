@@ -38,7 +38,8 @@ COLOURS = RANDOM.integers(0, 256, (8, 10, 3), dtype=np.uint8)
 
 
 def one(tmp_path: Path, content: bytes, schema: ImageSchema) -> NDArray[Any]:
-    return read_raw_images(write_folder(tmp_path, {"ill/a.png": content}), schema).images.pixels[0]
+    image: NDArray[Any] = read_raw_images(write_folder(tmp_path, {"ill/a.png": content}), schema).images.pixels[0]
+    return image
 
 
 # Reading
@@ -67,7 +68,7 @@ def test_8_bits_are_the_same_shades_of_16(tmp_path: Path, image: NDArray[np.uint
 
 def test_a_window_is_cut_out_of_16_bits(tmp_path: Path) -> None:
     for schema in (UNITS, UNITS.model_copy(update={"bits": 16})):
-        wanted = np.clip((VALUES.astype(float) - 24_576) / 16_384, 0, 1) * schema.white
+        wanted: NDArray[Any] = np.clip((VALUES.astype(float) - 24_576) / 16_384, 0, 1) * schema.white
         assert np.abs(one(tmp_path / f"{schema.bits}", saved(VALUES), schema)[0] - wanted).max() < 0.51
     low, high = float(VALUES.min()), float(VALUES.max())
     wanted = (VALUES - low) / (high - low) * 255
@@ -216,7 +217,7 @@ def test_a_network_learns_from_the_bits_that_8_have_not() -> None:
     lying = np.where(np.arange(8) % 4 < 2, 200, 30)[:, None] * np.ones(8)
     pixels = np.stack([lying.T if label else lying for label in labels])[:, None].repeat(2, 1).astype(np.uint16)
     assert len(np.unique(pixels >> 8)) == 1
-    examples, model = ImageSet(pixels << 8, labels), model_of(task)
+    examples, model = ImageSet((pixels << 8).astype(np.uint16), labels), model_of(task)
     inputs = model.inputs(examples, public_sums(task.data))
     trained = train(task, model.initial(0), inputs, labels, seed=1)
     found = model.evaluate(trained, inputs).probabilities

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import ImageSchema, WindowSpec
+from consilium_cli.main import app
 from consilium_client.data.image import dicom as reader
 from consilium_client.data.image.headers import IDENTIFYING
 from consilium_client.data.image.kind import KIND
@@ -30,8 +31,10 @@ from PIL import Image
 from pydicom import uid
 from pydicom.datadict import tag_for_keyword
 from pydicom.dataset import Dataset
+from task_files import DATA
 from test_images_read import GREY, suppressed, write_folder
 from test_images_read import saved as picture
+from typer.testing import CliRunner
 
 CLASSES = ["normal", "ill"]
 SOFT_TISSUE = WindowSpec(center=40, width=400)
@@ -44,12 +47,13 @@ STORED = RANDOM.integers(800, 1350, (8, 10), dtype=np.uint16)  # Hounsfield unit
 SHADES = RANDOM.integers(0, 256, (8, 10), dtype=np.uint8)
 SLOPE = np.add.outer(np.arange(8) * 9, np.arange(10) * 6)
 COLOURS = np.stack([SLOPE, SLOPE + 40, SLOPE + 90], -1).astype(np.uint8)
-HOUNSFIELD = {"RescaleSlope": "1", "RescaleIntercept": "-1024", "BitsStored": 12, "HighBit": 11}
+HOUNSFIELD: dict[str, Any] = {"RescaleSlope": "1", "RescaleIntercept": "-1024", "BitsStored": 12, "HighBit": 11}
 SECRETS = (*PATIENT.values(), "Mustermann", "5718")
 
 
 def one(tmp_path: Path, content: bytes, schema: ImageSchema = CT, name: str = "a.dcm") -> NDArray[Any]:
-    return read_raw_images(write_folder(tmp_path, {f"ill/{name}": content}), schema).images.pixels[0]
+    image: NDArray[Any] = read_raw_images(write_folder(tmp_path, {f"ill/{name}": content}), schema).images.pixels[0]
+    return image
 
 
 def in_window(units: NDArray[Any], white: int = 255) -> NDArray[Any]:
@@ -200,6 +204,39 @@ def test_no_library_logs_a_value(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.DEBUG):
         one(tmp_path, saved(odd), GREY)
     assert [record for record in caplog.records if any(one in record.getMessage() for one in SECRETS)] == []
+
+
+def test_check_data_names_fields_and_shows_windowed_images_to_their_owner_alone(tmp_path: Path) -> None:
+    slope = np.arange(-160, 240, 5, dtype=np.int16).reshape(8, 10)
+    contents = [dicom(slope * sign, BurnedInAnnotation="YES") for sign in (1, -1, 0)]
+    files = {f"{CLASSES[at % 2]}/Mustermann{at}": content for at, content in enumerate(contents)}
+    task, sheet = tmp_path / "task.toml", tmp_path / "sheet.png"
+    task.write_text(
+        'name = "CT"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
+        'window = { center = 40, width = 400 }\n[model]\nname = "cnn"\nchannels = [4]\n'
+    )
+    given_ = ["--task-file", str(task), "--data", str(write_folder(tmp_path / "d", files)), "--picture", str(sheet)]
+    shown = CliRunner().invoke(app, ["hospital", "check-data", *given_])
+    assert shown.exit_code == 0, shown.exception
+    said = " ".join(shown.output.split())
+    for words in (
+        "PatientName (3)", "None of them leaves", "in grey, in a window of center 40 and width 400", "The images fit",
+        "3 of 3: images whose DICOM header says that text is burned in",
+    ):  # fmt: skip
+        assert words in said
+    assert [one for one in SECRETS if one in said.replace(str(tmp_path), "")] == []
+    assert sheet.stat().st_mode & 0o777 == 0o600
+    with Image.open(sheet) as picture_of:
+        drawn = np.asarray(picture_of)
+    assert drawn.shape == (2 * 12 + 4, 2 * 14 + 4, 3)
+    first = np.clip((160 - slope) / 400, 0, 1) * 255  # by class
+    np.testing.assert_array_equal(drawn[4:12, 4:14, 0], np.rint(first))
+    assert drawn.tobytes().count(bytes([40, 60, 120])) > 100  # between them
+    table = tmp_path / "table.toml"
+    table.write_text(f'name = "t"\n{DATA}\n[model]\nname = "logistic"\n')
+    (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n")
+    given_ = ["--task-file", str(table), "--data", str(tmp_path / "rows.csv"), "--picture", str(sheet)]
+    assert CliRunner().invoke(app, ["hospital", "check-data", *given_]).exit_code == 2
 
 
 # What is refused

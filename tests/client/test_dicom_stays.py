@@ -63,7 +63,7 @@ def task_file() -> bytes:
     }).encode()  # fmt: skip
 
 
-def patients(hospital: int) -> dict[str, dict[str, str]]:
+def patients(hospital: int) -> dict[str, dict[str, Any]]:
     """Header fields by file."""
     return {
         f"{('normal', 'ill')[at % 2]}/1.2.840.{hospital}/IM-Schulze-{hospital}{at:04}": PATIENT | {
@@ -88,7 +88,7 @@ def test_what_is_in_dicom_files_stays_there(
     random, nodes, taps = np.random.default_rng(7), [], []
     for index in range(2):
         pixels = random.integers(900, 1300, (IMAGES, 8, 8), dtype=np.uint16)
-        fields = {"RescaleIntercept": "-1024", "Modality": "CT"}
+        fields: dict[str, Any] = {"RescaleIntercept": "-1024", "Modality": "CT"}
         files = {
             name: dicom(image, **fields, **patient)
             for (name, patient), image in zip(patients(index).items(), pixels, strict=True)

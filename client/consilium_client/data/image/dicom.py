@@ -17,11 +17,11 @@ from consilium_chain.tasks.data_schemas import ImageSchema
 from numpy.typing import NDArray
 from PIL import Image
 from pydicom import config, uid
-from pydicom.datadict import tag_for_keyword
 from pydicom.dataset import FileDataset
 from pydicom.encaps import get_frame
 from pydicom.filereader import data_element_generator, dcmread
-from pydicom.pixels import get_decoder
+from pydicom.pixels.decoders.base import get_decoder
+from pydicom.tag import Tag
 
 from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.image.headers import IDENTIFYING, Headers
@@ -54,7 +54,7 @@ _NEEDED = {
     "PixelRepresentation": "0 or 1",
     "TransferSyntaxUID": "the code of a transfer syntax",
 }
-_TAGS = {name: tag for name in (*_IMAGE, *IDENTIFYING) if (tag := tag_for_keyword(name)) is not None}
+_TAGS = {name: Tag(name) for name in (*_IMAGE, *IDENTIFYING)}
 
 config.settings.reading_validation_mode = config.IGNORE
 logging.getLogger("pydicom").disabled = True  # its warnings quote values
@@ -100,23 +100,25 @@ class _File:
     def __init__(self, file: BinaryIO, folder: Path, name: str, schema: ImageSchema) -> None:
         self._folder, self._name, self._schema = folder, name, schema
         self._bytes = _Bounded(file, MOST_HEADER)
-        fault = self._fault("DicomHeaderTooLong", at_most=MOST_HEADER >> 20)
+        is_deflated = False
         try:
-            # Its stub has no class of such a reader.
-            self._header: FileDataset = dcmread(self._bytes, stop_before_pixels=True, specific_tags=[*_TAGS.values()])  # type: ignore[arg-type]
+            self._header: FileDataset = dcmread(self._bytes, stop_before_pixels=True, specific_tags=[*_TAGS.values()])
             return
         except _TooLong:
             pass
         except _Deflated:
-            fault = self._fault("DicomCompressed", syntax=uid.DeflatedExplicitVRLittleEndian.name)
-        raise fault
+            is_deflated = True
+        if is_deflated:
+            raise self._fault("DicomCompressed", syntax=uid.DeflatedExplicitVRLittleEndian.name)
+        raise self._fault("DicomHeaderTooLong", at_most=MOST_HEADER >> 20)
 
     def image(self, headers: Headers) -> Image.Image:
         if self._schema.modality and self._text("Modality") != self._schema.modality:
             raise self._fault("DicomModalityWrong", expected=self._schema.modality)
         burned_in = self._text("BurnedInAnnotation") == "YES"
         found = self._colour() if self._text("PhotometricInterpretation") in COLOURS else self._grey()
-        headers.note(filter(self._is_identifying, IDENTIFYING), burned_in)
+        present = self._header.keys()
+        headers.note((one for one in IDENTIFYING if _TAGS[one] in present and self._has_value(one)), burned_in)
         return found
 
     def _colour(self) -> Image.Image:
@@ -170,7 +172,6 @@ class _File:
 
     def _pixel_data(self, at_most: int) -> bytes:
         self._bytes.left = at_most
-        fault = self._wrong("PixelData")
         is_implicit, is_little_endian = self._header.original_encoding
         try:
             element = next(data_element_generator(self._bytes, bool(is_implicit), bool(is_little_endian)), None)  # type: ignore[arg-type]
@@ -179,7 +180,7 @@ class _File:
                 return element.value
         except _TooLong:
             pass
-        raise fault
+        raise self._wrong("PixelData")
 
     def _syntax(self, pixels: int) -> uid.UID:
         found = self._header.file_meta.get("TransferSyntaxUID")
@@ -187,12 +188,10 @@ class _File:
             raise self._wrong("TransferSyntaxUID")
         if found in (*NATIVE, *JPEG) or (found == uid.RLELossless and pixels <= MOST_RLE):
             return found
-        raise self._fault("DicomCompressed", syntax=found.name if found in uid.UID_dictionary else "unknown")
+        raise self._fault("DicomCompressed", syntax="unknown" if found.name == found else found.name)
 
-    def _is_identifying(self, field: str) -> bool:
-        """True if the field has a value."""
-        if _TAGS[field] not in self._header:
-            return False
+    def _has_value(self, field: str) -> bool:
+        """Of a field that is there."""
         value = self._header.get_item(_TAGS[field]).value
         return bool(value.strip(b" \0") if isinstance(value, bytes) else value)
 
@@ -204,7 +203,7 @@ class _File:
         return int(found)
 
     def _number(self, field: str, default: float) -> float:
-        """Of a single number that is not zero."""
+        """A single number; a slope is not zero."""
         found = self._value(field)
         number = default if found is None else float(found) if isinstance(found, float | int) else math.nan
         if not math.isfinite(number) or (field == "RescaleSlope" and number == 0):
@@ -216,13 +215,12 @@ class _File:
 
     def _value(self, field: str) -> Any:
         """None if the field is absent or empty."""
-        fault = self._wrong(field)
         try:
-            found = self._header.get(field)
+            found = self._header[_TAGS[field]].value if _TAGS[field] in self._header.keys() else None  # noqa: SIM118
             return None if found is None or found == "" else found
         except Exception:  # pydicom's converters raise any error, with the value in its message
             pass
-        raise fault
+        raise self._wrong(field)
 
     def _wrong(self, field: str, needed: str = "a single value") -> ExampleError:
         return self._fault("DicomFieldWrong", field=field, needed=_NEEDED.get(field, needed))
