@@ -26,6 +26,7 @@ encoder   all weights of a pretrained encoder in six blobs, beside its adapters;
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
+scans     a folder of DICOM files as a node reads it, beside pydicom alone
 membership membership inference on published sums by two attackers, with and without noise
 fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
@@ -70,6 +71,7 @@ PARTS = {
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
+    "scans": "bench.client.scans",
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
     "indexing": "bench.server.indexing",

@@ -44,6 +44,17 @@ class DataCheck:
         if self.fault is not None:
             raise self.fault
 
+    def write_picture(self, path: str | Path) -> None:
+        """Writes a PNG of a few images as a model gets them, readable by its owner alone. They show patients.
+
+        Raises ValueError if the data are not images, OSError.
+        """
+        if not isinstance(self.profile, ImageProfile):
+            raise ValueError(f"the task's data are {self.profile.things}: only images make a picture")
+        from consilium_client.data.image.sheet import write_sheet
+
+        write_sheet(Path(path), self.profile)
+
 
 def check_data(
     task: Task | JoinedTask, data: str | Path, mapping: str | Path | None = None, answers: Answers | None = None

@@ -32,6 +32,8 @@ from typing import Any, ClassVar
 from consilium_core.faults import FaultError
 from consilium_core.units import ether, tokens
 
+from consilium_client.image_faults import IMAGE_FAULTS
+
 NAMES_SHOWN = 10  # of columns, in one message
 FAILED, REFUSED = 1, 3  # exit codes of commands
 
@@ -131,7 +133,8 @@ class DataError(ClientError):
         "RemarksUnanswered": "{path}: {remarks}; correct the data or the mapping. If they are right, answer under"
         " [data_accepted] in node.toml: {answers}",
         "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
-        " uint8, (n, height, width) or (n, height, width, 1 or 3), and labels, whole numbers (n,)",
+        " uint8, (n, height, width) or (n, height, width, channels), and labels, whole numbers (n,). With bits = 16 or"
+        " a window, images may be uint16",
         "OneClassOnly": "{path}: every row has the same {label}; held-out data needs several. Add rows with other"
         " answers",
         "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
@@ -202,8 +205,8 @@ class FolderError(DataError):
             "ClassFolderUnknown": "the folder's name is not one of the task's classes; make one folder for each class,"
             " with the class's name and its examples, or list the files in a labels.csv",
             "FileUnexpected": "this file is not an example of the task's kind; put texts (.txt) or images (.png, .jpg,"
-            " .jpeg, .bmp, .tif, .tiff), as the task needs, into a folder for each class, or beside a labels.csv."
-            " Remove all other files",
+            " .jpeg, .bmp, .tif, .tiff, .dcm, or DICOM without an ending), as the task needs, into a folder for each"
+            " class, or beside a labels.csv. Remove all other files",
             "NamesAlike": "another name in this folder looks the same; rename one of the two",
             "ListedFileMissing": "this file is listed but does not exist; add the file, or correct or remove its line."
             " Names are relative to the folder of labels.csv, with /",
@@ -224,16 +227,7 @@ class ExampleError(DataError):
             "TextTooLong": "the text has more than 131,072 characters, far more than a model reads; keep the most"
             " important part, and check that this is only one text",
             "TextIsNumber": "the cell is a number, not a text; check the column, and export texts as text",
-            "ImageEmpty": "the file is empty; copy or export it again",
-            "ImageKindWrong": "the file is not a PNG, JPEG, BMP or TIFF image, whatever its name says; export PNG",
-            "ImageUnreadable": "the image is damaged or cut off; copy or export it again",
-            "ImageTooLarge": "the image has more than 67,108,864 pixels; export a part of it, or scale it down",
-            "ImageInParts": "the file contains several images (pages, or frames of an animation); export one as PNG",
-            "ImageTooDeep": "the image has more than 8 bits per channel; export it with 8 bits per channel, in the"
-            " display window that a reader would use",
-            "ImageColoursWrong": "the image's colours are neither grey nor RGB (nor a palette of these); export it as"
-            " grey or RGB",
-            "ImageTransparent": "parts of the image are transparent; export it without transparency",
+            **IMAGE_FAULTS,
         },
     )
 

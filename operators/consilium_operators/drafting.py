@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, Feature, NumericFeature
 from consilium_chain.tasks.questions import MAX_CLASSES
 from consilium_client.data.examples import MOST_ROWS, reading
 from consilium_client.data.mapping import FileFormat

@@ -1,8 +1,8 @@
 """A model's inputs as `model.json` has them, so that other programs compute the same from a row's values. Pure.
 
 An input is (value − subtract) · multiply of a column's value, which lies from min to max; of 1 if a column's value is
-`code` or if it is missing, otherwise of 0; or of a channel's shades, from 0 to 255. A missing value is 0 elsewhere.
-Texts have no such inputs.
+`code` or if it is missing, otherwise of 0; or of a channel's shades, from 0 to 255, of 16 bits to 65,535. A missing
+value is 0 elsewhere. Texts have no such inputs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, DataSchema, TableSchema
-from consilium_client.data.image.reader import WHITE
+from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.features import CategoryFeature
 from consilium_client.data.standardise import Standardiser
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
@@ -66,8 +67,9 @@ def model_inputs(schema: DataSchema, sums: NDArray[np.float64]) -> tuple[Input, 
     means, factors = standard.mean.tolist(), standard.inverse_deviation.tolist()
     if isinstance(schema, TableSchema):
         return tuple(_of_table(schema, means, factors))
+    white = of_kind(ImageSchema, schema).white
     return tuple(
-        ChannelInput(channel=column.name, subtract=WHITE * mean, multiply=factor / WHITE)
+        ChannelInput(channel=column.name, subtract=white * mean, multiply=factor / white)
         for column, mean, factor in zip(schema.encoded, means, factors, strict=True)
     )
 

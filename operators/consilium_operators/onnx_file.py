@@ -3,7 +3,7 @@
 | | name | |
 |---|---|---|
 | input, of a table | `rows` | float64 (n, columns), in the task's order; NaN is a missing value |
-| input, of images | `pixels` | uint8 (n, channels, height, width), of the task's size |
+| input, of images | `pixels` | uint8, of 16 bits uint16, (n, channels, height, width), of the task's size |
 | input, of a program of texts | `tokens` | int64 (n, tokens), of the program's tokenizer |
 | output | `probabilities` | float32 (n, classes); of a language model (n, tokens, all tokens), of each next one |
 | output, of another question | `answers` | float32 (n, answers): an amount, or chances |
@@ -29,10 +29,11 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import CorpusSchema, Feature, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.features import Feature
 from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
 from consilium_chain.tasks.questions import Question, Regression
-from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.image.reader import ImageSet, room
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, next_token
 from consilium_client.models.objectives.base import Objective
@@ -145,7 +146,7 @@ class _OfTable(nn.Module):
 
 
 class _OfImages(nn.Module):
-    """Pixels uint8 (n, channels, height, width) -> the model's inputs, float32 of the same shape."""
+    """Pixels (n, channels, height, width) -> the model's inputs, float32 of the same shape."""
 
     def __init__(self, inputs: Sequence[Input]) -> None:
         super().__init__()
@@ -180,7 +181,8 @@ def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
     generator = np.random.default_rng(0)
     if isinstance(schema, ImageSchema):
         shape = (_EXAMPLES // 8, schema.channels, schema.height, schema.width)
-        pixels = generator.integers(0, 256, shape, dtype=np.uint8)
+        pixels, _ = room(shape[0], schema)
+        pixels[:] = generator.integers(0, schema.white + 1, shape)
         return ImageSet(pixels, np.zeros(len(pixels), np.int64)), pixels
     bounds = [
         (min(one.codes), max(one.codes)) if one.kind == "category" else (one.min, one.max) for one in schema.features

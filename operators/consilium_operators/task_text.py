@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
-from consilium_chain.tasks.data_schemas import CategoryFeature, Feature
+from consilium_chain.tasks.features import CategoryFeature, Feature
 from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec
 from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_core.visible_text import shown

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 from audit_lines import chained
+from consilium_client.data.image.headers import IDENTIFYING
 from consilium_client.errors import AuditError
 from consilium_client.hospital import audit_log
 from consilium_client.hospital.audit_log import AuditLog, export, parse_export, parse_log, read_log, require_extends
+from consilium_verify.audit_log import messages_of
 from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from raised_faults import raises_fault
 
 HOSPITAL, OTHER = Account.from_key(b"\x11" * 32), Account.from_key(b"\x12" * 32)
@@ -63,6 +66,20 @@ def test_an_export_holds_what_the_log_held_and_who_signed(raw: bytes) -> None:
     assert list(found.entries) == parse_log(raw)
     assert (found.seal.hospital, found.seal.chain_id, found.seal.contract) == (HOSPITAL.address, 31_337, CONTRACT)
     assert parse_export(signed(b"")).entries == []
+
+
+def test_fields_that_identify_patients_are_named_and_are_no_message(tmp_path: Path) -> None:
+    every = dict.fromkeys(IDENTIFYING, 3) | {"PatientName": 7}
+    log = AuditLog(tmp_path / "log.jsonl")
+    log.identifying(every)
+    fill(log, 1)
+    found = parse_export(signed((tmp_path / "log.jsonl").read_bytes()))
+    entry = found.entries[0]
+    assert isinstance(entry, audit_log.Identifying)
+    assert (sorted(entry.fields.split(", ")), entry.files) == (sorted(IDENTIFYING), 7)
+    assert [one.message for one in messages_of(found)] == ["trial commitUpdate"]
+    with pytest.raises(ValidationError):  # a value has digits or other signs
+        log.identifying({"Mustermann^Erika": 1})
 
 
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.examples import MOST_ROWS
 from consilium_client.data.kinds import read_examples
 from consilium_client.data.mapping import parse_mapping

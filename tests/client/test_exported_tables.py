@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.examples import joined
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import Mapping, parse_mapping
@@ -108,7 +109,7 @@ def test_mappings_that_do_not_fit(columns: str, why: str) -> None:
 @pytest.mark.parametrize("values", [["a"], ["a", "a"], ["a", "?"], ["1", "b"], ["a", " b"], ["a", "nan"], ["a", 1], []])
 def test_values_that_are_no_names_are_refused(values: list[object]) -> None:
     with pytest.raises(ValidationError):
-        CategoryFeature(kind="category", name="x", values=values)  # type: ignore[arg-type]
+        CategoryFeature(kind="category", name="x", values=values)
 
 
 def test_tasks_with_codes_keep_their_meaning() -> None:

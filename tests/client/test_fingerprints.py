@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import NumericFeature
 from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
 from consilium_client.errors import FingerprintError
 from consilium_client.models.dense import Dense

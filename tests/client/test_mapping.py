@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.mapping import parse_mapping, read_mapping
 from consilium_client.data.table.reader import RawTable, read_raw
 from consilium_client.errors import CellError, DataError

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec
 from consilium_client.errors import ModelError
 from consilium_client.models.dense import Dense

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.table.reader import read_raw
 from consilium_client.errors import DataError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import ImageSchema
-from consilium_client.data.image.files import fitted
+from consilium_client.data.image.shades import fitted
 from PIL import Image
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "pixels.json").read_text(encoding="utf-8"))

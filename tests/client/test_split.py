@@ -8,7 +8,8 @@ from random import Random
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.mapping import parse_mapping
 from consilium_client.data.table.reader import MISSING, Table, row_codes

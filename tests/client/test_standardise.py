@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.data.standardise import Standardiser, public_sums, round_0_values, sums_of
 from consilium_client.data.table.reader import Table

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import DataError
 from examples_read import read_table

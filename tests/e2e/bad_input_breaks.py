@@ -29,9 +29,11 @@ from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
 from consilium_client.home import HospitalHome, running_alone
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_core.private_files import write_private_file
+from dicom_files import dicom
 from examples_read import read_table
 from model_driver import written
 from PIL import Image
+from pydicom import uid
 from task_files import DATA
 
 
@@ -90,6 +92,15 @@ def folder(kind: str, **files: str | bytes) -> Callable[[World], list[str]]:
 
 def image(content: bytes) -> Callable[[World], list[str]]:
     return folder("images", ill__a_dot_png=png(SHADES), ill__b_dot_png=content)
+
+
+def scan(content: bytes, kind: str = "scans") -> Callable[[World], list[str]]:
+    return folder(kind, ill__a=content)
+
+
+def ct(syntax: uid.UID = uid.ExplicitVRLittleEndian, pixels: Any = SHADES, **fields: Any) -> bytes:
+    """A DICOM file of a patient by this name."""
+    return dicom(pixels, syntax, **{"PatientName": NAME, "RescaleIntercept": "-50", **fields})
 
 
 def archive(**arrays: Any) -> Callable[[World], list[str]]:

@@ -47,6 +47,7 @@ TASKS = {
     "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
 }
+TASKS["scans"] = TASKS["images"].replace("height", 'modality = "CT"\nwindow = { center = 40, width = 400 }\nheight', 1)
 WITH_LOCAL = TASKS["table"] + '[training]\nlocal = ["0.bias"]\n'
 WITH_CODES = TASKS["table"].replace(
     "[model]", '[[data.features]]\nkind = "category"\nname = "sex"\nvalues = [0, 1]\n[model]'

@@ -23,6 +23,7 @@ from bad_input_breaks import (
     changed_key,
     changed_log,
     counted,
+    ct,
     downloading,
     drafting,
     elsewhere,
@@ -53,6 +54,7 @@ from bad_input_breaks import (
     proposing,
     rows,
     running,
+    scan,
     simulating,
     spent,
     stopping,
@@ -72,7 +74,9 @@ from consilium_chain.rpc.local_node import free_port
 from consilium_client.data.examples import MOST_ROWS
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
+from dicom_files import EMPTY, long_comment, with_part
 from PIL import Image
+from pydicom import uid
 from task_files import DATA
 
 HEAD = "age,sick\n"
@@ -177,6 +181,17 @@ AREAS: dict[str, list[Case]] = {
             "an archive with a pickle in it", archive(images=np.array([{"name": NAME}]), labels=np.array([1]))),
         Case(
             "an archive with a label that is no class", archive(images=SHADES[None], labels=np.array([2]))),
+    ],
+    "DICOM files": [
+        Case("the values need a window, and the task has none", scan(ct(), "images")),
+        Case("the scan is of another kind", scan(ct(Modality="MR"))),
+        Case("a field has no value", scan(ct(Rows=None))),
+        Case("a list of the files lies beside them", scan(ct(PixelData=None))),
+        Case("the pixels are compressed as most archives do", scan(ct(uid.JPEGLosslessSV1, PixelData=EMPTY))),
+        Case("a header holds a book", scan(with_part(ct(), long_comment()))),
+        Case("a scan of several frames", scan(ct(NumberOfFrames="40"))),
+        Case("it is in colour, and the task has a window", scan(ct(pixels=np.stack([SHADES] * 3, axis=-1)))),
+        Case("a PNG of 8 bits, where units are needed", folder("scans", ill__a_dot_png=png(SHADES))),
     ],
     "Your table, and public data": [
         Case("the label is no column of it", drafting("weight", ROWS)),

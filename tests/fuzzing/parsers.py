@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
 import tempfile
 import zipfile
 from base64 import urlsafe_b64encode
@@ -47,7 +48,8 @@ from consilium_chain.rpc.event_logs import MALFORMED, LogDecoder
 from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.settings import read_settings
 from consilium_chain.sponsoring.batches import Authorization, Call, Carried, RefusedBatch, SignedBatch
-from consilium_chain.tasks.data_schemas import CategoryFeature, ImageSchema, NumericFeature, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema, WindowSpec
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
@@ -125,6 +127,7 @@ from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking
 from consilium_zk.tickets import generate_secret_key, parse_ticket, prove_possession, public_key
+from dicom_files import dicom, nested, packed, with_part
 from eth_abi.abi import encode
 from eth_account import Account
 from examples_read import read_images, read_table, read_texts
@@ -132,6 +135,7 @@ from hypothesis import strategies as st
 from model_driver import written as written_model
 from PIL import Image
 from pydantic import ValidationError
+from pydicom import uid
 from safetensors.numpy import save
 from task_files import DATA
 
@@ -634,6 +638,7 @@ SCHEMA = TableSchema(
 )
 TEXTS = TextSchema(kind="text", text="note", label="found", classes=["none", "some"])
 PIXELS = ImageSchema(kind="images", height=8, width=8, classes=["no", "yes"])
+UNITS = PIXELS.model_copy(update={"window": WindowSpec(center=40, width=400), "bits": 16})
 TABLE = "age,pain,ill\n50,1,0\n61.5,2,1\n?,3,1\n"
 MAPPING = b"""
 [file]
@@ -792,8 +797,6 @@ def image_bombs() -> list[bytes]:
 
 def tiff_of_many(frames: int) -> bytes:
     """Directories alone, each of one pixel in the same place."""
-    import struct
-
     tags = [(256, 8), (257, 8), (258, 8), (259, 1), (262, 1), (273, 8), (278, 8), (279, 64)]
     size = 2 + 12 * len(tags) + 4
     raw = bytearray(struct.pack("<2sHI", b"II", 42, 72) + bytes(64))
@@ -807,6 +810,32 @@ def tiff_of_many(frames: int) -> bytes:
 def read_image(raw: bytes, folder: Path) -> object:
     put(folder, "pictures/yes/a.png", raw)
     return read_images(folder / "pictures", PIXELS)
+
+
+def dicoms() -> list[bytes]:
+    shades = np.arange(64, dtype=np.uint8).reshape(8, 8) * 4
+    units = shades.astype(np.int16) - 100
+    syntaxes = (uid.RLELossless, uid.JPEGBaseline8Bit, uid.JPEG2000Lossless)
+    natives = [
+        dicom(units, syntax, RescaleSlope="2") for syntax in (uid.ImplicitVRLittleEndian, uid.ExplicitVRBigEndian)
+    ]
+    sequences = with_part(dicom(units), nested(2) + b"\xfe\xff\x0d\xe0\0\0\0\0\xfe\xff\xdd\xe0\0\0\0\0" * 2)
+    return [*natives, sequences, *(packed(shades, syntax) for syntax in syntaxes)]
+
+
+def dicom_bombs() -> list[bytes]:
+    whole = dicom(np.zeros((8, 8), np.uint16))
+    large = [dicom(np.zeros((8, 8), np.uint16), Rows=rows, Columns=rows) for rows in (8_192, 65_535)]
+    frame = struct.pack("<II", 1, 64) + bytes(56) + b"\x81\0" * 200_000
+    runs = b"\xfe\xff\x00\xe0\0\0\0\0\xfe\xff\x00\xe0" + struct.pack("<I", len(frame)) + frame
+    packed_runs = dicom(np.zeros((8, 8), np.uint8), uid.RLELossless, Rows=2_048, Columns=2_048, PixelData=runs)
+    empty = b"".join(struct.pack("<HH2sH", 0x0041, at, b"LO", 0) for at in range(1 << 16)) * 4
+    return [*large, packed_runs, with_part(whole, nested(100_000)), with_part(whole, nested(1) + empty)]
+
+
+def read_dicom(raw: bytes, folder: Path) -> object:
+    put(folder, "scans/yes/a.dcm", raw)
+    return read_images(folder / "scans", UNITS)
 
 
 def archives() -> list[bytes]:
@@ -909,6 +938,14 @@ CLIENT = {
         bombs=image_bombs,
         megabytes=640,
         fuzzed_in="tests/client/test_images_read.py",
+    ),
+    "DICOM file": Parser(
+        dicoms,
+        read_dicom,
+        (DataError,),
+        bombs=dicom_bombs,
+        megabytes=256,
+        fuzzed_in="tests/client/test_dicom_read.py",
     ),
     "archive of images": Parser(
         archives,

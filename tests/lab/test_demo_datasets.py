@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import NumericFeature
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.table.reader import Table
 from consilium_core.kinds import of_kind

@@ -11,7 +11,8 @@ import consilium
 import numpy as np
 import pandas as pd
 import pytest
-from consilium_chain.tasks.data_schemas import CategoryFeature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.main import app
 from consilium_client.data.mapping import read_mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import consilium
 import numpy as np
@@ -16,7 +16,7 @@ import torch
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.image.reader import ImageSet, Pixels
 from consilium_client.models.weights import named_tensors
 from consilium_client.programs import library
 from consilium_operators import onnx_file
@@ -132,11 +132,14 @@ def test_a_value_outside_its_range_counts_as_its_bound_and_a_foreign_code_as_mis
     np.testing.assert_array_equal(outside, inside)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_images_give_the_same_probabilities(tmp_path: Path, channels: int) -> None:
-    folder = written(tmp_path, IMAGES.format(channels=channels))
+@pytest.mark.parametrize(("channels", "bits"), [(1, 8), (3, 8), (1, 16), (5, 16)])
+def test_images_give_the_same_probabilities(tmp_path: Path, channels: int, bits: Literal[8, 16]) -> None:
+    folder = written(tmp_path, IMAGES.format(channels=f"{channels}\nbits = {bits}"))
     assert add_onnx(folder) < 1e-6
-    pixels = np.random.default_rng(3).integers(0, 256, (5, channels, 16, 12), dtype=np.uint8)
+    generator, shape = np.random.default_rng(3), (5, channels, 16, 12)
+    pixels: Pixels = generator.integers(0, 256, shape, dtype=np.uint8)
+    if bits == 16:
+        pixels = generator.integers(0, 65_536, shape, dtype=np.uint16)
     saved = read_model(folder)
     examples = ImageSet(pixels, np.zeros(5, np.int64))
     expected = Predictor(saved).predictions(examples)

@@ -38,7 +38,7 @@ def test_it_has_every_key_of_the_schema_with_a_meaning() -> None:
         for name in kind.model_fields:
             assert name in written or name in choosers | sections, f"{kind.__name__}.{name}"
     assert {part.section for part in reference()} == sections | {
-        "", "data.features", "data.reader", "judging.plugin", "update.codec"
+        "", "data.features", "data.question", "data.reader", "data.window", "judging.plugin", "update.codec"
     }  # fmt: skip
     for part in reference():
         for key in part.keys:

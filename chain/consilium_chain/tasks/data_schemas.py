@@ -6,19 +6,16 @@ Everything here is public, so ranges and sizes may not come from anybody's data.
 
 from __future__ import annotations
 
-import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal
 
 from consilium_core.typed_toml import Section
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from consilium_chain.tasks.features import EncodedColumn, Feature
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_chain.tasks.questions import (
-    LEAST_DEVIATION,
     MAX_CLASSES,
     AskedQuestion,
     Classification,
@@ -28,137 +25,8 @@ from consilium_chain.tasks.questions import (
 )
 
 MAX_SIDE = 512  # of an image, in pixels
-# Of u in [0, 1], where the schema states none; docs/decisions.md measures others.
-TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
+MAX_CHANNELS = 16  # of an image
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
-UNKNOWN = "?"  # a cell without a value, beside the empty one
-
-# A value of a column: a cell's text, in Unicode's composed form.
-ValueName = Annotated[
-    str,
-    Field(strict=True, min_length=1, max_length=100, pattern=r"^[^\s\x00-\x1f]([^\x00-\x1f]*[^\s\x00-\x1f])?$"),
-    AfterValidator(partial(unicodedata.normalize, "NFC")),
-]
-
-
-class EncodedColumn(NamedTuple):
-    """One input column of a model, as u from 0 to 1. `mean`, `square`: the schema's means of u and u²."""
-
-    name: str
-    mean: float
-    square: float
-
-
-class NumericFeature(Section):
-    """A column of numbers, clamped to [min, max].
-
-    Range, mean and deviation are public: they come from the literature, never from anybody's rows.
-    """
-
-    kind: Literal["numeric"] = "numeric"
-    name: str = Field(description="of the column")
-    min: float = Field(description="least value; lower ones are clamped to it")
-    max: float = Field(description="largest value; higher ones are clamped to it")
-    mean: float | None = Field(default=None, description="typical value; without, the middle of the range")
-    deviation: float | None = Field(
-        default=None, description="typical standard deviation; without, a sixth of the range"
-    )
-    missing: Literal["indicator"] | None = Field(
-        default=None,
-        description='"indicator": the model also sees if the value is missing; without, a missing value is the mean',
-    )
-
-    @model_validator(mode="after")
-    def _ordered(self) -> NumericFeature:
-        if not self.min < self.max:
-            raise ValueError(f"feature {self.name}: min must be below max")
-        if self.mean is not None and not self.min <= self.mean <= self.max:
-            raise ValueError(f"feature {self.name}: the mean {self.mean:g} must lie between min and max")
-        width = self.max - self.min
-        if self.deviation is not None and not LEAST_DEVIATION * width <= self.deviation <= width / 2:
-            raise ValueError(
-                f"feature {self.name}: the deviation {self.deviation:g} must lie between a thousandth and a half of the"
-                f" range, {LEAST_DEVIATION * width:g} and {width / 2:g}"
-            )
-        return self
-
-    @property
-    def encoded(self) -> Iterator[EncodedColumn]:
-        width = self.max - self.min
-        mean = TYPICAL_MEAN if self.mean is None else (self.mean - self.min) / width
-        deviation = TYPICAL_DEVIATION if self.deviation is None else self.deviation / width
-        yield EncodedColumn(self.name, mean, mean**2 + deviation**2)
-        if self.missing == "indicator":  # 0 or 1, equal to its square; both are equally likely
-            yield EncodedColumn(f"{self.name} is missing", 1 / 2, 1 / 2)
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.min:g} to {self.max:g})"
-
-
-class CategoryFeature(Section):
-    """A column of codes or of named values, one-hot encoded; the first value is the reference and has no column of its
-    own.
-    """
-
-    kind: Literal["category"]
-    name: str = Field(description="of the column")
-    values: Annotated[Sequence[float] | Sequence[ValueName], Field(union_mode="left_to_right")] = Field(
-        description='all values: names such as ["female", "male"], and other texts are refused; or numbers as codes,'
-        " and others count as missing. A mapping gives them to other texts (docs/data.md)"
-    )
-
-    @model_validator(mode="after")
-    def _distinct(self) -> CategoryFeature:
-        if len(self.values) < 2:
-            raise ValueError(f"feature {self.name}: it needs at least two values")
-        if len(set(self.values)) < len(self.values):
-            raise ValueError(f"feature {self.name}: a value appears twice")
-        for value in self.values:
-            if isinstance(value, str) and (_is_number(value) or value == UNKNOWN):
-                raise ValueError(f"feature {self.name}: {value} is a number or a missing value, not a name; rename it")
-        return self
-
-    @property
-    def is_named(self) -> bool:
-        return isinstance(self.values[0], str)
-
-    @property
-    def codes(self) -> list[float]:
-        """The values as numbers: a named value's is its position, from 0."""
-        values: list[float | str] = [*self.values]
-        return [float(at if isinstance(value, str) else value) for at, value in enumerate(values)]
-
-    @property
-    def names(self) -> list[str]:
-        """The values as texts."""
-        return [value if isinstance(value, str) else f"{value:g}" for value in self.values]
-
-    @property
-    def encoded(self) -> Iterator[EncodedColumn]:
-        """A column is 0 or 1, equal to its square, and all values are equally likely."""
-        share = 1 / len(self.values)
-        return (EncodedColumn(f"{self.name} = {value}", share, share) for value in self.names[1:])
-
-    def __str__(self) -> str:
-        return f"{self.name} ({'values' if self.is_named else 'codes'} {', '.join(self.names)})"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numeric_unless_said(feature: object) -> object:
-    """A discriminator has no default: the tag must be present."""
-    return {"kind": "numeric", **feature} if isinstance(feature, dict) else feature
-
-
-Feature = Annotated[
-    NumericFeature | CategoryFeature, Field(discriminator="kind"), BeforeValidator(_numeric_unless_said)
-]
 
 
 class Schema(Section, ABC):
@@ -347,8 +215,42 @@ class CorpusSchema(Schema):
         return f"texts (column {self.text})"
 
 
+class WindowSpec(Section):
+    """Values that become black and white, with all beyond them. Either `center` and `width`, or `low` and `high`."""
+
+    center: float | None = Field(
+        default=None, description="value of middle grey, in the files' units: Hounsfield units for CT"
+    )
+    width: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="from black to white, in the same units"
+    )
+    low: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        default=None, description="percent of an image's pixels that become black, for values without a unit, as in MR"
+    )
+    high: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        default=None, description="percent of an image's pixels up to which they are not white"
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> WindowSpec:
+        by_units = [one is not None for one in (self.center, self.width)]
+        by_percent = [one is not None for one in (self.low, self.high)]
+        if not (all(by_units) and not any(by_percent)) and not (all(by_percent) and not any(by_units)):
+            raise ValueError("a window has either center and width, or low and high")
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ValueError("low must be below high")
+        return self
+
+    def __str__(self) -> str:
+        if self.low is not None:
+            return f"window from {self.low:g} % to {self.high:g} % of an image's pixels"
+        return f"window of center {self.center:g} and width {self.width:g}"
+
+
 class ImageSchema(Labelled):
-    """Images, scaled to one size and to one or three channels (grey; red, green, blue)."""
+    """Images, scaled to one size. One or three channels (grey; red, green, blue) come from image files of any colour,
+    other numbers from NumPy archives alone.
+    """
 
     things = "images"
     summed = "the number of images, and sums of their mean shades and mean squared shades for each channel"
@@ -357,30 +259,61 @@ class ImageSchema(Labelled):
     label: str = Field(default="label", description="name of the label's column")
     height: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     width: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
-    channels: Literal[1, 3] = Field(default=1, description="1 for grey, 3 for red, green and blue")
+    channels: Annotated[int, Field(ge=1, le=MAX_CHANNELS)] = Field(
+        default=1, description="1 for grey, 3 for red, green and blue; others for NumPy archives only"
+    )
+    bits: Literal[8, 16] = Field(
+        default=8, description="of a shade, as a model gets it; 16 for grey files and archives"
+    )
+    window: WindowSpec | None = Field(
+        default=None, description="values that become black and white, for DICOM files and 16 bits"
+    )
+    modality: Annotated[str, Field(pattern="^[A-Z]{2,16}$")] | None = Field(
+        default=None, description="of DICOM files, by its code, such as CT or MR; files of others are refused"
+    )
 
     @property
     def inputs(self) -> list[str]:
         return ["image"]
 
     @property
+    def white(self) -> int:
+        """The largest shade."""
+        return int(2**self.bits - 1)
+
+    @property
+    def is_deep(self) -> bool:
+        """True if shades of more than 8 bits are read."""
+        return self.bits > 8 or self.window is not None
+
+    @property
     def encoded(self) -> list[EncodedColumn]:
         """A channel's value is an image's mean shade; all shades are equally likely."""
-        return [EncodedColumn(name, 1 / 2, 1 / 3) for name in CHANNELS[self.channels]]
+        names = CHANNELS.get(self.channels) or tuple(f"channel {at}" for at in range(1, self.channels + 1))
+        return [EncodedColumn(name, 1 / 2, 1 / 3) for name in names]
 
     @property
     def row_encoding(self) -> bytes:
-        return self.model_dump_json(include={"kind", "height", "width", "channels"}).encode()
+        new = {name for name, default in (("bits", 8), ("window", None)) if getattr(self, name) != default}
+        return self.model_dump_json(include={"kind", "height", "width", "channels", *new}).encode()
 
     @property
     def in_words(self) -> str:
-        colour = ", in colour" if self.channels > 1 else ""
         asked = f"classes {' or '.join(self.classes)}" if self.classes else self.asked.in_words
-        return f"images, {self.height} × {self.width} pixels{colour}; {asked}"
+        return f"images, {self.height} × {self.width} pixels{self._shades_in_words}; {asked}"
+
+    @property
+    def _shades_in_words(self) -> str:
+        """What differs from 8 bits of grey."""
+        colour = {1: "", 3: "in colour"}.get(self.channels, f"{self.channels} channels")
+        depth = f"{self.bits} bits" if self.bits > 8 else ""
+        found = (colour, depth, str(self.window or ""), self.modality or "")
+        return "".join(f", {one}" for one in found if one)
 
     @property
     def reads(self) -> str:
-        return f"images of {self.height} × {self.width} pixels, {self.channels} channel(s)"
+        more = "" if self.channels in CHANNELS and not self.is_deep else self._shades_in_words
+        return f"images of {self.height} × {self.width} pixels, {self.channels} channel(s){more}"
 
 
 def _table_unless_said(schema: object) -> object:

@@ -30,6 +30,15 @@ class SeedStart(Section):
             raise ValueError(f"the shares of the classes add up to {math.fsum(shares):g}: they must add up to 1")
         return shares
 
+    def require_fits(self, model: str, ends_with_bias: bool, classes: int) -> None:
+        """Raises ValueError unless the model and so many classes can start from these shares, if there are any."""
+        if self.prevalence is None:
+            return
+        if not ends_with_bias:
+            raise ValueError(f"the model {model} need not end with biases: remove prevalence, and set them in its file")
+        if len(self.prevalence) != classes:
+            raise ValueError(f"prevalence has {len(self.prevalence)} shares for {classes} class(es): give one for each")
+
     @property
     def in_words(self) -> str:
         shares = (

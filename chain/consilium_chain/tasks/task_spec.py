@@ -298,16 +298,8 @@ class TaskSpec(Section):
         if j.least_of_class and isinstance(self.data.asked, Regression):
             raise ValueError("an amount has no classes: remove least_of_class")
         self.model.require_start(self.start.name)
-        if isinstance(self.start, SeedStart) and self.start.prevalence is not None:
-            if not self.model.ends_with_bias:
-                raise ValueError(
-                    f"the model {self.model.name} need not end with biases: remove prevalence, and set them in its file"
-                )
-            if len(self.start.prevalence) != len(self.data.classes):
-                raise ValueError(
-                    f"prevalence has {len(self.start.prevalence)} shares for {len(self.data.classes)} class(es): give"
-                    " one for each"
-                )
+        if isinstance(self.start, SeedStart):
+            self.start.require_fits(self.model.name, self.model.ends_with_bias, len(self.data.classes))
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:

@@ -99,11 +99,14 @@ def check_data(
     ] = None,
     data: DataOption = None,
     mapping: MappingOption = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="also write a few images as a model gets them, PNG, for your eyes alone")
+    ] = None,
 ) -> None:
     """Shows the data as a task reads them, and everything that a node would compute from them. Sends nothing."""
     from consilium_cli.hospital import data_check
 
-    data_check.show_check(home, task, task_file, data, mapping)
+    data_check.show_check(home, task, task_file, data, mapping, picture)
 
 
 @app.command("join")

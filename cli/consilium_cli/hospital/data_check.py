@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from consilium.data_check import ImageProfile, Profile, TableProfile, TextProfile, check_data
 from consilium.task import Task
 from consilium_core.kinds import of_kind
@@ -27,7 +28,7 @@ TITLE = "bold"
 NEVER = {
     "rows": "the file: its rows and cells, its codes, the names of its columns",
     "texts": "the texts: their words and letters, the names of files and columns",
-    "images": "the images: their pixels, their sizes, the names of files",
+    "images": "the images: their pixels, their sizes, their headers, the names of files",
 }
 ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
 UNSCALED = {
@@ -43,9 +44,10 @@ SHADES = {
 
 
 def show_check(
-    folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None
-) -> None:
-    """Shows the profile of the readable data, then raises the first error of the data."""
+    folder: Path, number: int | None, task_file: Path | None, data: Path | None, mapping: Path | None,
+    picture: Path | None = None,
+) -> None:  # fmt: skip
+    """Shows the profile of the readable data, writes `picture`, then raises the first error of the data."""
     task = number if task_file is None else Task.read(task_file)
     if isinstance(task, Task) and data is not None:  # no home is needed
         found = check_data(task, data, mapping)
@@ -54,6 +56,12 @@ def show_check(
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH)
     console.print(screen(found.profile))
+    if picture is not None:
+        try:
+            found.write_picture(picture)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--picture") from None
+        console.print(f"{shown(str(picture))} shows a few of them. Its patients' images are for you alone.")
     found.require()
     print_unneeded(console, found.unneeded)
     console.print(f"[green]The {found.profile.things} fit.[/green]")
@@ -85,6 +93,9 @@ def _heading(profile: Profile) -> Text:
         of = "file(s) that its list does not name" if source.kind == "folder" else "column(s) of the file"
         names = f" ({shown(source.left_aside_shortened)})" if source.left_aside_names else ""
         text.append(f"\nnot read: {source.left_aside:,} {of}{names}")
+    if source.identifying:
+        fields = ", ".join(f"{name} ({count:,})" for name, count in source.identifying.items())
+        text.append(f"\nidentifying header fields, by files that have them: {shown(fields)}. None of them leaves")
     return text
 
 
@@ -136,10 +147,11 @@ def _lengths(profile: TextProfile) -> list[RenderableType]:
 def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table = _spread("smallest", "median", "largest")
     table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
-    table.add_row("mean shade, 0 (black) to 255", *(f"{shade:.0f}" for shade in profile.shades))
     schema = profile.schema
-    colours = "in grey" if schema.channels == 1 else "in colour"
-    return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}.\n")]
+    table.add_row(f"mean shade, 0 (black) to {schema.white:,}", *(f"{shade:,.0f}" for shade in profile.shades))
+    colours = {1: "in grey", 3: "in colour"}.get(schema.channels, f"in {schema.channels} channels")
+    window = f", in a {schema.window}" if schema.window else ""
+    return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}{window}.\n")]
 
 
 def _spread(*titles: str) -> Table:

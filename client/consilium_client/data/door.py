@@ -7,7 +7,7 @@ joins only if its owner has answered them by name, under [data_accepted] of its 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.logs import emit
 from consilium_core.visible_text import shown
 
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, Source
 from consilium_client.data.kinds import kind_of, require_held_out
 from consilium_client.data.profile import Finding
 from consilium_client.errors import DataError
@@ -40,10 +40,17 @@ class Admitted:
             emit("answer-unneeded", answer=answer)
 
 
-def admitted(path: Path, spec: TaskSpec, mapping: Path | None, answers: Answers, *, held_out: bool = False) -> Admitted:
-    """As `read_examples` reads them. `held_out`: of a voter. Raises DataError, also RemarksUnanswered."""
+def admitted(
+    path: Path, spec: TaskSpec, mapping: Path | None, answers: Answers, *, held_out: bool = False,
+    on_source: Callable[[Source], None] = lambda source: None,
+) -> Admitted:  # fmt: skip
+    """As `read_examples` reads them. `held_out`: of a voter. `on_source` gets what was read.
+
+    Raises DataError, also RemarksUnanswered.
+    """
     kind = kind_of(spec.data)
     raw = kind.read(path, spec.data, mapping)
+    on_source(raw.source)
     examples = kind.examples(raw, spec.data)
     if held_out:
         require_held_out(examples, path, spec)

@@ -30,7 +30,8 @@ class Source:
 
     `names`: each of the schema's columns by its name in the file; None where the mapping says that the file lacks it.
     `left_aside`: the number of columns in a file, or files in a folder, that were not read. `left_aside_names`: the
-    names of these columns, if the file has names. `reader`: the plug-in that read it, in words.
+    names of these columns, if the file has names. `reader`: the plug-in that read it, in words. `identifying`: the
+    number of files with a value in a header field that can identify a patient, by the field's name; no value is kept.
     """
 
     path: Path
@@ -39,6 +40,7 @@ class Source:
     left_aside: int = 0
     left_aside_names: tuple[str, ...] = ()
     reader: str = ""
+    identifying: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def left_aside_shortened(self) -> str:

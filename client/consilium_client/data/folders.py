@@ -7,7 +7,7 @@ same everywhere. Names that begin with a dot are ignored: operating systems crea
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -38,8 +38,16 @@ class Listing:
     left_aside: int = 0
 
 
-def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int) -> Listing:
-    """The files with these endings (".png", in any case). It does not open them.
+def _no_other(path: Path) -> bool:
+    return False
+
+
+def labelled_files(
+    folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int,
+    told: Callable[[Path], bool] = _no_other, nested: bool = False,
+) -> Listing:  # fmt: skip
+    """The files with these endings (".png", in any case). `told`: tells a file by its content, if not by its ending.
+    `nested`: class folders may have folders within.
 
     Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files, LabelUnknown; and OSError.
     """
@@ -48,48 +56,50 @@ def labelled_files(folder: Path, classes: Sequence[str], endings: Sequence[str],
         _require_inside(folder, LIST, folder / LIST)
         found = _listed(folder, numbers)
     else:
-        found = _by_class(folder, numbers)
+        found = _by_class(folder, numbers, nested)
     if not found.files:
         raise DataError("DataFileEmpty", path=folder)
     if len(found.files) > at_most:
         raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
-        _require_example(folder, file.name, file.path, endings)
+        _require_example(folder, file.name, file.path, endings, told)
     return found
 
 
-def unlabelled_files(folder: Path, endings: Sequence[str], at_most: int) -> list[tuple[str, Path]]:
+def unlabelled_files(
+    folder: Path, endings: Sequence[str], at_most: int, told: Callable[[Path], bool] = _no_other
+) -> list[tuple[str, Path]]:
     """All files with these endings in a folder and in the folders within, by name. A labels.csv is left aside.
 
-    Raises FolderError, DataFileEmpty, TooManyRows; and OSError.
+    `told`: as above. Raises FolderError, DataFileEmpty, TooManyRows; and OSError.
     """
-    files = {name: path for name, path in _within(folder).items() if name != LIST}
+    files = {name: path for name, path in _within(folder, folder).items() if name != LIST and not path.is_dir()}
     if not files:
         raise DataError("DataFileEmpty", path=folder)
     if len(files) > at_most:
         raise DataError("TooManyRows", rows=len(files), at_most=at_most)
     for name, path in files.items():
-        _require_example(folder, name, path, endings)
+        _require_example(folder, name, path, endings, told)
     return sorted(files.items())
 
 
-def _require_example(folder: Path, name: str, path: Path, endings: Sequence[str]) -> None:
+def _require_example(folder: Path, name: str, path: Path, endings: Sequence[str], told: Callable[[Path], bool]) -> None:
     """Raises LeadsOutside, FileUnexpected."""
     _require_inside(folder, name, path)
-    if not (path.is_file() and name.lower().endswith(tuple(endings))):  # reading a pipe would never end
+    if not (path.is_file() and (name.lower().endswith(tuple(endings)) or told(path))):  # reading a pipe would never end
         raise FolderError("FileUnexpected", file=folder / name)
 
 
-def _within(folder: Path) -> dict[str, Path]:
-    """All files in a folder and in the folders within, by name. Raises FolderError (NamesAlike)."""
+def _within(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
+    """All entries of a part of `folder`, and of the folders within it, by name. Raises FolderError (NamesAlike)."""
     paths: dict[str, Path] = {}
-    for part, _, _ in os.walk(folder, onerror=_raise):  # it does not follow links
-        under = Path(part).relative_to(folder).as_posix()
-        paths |= _named(Path(part), folder, "" if under == "." else composed(f"{under}/"))
-    return {name: path for name, path in paths.items() if not path.is_dir()}
+    for part, _, _ in os.walk(place, onerror=_raise):  # it does not follow links
+        inner = Path(part).relative_to(place).as_posix()
+        paths |= _named(Path(part), folder, under if inner == "." else composed(f"{under}{inner}/"))
+    return paths
 
 
-def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
+def _by_class(folder: Path, numbers: dict[str, int], nested: bool) -> Listing:
     files = []
     for name, inside in _named(folder, folder).items():
         if not inside.is_dir():
@@ -98,12 +108,15 @@ def _by_class(folder: Path, numbers: dict[str, int]) -> Listing:
             raise FolderError("ClassFolderUnknown", file=folder / name)
         _require_inside(folder, name, inside)
         entries = _named(inside, folder, f"{name}/")
+        if nested:  # a link to a folder is not followed, and refused as an example
+            within = _within(inside, folder, f"{name}/")
+            entries = {name: path for name, path in within.items() if path.is_symlink() or not path.is_dir()}
         files += [LabelledFile(path, entry, numbers[name]) for entry, path in entries.items()]
     return Listing(tuple(sorted(files, key=lambda file: file.name)))
 
 
 def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
-    paths = _within(folder)
+    paths = {name: path for name, path in _within(folder, folder).items() if not path.is_dir()}
     files: dict[str, LabelledFile] = {}
     with (folder / LIST).open("rb") as file:
         rows = CsvRows(file, folder / LIST, FileFormat())

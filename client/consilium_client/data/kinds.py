@@ -6,7 +6,7 @@ A new kind is a folder beside this module, with a `Kind` in its `kind` module, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,7 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.data.answers import answers_of
-from consilium_client.data.examples import Examples, Refusal, Row
+from consilium_client.data.examples import Examples, Refusal, Row, Source
 from consilium_client.data.profile import Profile
 from consilium_client.data.use import Use, Used
 from consilium_client.errors import DataError
@@ -59,15 +59,19 @@ def kind_of(schema: DataSchema) -> Kind[Any, Any]:
 
 
 def read_examples(
-    path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True
-) -> Examples:
+    path: Path, schema: DataSchema, mapping: Path | None = None, *, allow_one_class: bool = True,
+    on_source: Callable[[Source], None] = lambda source: None,
+) -> Examples:  # fmt: skip
     """The examples in `path` (a file or a folder) by this schema. Held-out data needs several answers.
 
     `mapping`: a file that maps the data's columns to the schema's; ignored for data without columns, such as a folder.
+    `on_source` gets what was read, before the examples are checked.
     Raises a DataError that names file, line and column, but never their content.
     """
     kind = kind_of(schema)
-    examples = kind.examples(kind.read(path, schema, mapping), schema)
+    raw = kind.read(path, schema, mapping)
+    on_source(raw.source)
+    examples = kind.examples(raw, schema)
     if not allow_one_class:
         require_several(examples, path, schema)
     return examples

@@ -17,7 +17,7 @@ from consilium_chain.tasks.task_spec import STATISTICS_RANGE, TaskSpec
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
-from consilium_client.data.image.reader import WHITE, ImageSet
+from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, DataError, ModelError
 
@@ -118,7 +118,7 @@ class Standardiser:
                 expected=("n", len(self.mean), "height", "width"),
                 found=images.pixels.shape,
             )
-        scale = (self.inverse_deviation / WHITE).astype(np.float32)[:, None, None]
+        scale = (self.inverse_deviation / images.white).astype(np.float32)[:, None, None]
         shift = (self.mean * self.inverse_deviation).astype(np.float32)[:, None, None]
         standard = images.pixels.astype(np.float32)
         standard *= scale

@@ -1,4 +1,5 @@
 """A hospital's audit log: one JSON line for each message that left its node, chained by hashes; and a signed export.
+A line also names the header fields by which the read files can identify patients, and which stay there.
 
 Each line has the SHA-256 of the line before it, with its newline. So nobody can change, remove or move a line without
 changing all later ones. The export's last line signs their number and the last hash. A line never has the content of a
@@ -110,8 +111,18 @@ class Recovered(_Entry):
     sha256: Digest
 
 
-Entry = Annotated[Trial | Transaction | Batch | Reply | Recovered, Field(discriminator="kind")]
-_ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Recovered] = TypeAdapter(Entry)
+class Identifying(_Entry):
+    """The node has read examples whose files' headers can identify patients. These fields stayed there: `fields` are
+    their standard names, separated by commas, and `files` is the number of files that have the most frequent one.
+    """
+
+    kind: Literal["identifying"]
+    fields: Annotated[str, Field(max_length=LONGEST_LINE // 4, pattern="^[A-Za-z, ]+$")]
+    files: Count
+
+
+Entry = Annotated[Trial | Transaction | Batch | Reply | Recovered | Identifying, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Recovered | Identifying] = TypeAdapter(Entry)
 
 
 class Seal(_Line):
@@ -245,6 +256,10 @@ class AuditLog:
     def leaving(self, kind: str, to: str, content: bytes, **what: str | int) -> None:
         """As `consilium_chain.rpc.connection.Witness`."""
         self.record(kind, to=to, bytes=len(content), sha256=digest(content), **what)
+
+    def identifying(self, fields: Mapping[str, int]) -> None:
+        """`fields`: the number of files by a field's name. Raises as `record` does."""
+        self.record("identifying", fields=", ".join(sorted(fields)), files=max(fields.values()))
 
     def record(self, kind: str, **fields: str | int) -> None:
         """Adds an entry, on disk on return. Raises AuditUnwritable, AuditMalformed; then nothing may leave."""

@@ -17,7 +17,7 @@ from consilium_zk.kzg import commit, open_combined
 
 from consilium_client.consent import Policy, read_policy
 from consilium_client.data.door import admitted
-from consilium_client.data.examples import Examples
+from consilium_client.data.examples import Examples, Source
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import NodeError, OwnersRefusal
 from consilium_client.home import is_paused
@@ -108,11 +108,18 @@ class Hooks:
         return policy
 
     def read_data(self) -> Examples:
-        """Raises DataError; before it has joined, also RemarksUnanswered."""
+        """Header fields that identify a patient are named in the audit log. Raises DataError, AuditError; before it
+        has joined, also DataError (RemarksUnanswered).
+        """
+
+        def note(source: Source) -> None:
+            if source.identifying:
+                self.context.audit.identifying(source.identifying)
+
         settings, spec = self.settings, self.task.spec
         if self.context.membership.find() is not None:
-            return read_examples(settings.data, spec.data, settings.mapping)
-        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted)
+            return read_examples(settings.data, spec.data, settings.mapping, on_source=note)
+        found = admitted(settings.data, spec, settings.mapping, settings.data_accepted, on_source=note)
         found.tell()
         return found.examples
 

@@ -50,6 +50,9 @@ export async function load(task: number, signal: AbortSignal): Promise<Model> {
   const [input] = session.inputMetadata
   const [channels, height, width] = input?.isTensor ? input.shape.slice(1).map(Number) : []
   const size = channels && height && width ? { channels, height, width } : null
+  // A browser has images of 8 bits alone.
+  if (size && (!input?.isTensor || input.type !== 'uint8' || ![1, 3].includes(size.channels)))
+    throw new Error(say.predict.deep)
   return {
     exclusive: Array.isArray(classes) && classes.length > 0,
     answers: (answers as Partial<Answer>[]).map(({ words = '', unit = null }) => ({ words, unit })),

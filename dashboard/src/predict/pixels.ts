@@ -1,5 +1,5 @@
 /**
- * An image as nodes see it: `client/consilium_client/data/image/files.py`. vitest and pytest hold both to
+ * An image as nodes see it: `client/consilium_client/data/image/shades.py`. vitest and pytest hold both to
  * `tests/vectors/pixels.json`. Pillow brings the width or the height first to its size, by a rule of its own. Here the
  * width comes first, so that a shade of a resized image may differ by one.
  */

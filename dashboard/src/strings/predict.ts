@@ -26,5 +26,6 @@ export const predict = {
   percent: (share: number) => `${(100 * share).toFixed(1)} %`,
   amount: (value: number, unit: string) => `${Number(value.toPrecision(4))} ${unit}`.trim(),
   changed: 'The server has just replaced this model. Open this page again.',
+  deep: 'This model reads images that a browser does not. Use consilium predict.',
   unread: 'The server’s description of the model is not readable here.',
 }

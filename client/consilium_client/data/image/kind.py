@@ -18,14 +18,23 @@ from consilium_core.kinds import of_kind
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.foreign import named_reader
-from consilium_client.data.image.reader import ImageSet, RawImages, read_images_in_use, read_raw_images, room
+from consilium_client.data.image.reader import (
+    ImageSet,
+    Pixels,
+    RawImages,
+    read_images_in_use,
+    read_raw_images,
+    require_file_channels,
+    room,
+)
 from consilium_client.data.kinds import Kind
 from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
 from consilium_client.data.use import Use, Used
 
 IMAGE = "image"  # the column of a request
+PICTURES = 16  # on a contact sheet
 STRETCHED = 1.25  # from which ratio between an image's proportions and the task's
-DARK = 0.03 * 255  # mean shade
+DARK = 0.03  # mean shade, of white
 
 
 class Concern(StrEnum):
@@ -37,6 +46,7 @@ class Concern(StrEnum):
     STRETCHED = "images with other proportions than the task's, which are stretched: check how they were cropped"
     DUPLICATES = "images that repeat an earlier one at the task's size: check that the export has each image once"
     CONTRADICTING = "images that repeat an earlier one under another label: check which label is right"
+    BURNED_IN = "images whose DICOM header says that text is burned in: check that it names no patient"
     ONE_CLASS = ONE_CLASS
 
 
@@ -46,11 +56,13 @@ ASKING = {Concern.CONSTANT, Concern.DARK, Concern.DUPLICATES, Concern.CONTRADICT
 @dataclass(frozen=True)
 class ImageProfile(Profile):
     """`sizes`: (height, width) of the smallest, the median and the largest image by area, before they were brought to
-    the task's size. `shades`: the mean shade of the darkest, the median and the brightest image, from 0 (black) to 255.
+    the task's size. `shades`: the mean shade of the darkest, the median and the brightest image, from 0 (black) to
+    the schema's white. `pictures`: a few images as a model gets them (n, channels, height, width).
     """
 
     sizes: tuple[tuple[int, int], ...] = field(repr=False)
     shades: tuple[float, ...] = field(repr=False)
+    pictures: Pixels = field(repr=False)
 
     @property
     def schema(self) -> ImageSchema:
@@ -67,19 +79,20 @@ class ImageKind(Kind[RawImages, ImageSchema]):
     def profile(self, raw: RawImages, spec: TaskSpec) -> ImageProfile:
         schema, images = of_kind(ImageSchema, spec.data), raw.images
         answers = answers_of(schema)
-        digests = (hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in images.pixels)
+        digests = (hashlib.blake2b(content, digest_size=16).digest() for content in images.contents())
         repeated, contradicting = repeats(digests, images.label_bytes)
         means = np.array([image.mean() for image in images.pixels])  # one at a time, for memory
         constant = np.array([(image == image[:, :1, :1]).all() for image in images.pixels])
         proportions = (raw.sizes[:, 0] * schema.width) / (raw.sizes[:, 1] * schema.height)
         counts: dict[StrEnum, int] = {
             Concern.CONSTANT: constant.sum(),
-            Concern.DARK: ((means < DARK) & ~constant).sum(),
+            Concern.DARK: ((means < DARK * schema.white) & ~constant).sum(),
             Concern.ENLARGED: (raw.sizes < [schema.height, schema.width]).any(axis=1).sum(),
             Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: contradicting,
             Concern.ONE_CLASS: images.rows if answers.alike(images.labels) else 0,
+            Concern.BURNED_IN: raw.burned_in,
         }
         by_area, by_shade = np.argsort(raw.sizes.prod(axis=1), kind="stable"), np.sort(means)
         picked = [0, images.rows // 2, -1]
@@ -88,6 +101,7 @@ class ImageKind(Kind[RawImages, ImageSchema]):
             findings_of(counts, images.rows, ASKING), statistics_of(images, spec),
             sizes=tuple((int(height), int(width)) for height, width in raw.sizes[by_area[picked]]),
             shades=tuple(map(float, by_shade[picked])),
+            pictures=images.pixels[:: max(1, images.rows // PICTURES)][:PICTURES],
         )  # fmt: skip
 
     def in_use(self, path: Path, schema: ImageSchema, use: Use) -> Used:
@@ -95,8 +109,10 @@ class ImageKind(Kind[RawImages, ImageSchema]):
 
     def requested(self, rows: Sequence[Row], schema: ImageSchema, refusal: Refusal, clamp: bool = False) -> ImageSet:
         """A value is the base64 of a file. Shades have no other range, so `clamp` changes nothing."""
-        from consilium_client.data.image.files import decoded, fitted
+        from consilium_client.data.image.files import decoded
+        from consilium_client.data.image.shades import fitted
 
+        require_file_channels(REQUEST.path, schema)
         pixels, _ = room(len(rows), schema)
         for at, row in enumerate(rows, 1):
             place = REQUEST.place(at, IMAGE)
@@ -104,7 +120,7 @@ class ImageKind(Kind[RawImages, ImageSchema]):
                 raw = base64.b64decode(row[IMAGE], validate=True)
             except (TypeError, ValueError):
                 raise refusal(f"{place}: the value is not the base64 of an image file") from None
-            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST.path, place), schema)
+            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST.path, place, schema), schema)
         return ImageSet(pixels, unlabelled(rows))
 
 

@@ -1,4 +1,4 @@
-"""Reads images with labels from a folder of PNG, JPEG, BMP or TIFF files (`folders`), or from a NumPy archive.
+"""Reads images with labels from a folder of PNG, JPEG, BMP, TIFF or DICOM files, or from a NumPy archive.
 
 Each image is brought to the schema's channels and size by `files`, one at a time.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.data_schemas import CHANNELS, ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.lib import format as npy
 from numpy.typing import NDArray
@@ -23,39 +23,48 @@ from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, 
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.foreign import Foreign, opened
 from consilium_client.data.image import MOST_PIXELS
+from consilium_client.data.image.headers import Headers, is_dicom_file
 from consilium_client.data.use import Use, Used, without_column
 from consilium_client.errors import DataError, ExampleError
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dcm")
 MOST_BYTES = 1 << 32  # of all images together, in memory
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
-WHITE = 255.0
+Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
 class ImageSet(Examples):
-    """Pixels uint8 (n, channels, height, width) as the schema has them; labels int64 (n,), a class's number each."""
+    """Pixels (n, channels, height, width) as the schema has them, uint8, or of 16 bits uint16; labels int64 (n,), a
+    class's number each.
+    """
 
-    pixels: NDArray[np.uint8] = field(repr=False)
+    pixels: Pixels = field(repr=False)
     labels: Labels = field(repr=False)
+
+    @property
+    def white(self) -> int:
+        """The largest shade that a pixel can have."""
+        return int(np.iinfo(self.pixels.dtype).max)
 
     def row_bytes(self) -> Iterator[bytes]:
         """After the label channels, height and width, little-endian in 4 bytes each, then pixels by channel, row by
-        row."""
+        row, little-endian.
+        """
         shape = b"".join(side.to_bytes(4, "little") for side in self.pixels.shape[1:])
-        for label, image in zip(self.label_bytes, self.pixels, strict=True):
-            yield label + shape + image.tobytes()
+        for label, content in zip(self.label_bytes, self.contents(), strict=True):
+            yield label + shape + content
 
     def contents(self) -> Iterator[bytes]:
-        return (image.tobytes() for image in self.pixels)
+        return (image.astype(image.dtype.newbyteorder("<"), copy=False).tobytes() for image in self.pixels)
 
     def sums(self) -> NDArray[np.float64]:
         """The images of each channel, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
         channels = self.pixels.shape[1]
         totals, squares = np.zeros(channels), np.zeros(channels)
         for image in self.pixels:  # one at a time, for memory
-            shades = image / WHITE
+            shades = image / self.white
             totals += shades.mean(axis=(1, 2))
             squares += (shades**2).mean(axis=(1, 2))
         return np.concatenate([np.full(channels, float(self.rows)), totals, squares])
@@ -63,11 +72,14 @@ class ImageSet(Examples):
 
 @dataclass(frozen=True)
 class RawImages:
-    """`sizes`: int64 (n, 2), height and width of each image before it was brought to the task's size."""
+    """`sizes`: int64 (n, 2), height and width of each image before it was brought to the task's size. `burned_in`: the
+    number of files whose header says that text is burned in.
+    """
 
     source: Source
     images: ImageSet
     sizes: NDArray[np.int64] = field(repr=False)
+    burned_in: int = 0
 
 
 def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None = None) -> RawImages:
@@ -89,39 +101,54 @@ def read_images_in_use(path: Path, schema: ImageSchema, use: Use) -> Used:
     if use.labelled or not path.is_dir() or use.columns.reader is not None:
         raw = read_raw_images(path, schema, use.columns.reader)
         return Used(raw.source, raw.images)
-    from consilium_client.data.image.files import decoded, fitted
+    from consilium_client.data.image.files import decoded
+    from consilium_client.data.image.shades import fitted
 
+    require_file_channels(path, schema)
     with reading(path):
-        files = unlabelled_files(path, ENDINGS, most_images(schema))
+        files = unlabelled_files(path, ENDINGS, most_images(schema), is_dicom_file)
         pixels, _ = room(len(files), schema)
         for at, (name, file) in enumerate(files):
             with file.open("rb") as opened:
-                pixels[at] = fitted(decoded(opened, path, name), schema)
+                pixels[at] = fitted(decoded(opened, path, name, schema), schema)
     images = ImageSet(pixels, np.zeros(len(files), np.int64))
     return Used(Source(path, "folder"), images, names=tuple(name for name, _ in files))
 
 
 def most_images(schema: ImageSchema) -> int:
     """The largest number that one hospital may bring."""
-    return min(MOST_ROWS, MOST_BYTES // (schema.channels * schema.height * schema.width))
+    return min(MOST_ROWS, MOST_BYTES // (schema.channels * schema.height * schema.width * schema.bits // 8))
+
+
+def require_file_channels(path: Path, schema: ImageSchema) -> None:
+    """Raises ArraysWrong if no image file has the task's channels."""
+    if schema.channels not in CHANNELS:
+        why = f"the task's images have {schema.channels} channels, which only a NumPy archive can have"
+        raise DataError("ArraysWrong", path=path, why=why)
 
 
 def _folder(path: Path, schema: ImageSchema) -> RawImages:
-    from consilium_client.data.image.files import decoded, fitted
+    from consilium_client.data.image.files import decoded
+    from consilium_client.data.image.shades import fitted
 
-    listing = labelled_files(path, schema.classes, ENDINGS, most_images(schema))
+    require_file_channels(path, schema)
+    listing = labelled_files(path, schema.classes, ENDINGS, most_images(schema), is_dicom_file, nested=True)
     pixels, sizes = room(len(listing.files), schema)
+    headers = Headers()
     for at, file in enumerate(listing.files):
         with file.path.open("rb") as opened:
-            image = decoded(opened, path, file.name)
+            image = decoded(opened, path, file.name, schema, headers)
         sizes[at] = image.height, image.width
         pixels[at] = fitted(image, schema)
     labels = np.array([file.label for file in listing.files], dtype=np.int64)
-    return RawImages(Source(path, "folder", left_aside=listing.left_aside), ImageSet(pixels, labels), sizes)
+    source = Source(path, "folder", left_aside=listing.left_aside, identifying=dict(headers.identifying))
+    return RawImages(source, ImageSet(pixels, labels), sizes, headers.burned_in)
 
 
-def room(count: int, schema: ImageSchema) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    pixels = np.empty((count, schema.channels, schema.height, schema.width), dtype=np.uint8)
+def room(count: int, schema: ImageSchema) -> tuple[Pixels, NDArray[np.int64]]:
+    """Arrays for pixels and sizes, to be filled."""
+    shape = (count, schema.channels, schema.height, schema.width)
+    pixels: Pixels = np.empty(shape, dtype=np.uint8) if schema.bits == 8 else np.empty(shape, dtype=np.uint16)
     return pixels, np.empty((count, 2), dtype=np.int64)
 
 
@@ -151,20 +178,18 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
     raise DataError("ArraysWrong", path=path, why="the archive is damaged, cut off or encrypted")
 
 
-def _of_arrays(
-    images: NDArray[np.uint8], labels: NDArray[np.integer], source: Source, schema: ImageSchema
-) -> RawImages:
+def _of_arrays(images: NDArray[Any], labels: NDArray[np.integer], source: Source, schema: ImageSchema) -> RawImages:
     if len(images) != len(labels):
         why = f"there are {len(images)} images, but {len(labels)} labels"
         raise DataError("ArraysWrong", path=source.path, why=why)
     wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
     if len(wrong):
         raise source.cell_error("LabelOutOfSchema", int(wrong[0]) + 1, LABELS)
-    from consilium_client.data.image.files import fitted, image_of
+    from consilium_client.data.image.shades import of_array
 
     pixels, sizes = room(len(images), schema)
     for at, image in enumerate(images):
-        pixels[at] = fitted(image_of(image), schema)
+        pixels[at] = of_array(image, schema)
     sizes[:] = images.shape[1:3]
     return RawImages(source, ImageSet(pixels, labels.astype(np.int64)), sizes)
 
@@ -189,12 +214,28 @@ def _require_shape(path: Path, name: str, shape: tuple[int, ...], kind: np.dtype
             raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         at_most = MOST_ROWS
     else:
-        if kind != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape[1:]:
+        is_readable = kind.newbyteorder("=") in _array_kinds(schema) and len(shape) in (3, 4) and 0 not in shape[1:]
+        if not is_readable or shape[3:] not in _array_channels(schema):
             raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         if math.prod(shape[1:3]) > MOST_PIXELS:
             raise ExampleError("ImageTooLarge", path=path, at=name)
-        at_most = min(most_images(schema), MOST_BYTES // math.prod(shape[1:]))
+        at_most = min(most_images(schema), MOST_BYTES // (math.prod(shape[1:]) * kind.itemsize))
     if shape[0] == 0:
         raise DataError("DataFileEmpty", path=path)
     if shape[0] > at_most:
         raise DataError("TooManyRows", rows=shape[0], at_most=at_most)
+
+
+def _array_kinds(schema: ImageSchema) -> tuple[type[np.integer], ...]:
+    """Hounsfield units are below zero too, and 8 bits have no unit."""
+    if schema.window is not None and schema.window.center is not None:
+        return np.uint16, np.int16
+    return (np.uint8, np.uint16) if schema.is_deep else (np.uint8,)
+
+
+def _array_channels(schema: ImageSchema) -> tuple[tuple[int, ...], ...]:
+    """Grey becomes colour; colour becomes grey if it is of 8 bits."""
+    own = ((), (1,)) if schema.channels == 1 else ((schema.channels,),)
+    if schema.channels not in CHANNELS:
+        return own
+    return ((), (1,), (schema.channels,) if schema.is_deep else (3,))

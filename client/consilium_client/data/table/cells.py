@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from consilium_chain.tasks.data_schemas import UNKNOWN
+from consilium_chain.tasks.features import UNKNOWN
 
 Cell: TypeAlias = str | float | None
 """A file's cell: text without blanks around it, or a number; None without a value."""

@@ -11,13 +11,7 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import (
-    TYPICAL_DEVIATION,
-    TYPICAL_MEAN,
-    CategoryFeature,
-    Feature,
-    NumericFeature,
-)
+from consilium_chain.tasks.features import TYPICAL_DEVIATION, TYPICAL_MEAN, CategoryFeature, Feature, NumericFeature
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, NumericFeature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, Feature, NumericFeature
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray

@@ -7,7 +7,8 @@ from array import array
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CategoryFeature, Feature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature, Feature
 
 from consilium_client.data.examples import Source
 from consilium_client.data.foreign import opened

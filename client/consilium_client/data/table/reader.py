@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import UNKNOWN, CategoryFeature, Feature, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import UNKNOWN, CategoryFeature, Feature
 from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
