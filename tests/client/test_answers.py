@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,16 @@ import pytest
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.training_specs import TrainingSpec
+from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.kinds import kind_of, read_examples
 from consilium_client.data.mapping import parse_mapping
+from consilium_client.data.standardise import public_sums
 from consilium_client.errors import CellError, DataError
+from consilium_client.models import model_of
+from consilium_client.models.training import train
 from consilium_core.kinds import of_kind
+from PIL import Image
 from raised_faults import raises_fault
 
 AMOUNT = '{ kind = "regression", label = "stay", min = 0, max = 100, mean = 10, deviation = 8, unit = "days" }'
@@ -196,3 +203,108 @@ def test_balanced_classes_are_refused_without_classes(question: str) -> None:
     text = 'statistics = "exact"\n' + text_of(question) + '[training]\nclass_weights = "balanced"\n'
     with pytest.raises(SpecInvalid, match="has no classes to balance"):
         parse_task_spec(text.encode())
+
+
+# --- texts and images ------------------------------------------------------------------------------------------------
+
+TEXT = 'kind = "text"\nquestion = {}\n[model]\nname = "lora"\n'
+IMAGE = 'kind = "images"\nheight = 8\nwidth = 8\nquestion = {}\n[model]\nname = "cnn"\nchannels = [2]\n'
+LISTED = [
+    (AMOUNT, "file,stay\n0,3\n1,400\n2,7.5\n", [[3], [100], [7.5]]),
+    (TIMES, "file,died,days\n0,1,5\n1,0,90\n2,0,0\n", [[5, 1], [90, 0], [0, 0]]),
+    (EACH, "file,mass,fluid\n0,1,0\n1,0,0\n2,1,1\n", [[0, 1], [0, 0], [1, 1]]),
+]
+
+
+def other_kind(form: str, question: str) -> TaskSpec:
+    text = f'name = "asked"\n[data]\n{form.format(question)}[judging]\nmetric = "{METRICS[question]}"\n'
+    return parse_task_spec(text.encode())
+
+
+def image_file(path: Path, shade: int) -> None:
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8) + np.uint8(shade)).save(path)
+
+
+@pytest.mark.parametrize("form", [TEXT, IMAGE], ids=["texts", "images"])
+@pytest.mark.parametrize(("question", "listing", "labels"), LISTED)
+def test_a_folders_list_has_the_answers(
+    form: str, question: str, listing: str, labels: list[list[float]], tmp_path: Path
+) -> None:
+    ending = ".txt" if form is TEXT else ".png"
+    for at in range(3):
+        path = tmp_path / f"{at}{ending}"
+        path.write_text(f"text {at}") if form is TEXT else image_file(path, at)
+    spec = other_kind(form, question)
+    with raises_fault(DataError, "DataFileMissing", "labels.csv"):
+        read_examples(tmp_path, spec.data)
+    (tmp_path / "labels.csv").write_text(re.sub(r"(?m)^(\d),", rf"\1{ending},", listing))
+    assert read_examples(tmp_path, spec.data, allow_one_class=False).labels.tolist() == labels
+    kind = kind_of(spec.data)
+    assert kind.profile(kind.read(tmp_path, spec.data, None), spec).rows == 3
+    wrong = (tmp_path / "labels.csv").read_text().replace(",1\n", ",x\n").replace(",90\n", ",x\n").replace("400", "x")
+    (tmp_path / "labels.csv").write_text(wrong)
+    with raises_fault(CellError, "ValueNotNumeric"):
+        read_examples(tmp_path, spec.data)
+
+
+def test_a_table_of_texts_has_the_answers(tmp_path: Path) -> None:
+    spec = other_kind(TEXT, EACH)
+    path = written(tmp_path / "notes.csv", "text,mass,fluid\none,1,no\ntwo,0,yes\n")
+    mapping = written(tmp_path / "mapping.toml", "[columns]\nfluid = { codes = { yes = 1, no = 0 } }\n")
+    assert read_examples(path, spec.data, mapping).labels.tolist() == [[0, 1], [1, 0]]
+    with raises_fault(CellError, "ValueNotNumeric") as caught:
+        read_examples(path, spec.data)
+    assert (caught.value.values["row"], caught.value.values["column"]) == (2, "fluid")
+    with raises_fault(DataError, "MappingInvalid", "the codes of fluid give 2"):
+        parse_mapping(b"[columns]\nfluid = { codes = { yes = 2 } }\n", spec.data)
+
+
+@pytest.mark.parametrize(
+    ("question", "labels", "error"),
+    [
+        (AMOUNT, np.array([1.5, 2.0]), None),
+        (AMOUNT, np.array([[1.5], [2.0]]), None),
+        (AMOUNT, np.array([1.5, np.nan]), "AnswerMissing"),
+        (AMOUNT, np.ones((2, 2)), "ArraysWrong"),
+        (TIMES, np.array([[3.0, 1.0], [4.0, 0.0]]), None),
+        (TIMES, np.array([[3.0, 1.0], [-4.0, 0.0]]), "TimeNegative"),
+        (TIMES, np.array([3.0, 4.0]), "ArraysWrong"),
+        (EACH, np.array([[1, 0], [0, 1]]), None),
+        (EACH, np.array([[1, 0], [0, 2]]), "AnswerNotYesOrNo"),
+        (EACH, np.array([["1", "0"], ["0", "1"]]), "ArraysWrong"),
+    ],
+)
+def test_an_archive_has_the_answers(question: str, labels: np.ndarray, error: str | None, tmp_path: Path) -> None:
+    path, spec = tmp_path / "images.npz", other_kind(IMAGE, question)
+    images = np.arange(128, dtype=np.uint8).reshape(2, 8, 8)
+    np.savez(path, images=images, labels=labels)
+    if error is None:
+        assert read_examples(path, spec.data).labels.tolist() == labels.reshape(2, -1).tolist()
+        return
+    with raises_fault(DataError, error) as caught:
+        read_examples(path, spec.data)
+    if error != "ArraysWrong":
+        assert caught.value.values["row"] == 2
+
+
+@pytest.mark.parametrize("question", METRICS)
+def test_a_network_learns_the_answers_of_images(question: str) -> None:
+    """The amount is the shade, the event comes to light images, and a half has each label."""
+    spec = other_kind(IMAGE, question)
+    spec = spec.model_copy(update={"training": TrainingSpec(epochs=30, batch_size=16, learning_rate=0.05)})
+    random = np.random.default_rng(0)
+    light = random.integers(0, 2, (64, 2))
+    images = np.repeat(np.repeat(light[:, None, None, :], 8, axis=2), 4, axis=3).astype(np.uint8) * 200
+    labels = {
+        AMOUNT: light[:, :1] * 16.0 + 2, TIMES: np.stack([300 - 280.0 * light[:, 0], np.ones(64)], axis=1),
+        EACH: light.astype(np.float64),
+    }[question]  # fmt: skip
+    model = model_of(spec)
+    examples = ImageSet(images, labels)
+    inputs = model.inputs(examples, public_sums(spec.data))
+    trained = train(spec, model.initial(0), inputs, labels, seed=1)
+    before, after = (
+        model.objective.measures[spec.judging.metric].worth(labels, model.evaluate(one, inputs).predictions)  # type: ignore[index]
+        for one in (model.initial(0), trained)
+    )
+    assert after > max(before, 0.8)

@@ -849,7 +849,7 @@ def read_listing(raw: bytes, folder: Path) -> object:
     put(place, "a.txt", b"one")
     put(place, "b/c.txt", b"two")
     put(place, "labels.csv", raw)
-    return labelled_files(place, TEXTS.classes, (".txt",), 10)
+    return labelled_files(place, TEXTS, (".txt",), 10)
 
 
 def read_frame(raw: bytes, _: Path) -> object:

@@ -1,4 +1,5 @@
-"""A folder of labelled files: it has a folder for each class, or a labels.csv (header `file,label`).
+"""A folder of labelled files: it has a folder for each class, or a labels.csv (header `file,label`, or `file` and the
+columns of a question's answer).
 
 Names are compared and sorted in Unicode's composed form, because file systems keep different forms. So the order is the
 same everywhere. Names that begin with a dot are ignored: operating systems create such files.
@@ -6,14 +7,19 @@ same everywhere. Names that begin with a dot are ignored: operating systems crea
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from consilium_client.data.examples import Source
+import numpy as np
+from consilium_chain.tasks.data_schemas import DataSchema
+
+from consilium_client.data.answers import answers_of
+from consilium_client.data.examples import Labels, Source
 from consilium_client.data.mapping import FileFormat
-from consilium_client.data.table.cells import composed
+from consilium_client.data.table.cells import DEFAULT, composed
 from consilium_client.data.table.columns import positions
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, FolderError
@@ -23,11 +29,11 @@ LIST = "labels.csv"
 
 @dataclass(frozen=True)
 class LabelledFile:
-    """`name`: within the folder, parts separated by /, NFC. `label`: the number of its class."""
+    """`name`: within the folder, parts separated by /, NFC. `answer`: a number for each column of the question."""
 
     path: Path
     name: str
-    label: int
+    answer: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -37,26 +43,33 @@ class Listing:
     files: tuple[LabelledFile, ...]
     left_aside: int = 0
 
+    def labels(self, schema: DataSchema) -> Labels:
+        """As `answers` makes them."""
+        columns = np.array([file.answer for file in self.files]).T
+        return answers_of(schema).labels(dict(zip(schema.asked.columns, columns, strict=True)))
+
 
 def _no_other(path: Path) -> bool:
     return False
 
 
 def labelled_files(
-    folder: Path, classes: Sequence[str], endings: Sequence[str], at_most: int,
+    folder: Path, schema: DataSchema, endings: Sequence[str], at_most: int,
     told: Callable[[Path], bool] = _no_other, nested: bool = False,
 ) -> Listing:  # fmt: skip
     """The files with these endings (".png", in any case). `told`: tells a file by its content, if not by its ending.
     `nested`: class folders may have folders within.
 
-    Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files, LabelUnknown; and OSError.
+    Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files and of answers, LabelUnknown; and OSError.
     """
-    numbers = {composed(name): number for number, name in enumerate(classes)}
     if (folder / LIST).exists():
         _require_inside(folder, LIST, folder / LIST)
-        found = _listed(folder, numbers)
+        found = _listed(folder, schema)
+    elif schema.classes:
+        found = _by_class(folder, _numbers(schema), nested)
     else:
-        found = _by_class(folder, numbers, nested)
+        why = f"without classes it must list each file with its answer (file,{','.join(schema.asked.columns)})"
+        raise DataError("DataFileMissing", path=folder / LIST, why=why)
     if not found.files:
         raise DataError("DataFileEmpty", path=folder)
     if len(found.files) > at_most:
@@ -111,17 +124,23 @@ def _by_class(folder: Path, numbers: dict[str, int], nested: bool) -> Listing:
         if nested:  # a link to a folder is not followed, and refused as an example
             within = _within(inside, folder, f"{name}/")
             entries = {name: path for name, path in within.items() if path.is_symlink() or not path.is_dir()}
-        files += [LabelledFile(path, entry, numbers[name]) for entry, path in entries.items()]
+        files += [LabelledFile(path, entry, (float(numbers[name]),)) for entry, path in entries.items()]
     return Listing(tuple(sorted(files, key=lambda file: file.name)))
 
 
-def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
+def _numbers(schema: DataSchema) -> dict[str, int]:
+    return {composed(name): number for number, name in enumerate(schema.classes)}
+
+
+def _listed(folder: Path, schema: DataSchema) -> Listing:
     paths = {name: path for name, path in _within(folder, folder).items() if not path.is_dir()}
     files: dict[str, LabelledFile] = {}
     with (folder / LIST).open("rb") as file:
         rows = CsvRows(file, folder / LIST, FileFormat())
-        at = positions(rows, folder / LIST, {"file": "file", "label": "label"}, strict=True)
-        for line, (written, label) in rows.cells(list(at.values())):
+        answering = ["label"] if schema.classes else schema.asked.columns
+        at = positions(rows, folder / LIST, {name: name for name in ("file", *answering)}, strict=True)
+        source, numbers, answers = Source(folder / LIST, "CSV"), _numbers(schema), answers_of(schema)
+        for line, (written, *cells) in rows.cells(list(at.values())):
             where = f"{folder / written} ({LIST}, line {line})"
             name = composed(PurePosixPath(written).as_posix())
             if name.startswith("/") or ".." in PurePosixPath(name).parts:
@@ -130,9 +149,17 @@ def _listed(folder: Path, numbers: dict[str, int]) -> Listing:
                 raise FolderError("ListedFileMissing", file=where)
             if name in files:
                 raise FolderError("ListedTwice", file=where)
-            if composed(label) not in numbers:
-                raise Source(folder / LIST, "CSV").cell_error("LabelUnknown", line, "label")
-            files[name] = LabelledFile(paths[name], name, numbers[composed(label)])
+            answer = list[float]()
+            for column, cell in zip(answering, cells, strict=True):
+                found: float | str = float(numbers.get(composed(cell), math.nan))
+                if not schema.classes:
+                    found = answers.accepted(column, cell, DEFAULT.number(cell))
+                elif math.isnan(found):
+                    found = "LabelUnknown"
+                if isinstance(found, str):
+                    raise source.cell_error(found, line, column)
+                answer.append(found)
+            files[name] = LabelledFile(paths[name], name, tuple(answer))
     return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(paths) - len(files) - 1)
 
 

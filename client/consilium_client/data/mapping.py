@@ -204,19 +204,20 @@ class Mapping(Section):
             for name, source in sources
             if isinstance(source, unwanted)
         ]
-        if isinstance(schema, TableSchema):
-            for feature in schema.features:
-                faults += self._faults_of_feature(feature)
+        if isinstance(schema, TextSchema) and schema.classes:
+            faults += self._faults_of_classes(schema)
+        else:
             for column in schema.asked.columns:
                 faults += self._faults_of_codes(column, schema.asked.codes(column))
                 if self.columns.get(column, ColumnMapping()).born is not None:
                     faults.append(f"the label {column} is no age: leave out born and on")
+        if isinstance(schema, TableSchema):
+            for feature in schema.features:
+                faults += self._faults_of_feature(feature)
         else:
             extra = self.columns.get(schema.text, ColumnMapping()).model_fields_set - {"column"}
             faults += [f"{schema.text} holds texts: leave out {field}" for field in sorted(extra)]
             faults += ["patient groups the rows of a table: leave it out"] * (self.file.patient is not None)
-        if isinstance(schema, TextSchema):
-            faults += self._faults_of_classes(schema)
         absent = [column for column in schema.asked.columns if self.source(column) is None]
         faults += [f"the label {column} may not be absent" for column in absent]
         if faults:

@@ -11,6 +11,7 @@ from consilium_chain.tasks.model_specs import PluginSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray
 
+from consilium_client.data.examples import Labels
 from consilium_client.models import Vector
 from consilium_client.models.plugin import OfPlugin
 from consilium_client.models.training import train
@@ -45,7 +46,8 @@ class _Trial:
         self._model = _model_of(task)
         generator = np.random.default_rng(SEED)
         self._rows = generator.standard_normal((ROWS, *self._model.input_shape)).astype(np.float32)
-        self._labels = generator.integers(0, len(task.data.classes), ROWS)
+        classes, columns = len(task.data.classes), len(task.data.asked.columns)
+        self._labels: Labels = generator.integers(0, classes, ROWS) if classes else np.ones((ROWS, columns))
 
     def checks(self) -> Checks:
         yield "a seed draws one start", self._starts

@@ -19,6 +19,7 @@ from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.foreign import Foreign, opened
@@ -132,7 +133,7 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
     from consilium_client.data.image.shades import fitted
 
     require_file_channels(path, schema)
-    listing = labelled_files(path, schema.classes, ENDINGS, most_images(schema), is_dicom_file, nested=True)
+    listing = labelled_files(path, schema, ENDINGS, most_images(schema), is_dicom_file, nested=True)
     pixels, sizes = room(len(listing.files), schema)
     headers = Headers()
     for at, file in enumerate(listing.files):
@@ -140,9 +141,8 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
             image = decoded(opened, path, file.name, schema, headers)
         sizes[at] = image.height, image.width
         pixels[at] = fitted(image, schema)
-    labels = np.array([file.label for file in listing.files], dtype=np.int64)
     source = Source(path, "folder", left_aside=listing.left_aside, identifying=dict(headers.identifying))
-    return RawImages(source, ImageSet(pixels, labels), sizes, headers.burned_in)
+    return RawImages(source, ImageSet(pixels, listing.labels(schema)), sizes, headers.burned_in)
 
 
 def room(count: int, schema: ImageSchema) -> tuple[Pixels, NDArray[np.int64]]:
@@ -178,20 +178,25 @@ def _archive(file: BinaryIO, path: Path, schema: ImageSchema) -> RawImages:
     raise DataError("ArraysWrong", path=path, why="the archive is damaged, cut off or encrypted")
 
 
-def _of_arrays(images: NDArray[Any], labels: NDArray[np.integer], source: Source, schema: ImageSchema) -> RawImages:
+def _of_arrays(images: NDArray[Any], labels: NDArray[Any], source: Source, schema: ImageSchema) -> RawImages:
     if len(images) != len(labels):
         why = f"there are {len(images)} images, but {len(labels)} labels"
         raise DataError("ArraysWrong", path=source.path, why=why)
-    wrong = np.flatnonzero((labels < 0) | (labels >= len(schema.classes)))
-    if len(wrong):
-        raise source.cell_error("LabelOutOfSchema", int(wrong[0]) + 1, LABELS)
+    answers, asked = answers_of(schema), schema.asked.columns
+    columns = dict(zip(asked, labels.reshape(len(labels), -1).T.astype(np.float64), strict=True))
+    for name, values in columns.items():
+        for value in np.unique(values):
+            found = answers.accepted(name, float(value), float(value))
+            if isinstance(found, str):
+                wrong = np.isnan(values) if np.isnan(value) else values == value
+                raise source.cell_error(found, int(np.flatnonzero(wrong)[0]) + 1, LABELS if schema.classes else name)
     from consilium_client.data.image.shades import of_array
 
     pixels, sizes = room(len(images), schema)
     for at, image in enumerate(images):
         pixels[at] = of_array(image, schema)
     sizes[:] = images.shape[1:3]
-    return RawImages(source, ImageSet(pixels, labels.astype(np.int64)), sizes)
+    return RawImages(source, ImageSet(pixels, answers.labels(columns)), sizes)
 
 
 def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema) -> NDArray[Any]:
@@ -210,7 +215,7 @@ def _array(archive: zipfile.ZipFile, path: Path, name: str, schema: ImageSchema)
 def _require_shape(path: Path, name: str, shape: tuple[int, ...], kind: np.dtype[Any], schema: ImageSchema) -> None:
     """Raises DataError."""
     if name == LABELS:
-        if len(shape) != 1 or kind.kind not in "iu":
+        if shape[1:] not in _label_shapes(schema) or len(shape) == 0 or kind.kind not in _label_kinds(schema):
             raise DataError("ArraysWrong", path=path, why=f"the array {name} has type {kind} and shape {shape}")
         at_most = MOST_ROWS
     else:
@@ -224,6 +229,16 @@ def _require_shape(path: Path, name: str, shape: tuple[int, ...], kind: np.dtype
         raise DataError("DataFileEmpty", path=path)
     if shape[0] > at_most:
         raise DataError("TooManyRows", rows=shape[0], at_most=at_most)
+
+
+def _label_shapes(schema: ImageSchema) -> tuple[tuple[int, ...], ...]:
+    """Of one image."""
+    columns = len(schema.asked.columns)
+    return ((),) if schema.classes else ((), (1,)) if columns == 1 else ((columns,),)
+
+
+def _label_kinds(schema: ImageSchema) -> str:
+    return "iu" if schema.classes else "iuf"
 
 
 def _array_kinds(schema: ImageSchema) -> tuple[type[np.integer], ...]:

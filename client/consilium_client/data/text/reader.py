@@ -6,6 +6,7 @@ composed Unicode (NFC), line feeds at the ends of lines, and no blanks around it
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, TextSchema
 from numpy.typing import NDArray
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
 from consilium_client.data.foreign import Foreign, opened, reader_for
@@ -121,6 +123,8 @@ def _table(file: BinaryIO | Foreign, path: Path, schema: Schema, mapping: Mappin
     if isinstance(schema, CorpusSchema):
         found = [text_of(text, columns.source, row, schema.text) for row, (text,) in columns]
         return RawTexts(columns.source, _unlabelled(found))
+    if not schema.classes:
+        return _answered(columns, schema, mapping or Mapping())
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
     codes = mapping.classes(schema) if mapping else {}
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
@@ -133,6 +137,21 @@ def _table(file: BinaryIO | Foreign, path: Path, schema: Schema, mapping: Mappin
             raise columns.source.cell_error("CodeUnknown" if codes else "LabelUnknown", row, schema.label)
         labels.append(number)
     return RawTexts(columns.source, _set(texts, labels))
+
+
+def _answered(columns: Columns, schema: TextSchema, mapping: Mapping) -> RawTexts:
+    """Texts with the answer of a question other than classes."""
+    answers, asked, texts = answers_of(schema), schema.asked.columns, list[str]()
+    rules, values = [mapping.reading(name) for name in asked], {name: array("d") for name in asked}
+    for row, (text, *cells) in columns:
+        texts.append(text_of(text, columns.source, row, schema.text))
+        for name, rule, cell in zip(asked, rules, cells, strict=True):
+            found = answers.accepted(name, cell, rule.number(cell))
+            if isinstance(found, str):
+                raise columns.source.cell_error(found, row, name)
+            values[name].append(found)
+    labels = answers.labels({name: np.array(column) for name, column in values.items()})
+    return RawTexts(columns.source, TextSet(tuple(texts), labels))
 
 
 def text_of(cell: Cell, source: Source, row: int, column: str) -> str:
@@ -156,10 +175,11 @@ def _class_of(cell: Cell, classes: Mapped[str, int]) -> int | None:
 def _folder(path: Path, schema: Schema) -> RawTexts:
     if isinstance(schema, CorpusSchema):
         return RawTexts(Source(path, "folder"), _unlabelled(_unlabelled_folder(path)[1]))
-    listing = labelled_files(path, schema.classes, ENDINGS, MOST_ROWS)
+    listing = labelled_files(path, schema, ENDINGS, MOST_ROWS)
     texts = [_file_text(file.path, path, file.name) for file in listing.files]
-    labels = [file.label for file in listing.files]
-    return RawTexts(Source(path, "folder", left_aside=listing.left_aside), _set(texts, labels))
+    return RawTexts(
+        Source(path, "folder", left_aside=listing.left_aside), TextSet(tuple(texts), listing.labels(schema))
+    )
 
 
 def _file_text(path: Path, folder: Path, name: str) -> str:
