@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
-    from consilium_operators.evaluation import EvaluationReport
+    from consilium_operators.evaluation import EvaluationReport, Group
     from consilium_operators.model_folder import SavedModel
 
 PORT = 8_600
@@ -28,15 +28,22 @@ class Evaluation:
     @property
     def metrics(self) -> pd.DataFrame:
         """By site (`all`: all rows) and metric: `value`, and its interval from `low` to `high`; NaN for none."""
+        return _frame((*self.report.sites, self.report.all_rows), "site")
+
+    @property
+    def subgroups(self) -> pd.DataFrame:
+        """As `metrics`, by value of the columns that the task names as `subgroups`."""
+        return _frame(self.report.subgroups, "subgroup")
+
+    @property
+    def importance(self) -> pd.DataFrame:
+        """By column, the most important first: how much worse the first shown metric is (`mean`, `low`, `high` of ten
+        deals) with the column's values dealt to other rows.
+        """
         import pandas as pd
 
-        rows = {
-            (group.name or "all", metric): (measure.value, measure.low, measure.high)
-            for group in (*self.report.sites, self.report.all_rows)
-            for metric, measure in group.measures.items()
-        }
-        index = pd.MultiIndex.from_tuples(rows, names=["site", "metric"])
-        return pd.DataFrame(list(rows.values()), index, ["value", "low", "high"], dtype=float)
+        found = [one.model_dump() for one in self.report.importance]
+        return pd.DataFrame(found, columns=["column", "mean", "low", "high"]).set_index("column")
 
     @property
     def calibration(self) -> pd.DataFrame:
@@ -45,6 +52,18 @@ class Evaluation:
 
         bins = [{"class": one.class_name, **bin_.model_dump()} for one in self.report.calibration for bin_ in one.bins]
         return pd.DataFrame(bins)
+
+
+def _frame(groups: Sequence[Group], by: str) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = {
+        (group.name or "all", metric): (measure.value, measure.low, measure.high)
+        for group in groups
+        for metric, measure in group.measures.items()
+    }
+    index = pd.MultiIndex.from_tuples(list(rows), names=[by, "metric"])
+    return pd.DataFrame(list(rows.values()), index, ["value", "low", "high"], dtype=float)
 
 
 @dataclass(frozen=True)
@@ -123,6 +142,7 @@ class Model:
 
         Raises as `predict` does, and OperatorError (TooManySites); ValueError if `output` is a picture.
         """
+        from consilium_client.data.table.reader import Table
         from consilium_operators.evaluation import evaluate
         from consilium_operators.evaluation_file import require_both_free, write_evaluation
         from consilium_operators.prediction import Predictor
@@ -132,7 +152,10 @@ class Model:
         predictor = Predictor(self.details, clamp)
         used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
         found = predictor.evaluation(used.examples)
-        report = evaluate(self.details, used.examples.labels, found, used.own, seed)
+        table = used.examples if isinstance(used.examples, Table) else None
+        report = evaluate(
+            self.details, used.examples.labels, found, used.own, seed, table=table, again=predictor.evaluation
+        )
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 
     def serve(

@@ -1,22 +1,34 @@
-"""The calibration curve as a picture. It loads matplotlib, which is an optional package."""
+"""An evaluation as a picture: calibration, and the importance of columns. It loads matplotlib, an optional package."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from consilium_operators.evaluation import Calibration
+from consilium_operators.importance import Importance
 
 MOST_NAMED = 10  # curves: more do not fit into a legend
+MOST_COLUMNS = 20
 DOTS_PER_INCH = 150
 
 
-def draw(curves: Sequence[Calibration]) -> bytes:
-    """A PNG file's bytes."""
-    figure = Figure(figsize=(5, 5), layout="constrained")
-    axes = figure.subplots()
+def draw(curves: Sequence[Calibration], importance: Sequence[Importance] = (), metric: str = "") -> bytes:
+    """A PNG file's bytes. `metric`: that of the importance, for people."""
+    panels = [draw_panel for draw_panel, has_content in ((_curves, curves), (_columns, importance)) if has_content]
+    figure = Figure(figsize=(5 * max(1, len(panels)), 5), layout="constrained")
+    axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
+    for panel, one in zip(panels, axes, strict=False):
+        panel(one, curves, importance, metric)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    return buffer.getvalue()
+
+
+def _curves(axes: Any, curves: Sequence[Calibration], importance: Sequence[Importance], metric: str) -> None:
     axes.plot([0, 1], [0, 1], color="#8a8f98", linestyle="--", linewidth=1)
     for curve in curves:
         predicted, observed = [one.predicted for one in curve.bins], [one.observed for one in curve.bins]
@@ -28,6 +40,14 @@ def draw(curves: Sequence[Calibration]) -> bytes:
     axes.set_aspect("equal")
     if len(curves) <= MOST_NAMED:
         axes.legend(frameon=False, loc="upper left")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
-    return buffer.getvalue()
+
+
+def _columns(axes: Any, curves: Sequence[Calibration], importance: Sequence[Importance], metric: str) -> None:
+    shown = importance[:MOST_COLUMNS][::-1]
+    places = range(len(shown))
+    axes.barh(places, [one.mean for one in shown], color="#2f6f9f")
+    axes.hlines(places, [one.low for one in shown], [one.high for one in shown], color="#20242a", linewidth=1)
+    axes.set_yticks(places, [one.column for one in shown])
+    axes.axvline(0, color="#8a8f98", linewidth=1)
+    axes.set_xlabel(f"loss of {metric} with the column dealt to other rows")
+    axes.spines[["top", "right"]].set_visible(False)

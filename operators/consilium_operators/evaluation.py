@@ -7,13 +7,15 @@ values are kept. Its draws follow from the seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.questions import Classification, Metric, Multilabel, Question
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import Labels
+from consilium_client.data.table.reader import Table
 from consilium_client.models import Evaluation
 from consilium_client.models.objectives import objective_of
 from consilium_client.models.objectives.base import Objective, Predictions
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from consilium_operators.errors import OperatorError
+from consilium_operators.importance import Importance, importances, subgroups
 from consilium_operators.model_folder import SavedModel
 
 RESAMPLES = 1_000
@@ -92,6 +95,9 @@ class EvaluationReport(_Plain):
     all_rows: Group
     sites: tuple[Group, ...]
     calibration: tuple[Calibration, ...]
+    subgroups: tuple[Group, ...] = ()
+    importance_by: Metric | None = None
+    importance: tuple[Importance, ...] = ()
 
 
 def evaluate(
@@ -101,8 +107,14 @@ def evaluate(
     sites: Sequence[str] | None,
     seed: int,
     resamples: int = RESAMPLES,
+    table: Table | None = None,
+    again: Callable[[Table], Evaluation] | None = None,
 ) -> EvaluationReport:
-    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. Raises TooManySites, TooFewRows."""
+    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. `table`: the rows, if they are of a table.
+    `again`: evaluates others like them.
+
+    Raises TooManySites, TooFewRows.
+    """
     schema, names = saved.spec.data, sorted(set(sites or ()))
     objective, (answers, predictions) = objective_of(schema), found.answers(labels)
     if len(names) > MOST_SITES:
@@ -116,12 +128,21 @@ def evaluate(
         own = labels[of]
         return Group(name=name, rows=len(own), classes=dict(answers_of(schema).counts(own)), measures=measures)
 
+    parts, by, important = list[tuple[str, NDArray[np.bool_]]](), None, tuple[Importance, ...]()
+    if table is not None and isinstance(schema, TableSchema):
+        parts = list(subgroups(table, schema))
+        if again is not None:
+            by = schema.asked.shown[0]
+            worth = objective.measures[by].worth
+            important = importances(table, schema, lambda rows: worth(*again(rows).answers(labels)), seed)
     return EvaluationReport(
         task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
         sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
         all_rows=group(0, None, np.ones(len(labels), np.bool_)),
         sites=tuple(group(at, name, of_site == name) for at, name in enumerate(names, 1)),
         calibration=calibration(labels, predictions, schema.asked),
+        subgroups=tuple(group(MOST_SITES + at, name, of) for at, (name, of) in enumerate(parts, 1)),
+        importance_by=by, importance=important,
     )  # fmt: skip
 
 

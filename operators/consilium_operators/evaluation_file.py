@@ -1,9 +1,10 @@
-"""An evaluation as files: JSON, and the calibration curve as a picture."""
+"""An evaluation as files: JSON, and calibration and importance as a picture."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from consilium_chain.tasks.questions import TITLES
 from consilium_core.private_files import write_whole
 
 from consilium_operators.evaluation import EvaluationReport
@@ -34,5 +35,6 @@ def write_evaluation(report: EvaluationReport, output: Path) -> list[Path]:
             raise
         return [output]
     picture = output.with_suffix(PICTURE)
-    write_whole(picture, draw(report.calibration))
+    metric = "" if report.importance_by is None else TITLES[report.importance_by]
+    write_whole(picture, draw(report.calibration, report.importance, metric))
     return [output, picture]

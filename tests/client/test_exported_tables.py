@@ -109,7 +109,7 @@ def test_mappings_that_do_not_fit(columns: str, why: str) -> None:
 @pytest.mark.parametrize("values", [["a"], ["a", "a"], ["a", "?"], ["1", "b"], ["a", " b"], ["a", "nan"], ["a", 1], []])
 def test_values_that_are_no_names_are_refused(values: list[object]) -> None:
     with pytest.raises(ValidationError):
-        CategoryFeature(kind="category", name="x", values=values)
+        CategoryFeature.model_validate({"kind": "category", "name": "x", "values": values})
 
 
 def test_tasks_with_codes_keep_their_meaning() -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from consilium_core.typed_toml import Section
 from pydantic import BeforeValidator, Field, model_validator
 
-from consilium_chain.tasks.features import EncodedColumn, Feature
+from consilium_chain.tasks.features import CategoryFeature, EncodedColumn, Feature
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_chain.tasks.questions import (
     MAX_CLASSES,
@@ -25,6 +25,7 @@ from consilium_chain.tasks.questions import (
 )
 
 MAX_SIDE = 512  # of an image, in pixels
+MOST_SUBGROUPS = 16  # columns
 MAX_CHANNELS = 16  # of an image
 CHANNELS = {1: ("grey",), 3: ("red", "green", "blue")}
 
@@ -117,6 +118,16 @@ class TableSchema(Labelled):
 
     kind: Literal["table"] = "table"
     features: Annotated[list[Feature], Field(min_length=1)] = Field(description="columns, one [[data.features]] each")
+    subgroups: Annotated[list[str], Field(max_length=MOST_SUBGROUPS)] = Field(
+        default=[], description="columns of categories; evaluations show each of their values apart"
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> TableSchema:
+        categories = {feature.name for feature in self.features if isinstance(feature, CategoryFeature)}
+        if foreign := [name for name in self.subgroups if name not in categories]:
+            raise ValueError(f"subgroups has {foreign[0]}, which is no column of categories: name one, or remove it")
+        return self
 
     @model_validator(mode="after")
     def _distinct(self) -> TableSchema:

@@ -314,7 +314,7 @@ def evaluate(
     clamp: ClampOption = False,
     local: LocalOption = None,
 ) -> None:
-    """Measures a model on labelled rows: metrics with 95 % intervals, calibration, and each site apart."""
+    """Measures a model on labelled rows: metrics with 95 % intervals, sites, subgroups, importance, calibration."""
     from rich.console import Console
 
     from consilium_cli.operator.evaluation_screen import show

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from consilium_chain.tasks.questions import TITLES
@@ -14,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from consilium_operators.evaluation import Bin, Calibration, EvaluationReport, Group, Measure
+    from consilium_operators.importance import Importance
 
 OF_PLUGIN = "a plug-in's, which is not measured here"
 
@@ -28,19 +29,34 @@ def screen(report: EvaluationReport) -> Iterator[RenderableType]:
     yield Text(f"{report.name}, after round {report.round}: {report.all_rows.rows:,} rows ({counts})")
     own = OF_PLUGIN if report.metric == "plugin" else TITLES[report.metric]
     yield Text(f"The task's metric is {own}. Brackets: {report.level:.0%} interval.")
-    yield _metrics(report)
+    yield _metrics("site", (*report.sites, report.all_rows))
+    if report.subgroups:
+        yield _metrics("subgroup", report.subgroups)
+    if report.importance and report.importance_by is not None:
+        yield Text(f"Loss of {TITLES[report.importance_by]} with a column's values dealt to other rows, ten times:")
+        yield _importance(report.importance)
     for curve in report.calibration:
         yield Text(f"Calibration of {shown(curve.class_name)}: mean error {curve.error:.3f}")
         yield _curve(curve)
 
 
-def _metrics(report: EvaluationReport) -> Table:
+def _metrics(by: str, groups: Sequence[Group]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("site", overflow="fold")
-    for title in ("rows", *(TITLES[metric] for metric in report.all_rows.measures)):
+    table.add_column(by, overflow="fold")
+    for title in ("rows", *(TITLES[metric] for metric in groups[0].measures)):
         table.add_column(title, justify="right")
-    for group in (*report.sites, report.all_rows):
+    for group in groups:
         table.add_row(*_cells(group))
+    return table
+
+
+def _importance(found: Sequence[Importance]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("column", overflow="fold")
+    for title in ("mean", "least", "most"):
+        table.add_column(title, justify="right")
+    for one in found:
+        table.add_row(Text(shown(one.column)), *(f"{value:+.3f}" for value in (one.mean, one.low, one.high)))
     return table
 
 

@@ -7,7 +7,6 @@ same everywhere. Names that begin with a dot are ignored: operating systems crea
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -151,11 +150,11 @@ def _listed(folder: Path, schema: DataSchema) -> Listing:
                 raise FolderError("ListedTwice", file=where)
             answer = list[float]()
             for column, cell in zip(answering, cells, strict=True):
-                found: float | str = float(numbers.get(composed(cell), math.nan))
-                if not schema.classes:
+                found: float | str
+                if schema.classes:
+                    found = float(numbers[composed(cell)]) if composed(cell) in numbers else "LabelUnknown"
+                else:
                     found = answers.accepted(column, cell, DEFAULT.number(cell))
-                elif math.isnan(found):
-                    found = "LabelUnknown"
                 if isinstance(found, str):
                     raise source.cell_error(found, line, column)
                 answer.append(found)
