@@ -52,7 +52,7 @@ def subgroups(table: Table, schema: TableSchema) -> Iterator[tuple[str, NDArray[
     for feature, block in _blocks(schema):
         if feature.name in schema.subgroups and isinstance(feature, CategoryFeature):
             codes = table.features[:, block][:, : len(feature.values) - 1]
-            missing = np.isnan(codes).any(axis=1)
+            missing: NDArray[np.bool_] = np.asarray(np.isnan(codes).any(axis=1))
             places = np.where(codes.any(axis=1), 1 + np.argmax(codes, axis=1), 0)
             for place, name in enumerate(feature.names):
                 own: NDArray[np.bool_] = ~missing & (places == place)
