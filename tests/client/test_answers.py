@@ -205,6 +205,17 @@ def test_balanced_classes_are_refused_without_classes(question: str) -> None:
         parse_task_spec(text.encode())
 
 
+@pytest.mark.parametrize(("question", "contradicts"), [(AMOUNT, False), (TIMES, False), (EACH, True)])
+def test_patients_alike_may_live_for_different_times_and_not_have_other_findings(
+    question: str, contradicts: bool, tmp_path: Path
+) -> None:
+    table = {AMOUNT: READ[0][1], TIMES: READ[1][1], EACH: READ[2][1]}[question].replace("60,", "50,")
+    spec = asked(question)
+    kind = kind_of(spec.data)
+    profile = kind.profile(kind.read(written(tmp_path / "rows.csv", table), spec.data, None), spec)
+    assert any("under another label" in one.concern for one in profile.findings) == contradicts
+
+
 # --- texts and images ------------------------------------------------------------------------------------------------
 
 TEXT = 'kind = "text"\nquestion = {}\n[model]\nname = "lora"\n'

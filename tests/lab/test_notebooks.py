@@ -42,8 +42,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert value._repr_png_().startswith(b"\x89PNG")
 
 
-def test_there_are_four_and_each_names_the_next() -> None:
-    assert len(NOTEBOOKS) == 4
+def test_there_are_six_and_each_names_the_next() -> None:
+    assert len(NOTEBOOKS) == 6
     for before, after in itertools.pairwise(NOTEBOOKS):
         assert after.name in before.read_text()
 

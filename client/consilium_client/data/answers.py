@@ -22,6 +22,10 @@ PARTS = 5  # of an amount's range, on screens
 
 
 class Answers(ABC):
+    """`vary`: equal examples usually have other answers, so these are no contradiction."""
+
+    vary = False
+
     @abstractmethod
     def accepted(self, column: str, cell: Cell, found: float | str) -> float | str:
         """A cell's number, or the name of its error. `found`: the cell as its column's rule reads it."""
@@ -85,6 +89,8 @@ class OfTexts(Answers):
 class OfAmount(Answers):
     """An amount, clamped to the question's range."""
 
+    vary = True
+
     def __init__(self, asked: Regression) -> None:
         self._asked = asked
 
@@ -110,6 +116,8 @@ class OfAmount(Answers):
 
 class OfTime(Answers):
     """A time from 0 on, and whether the event happened then."""
+
+    vary = True
 
     def __init__(self, asked: Survival) -> None:
         self._asked = asked

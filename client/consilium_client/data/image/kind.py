@@ -90,7 +90,7 @@ class ImageKind(Kind[RawImages, ImageSchema]):
             Concern.ENLARGED: (raw.sizes < [schema.height, schema.width]).any(axis=1).sum(),
             Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
             Concern.DUPLICATES: repeated,
-            Concern.CONTRADICTING: contradicting,
+            Concern.CONTRADICTING: 0 if answers.vary else contradicting,
             Concern.ONE_CLASS: images.rows if answers.alike(images.labels) else 0,
             Concern.BURNED_IN: raw.burned_in,
         }

@@ -156,7 +156,7 @@ def _zeros(known: NDArray[np.float64]) -> int:
     return zeros if far else 0
 
 
-def _repeats(table: Table, label: str) -> Iterator[Finding]:
+def _repeats(table: Table, label: str, answers_vary: bool) -> Iterator[Finding]:
     """Rows that equal another one. They ask unless so coarse columns have many equal rows by chance."""
     features = np.nan_to_num(table.features, nan=-1.0)
     repeated = table.rows - len(np.unique(np.column_stack([features, table.labels]), axis=0))
@@ -164,7 +164,7 @@ def _repeats(table: Table, label: str) -> Iterator[Finding]:
     asks_above = BY_CHANCE * repeated_by_chance(features)
     if repeated:
         yield Finding(Concern.DUPLICATES, None, repeated, table.rows, repeated > asks_above)
-    if contradicting:
+    if contradicting and not answers_vary:
         yield Finding(Concern.CONTRADICTING, label, contradicting, table.rows, contradicting > asks_above)
 
 
@@ -187,7 +187,7 @@ class TableKind(Kind[RawTable, TableSchema]):
             findings.append(Finding(Concern.SWAPPED, column, raw.rows, raw.rows, asks=True, hint=f"with {other}"))
         if answers.alike(raw.labels):
             findings.append(Finding(Concern.ONE_CLASS, label, raw.rows, raw.rows))
-        findings += _repeats(table, label)
+        findings += _repeats(table, label, answers.vary)
         repeated = sum(one.count for one in findings if one.concern is Concern.DUPLICATES)
         statistics = statistics_of(table, spec)
         return TableProfile(

@@ -88,7 +88,7 @@ class TextKind(Kind[RawTexts, Schema]):
             Concern.FEW_WORDS: sum(count <= FEW for count in words),
             Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
             Concern.DUPLICATES: repeated,
-            Concern.CONTRADICTING: contradicting,
+            Concern.CONTRADICTING: 0 if answers.vary else contradicting,
             Concern.ONE_CLASS: texts.rows if answers.alike(texts.labels) else 0,
         }
         are_short = counts[Concern.FEW_WORDS] > MOST_SHORT * texts.rows
