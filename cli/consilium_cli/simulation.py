@@ -196,7 +196,7 @@ def _named(given: list[str], option: str) -> dict[str, Path]:
 
 
 def _show(console: Any, found: consilium.SimulationResult) -> None:
-    from consilium_chain.tasks.questions import TITLES
+    from consilium.metrics import TITLES
     from rich import box
     from rich.table import Table
 

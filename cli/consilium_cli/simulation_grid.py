@@ -78,7 +78,7 @@ def play_grid(console: Console, task: consilium.Task, where: dict[str, Any], wan
 
 
 def _show(console: Console, found: consilium.GridResult) -> None:
-    from consilium_chain.tasks.questions import TITLES
+    from consilium.metrics import TITLES
     from rich import box
     from rich.table import Table
 
@@ -96,8 +96,9 @@ def _show(console: Console, found: consilium.GridResult) -> None:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("")
     for row in found.rows:
-        pair = (row.metrics[found.metric], row.errors[found.metric])
-        shown = pair if several else tuple(row.metrics[name] for name in found.details.shown[:2])
+        shown = [row.metrics[name] for name in found.details.shown[:2]]
+        if several:
+            shown = [row.metrics[found.metric], row.errors[found.metric]]
         marks = ["proposed"] if row is found.proposed else ["frontier"] if row.is_frontier else []
         marks += [] if row.accepted == 1 else [f"{row.accepted:.0%} accepted"]
         costs = (str(row.blobs_a_round), f"{row.gas / 1e6:,.1f} M", ether(row.wei), f"{row.seconds / 60:,.0f}")

@@ -14,6 +14,7 @@ NOTES = {
     "data": "The shape of all rows, texts or images. It is public: take nothing in it from anybody's rows.",
     "data.features": "One for each column of a table, each under its own [[data.features]].",
     "privacy": "Without this section nothing bounds how much the sums show of a row.",
+    "data.question": "In the place of label and classes.",
     "data.reader": "Without a mapping, hospitals and voters read their files by it.",
     "judging": "Scores are improvements over the round's base, in the metric's own unit.",
     "money": "Shares and slashes are basis points, hundredths of a percent.",
@@ -92,6 +93,9 @@ def reference() -> list[Part]:
 def _forms(field: Schema, schema: Schema) -> list[Schema]:
     """The sections that a key can be; several where another key chooses."""
     named = [field, *field.get("allOf", []), *field.get("anyOf", []), *field.get("oneOf", [])]
+    named += [
+        one for inner in field.get("anyOf", []) for one in inner.get("oneOf", [])
+    ]  # of a section that may be left out
     return [schema["$defs"][one["$ref"].rsplit("/", 1)[1]] for one in named if "$ref" in one]
 
 

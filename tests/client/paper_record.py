@@ -86,6 +86,7 @@ class PaperRecord:
         policy.write_text("\n".join(rules))
         return SimpleNamespace(
             connect=lambda: self, artifacts=self.folder, task=NUMBER, data=data, mapping=None, home=self.folder,
+            data_accepted={"leak": True},
             policy=policy, approved=self.terms.spec_hash.hex(), held_out=0, device="cpu", trial_seed=None,
             statistics_file=self.folder / "statistics.jsonl",
         )  # fmt: skip
@@ -161,6 +162,10 @@ class PaperRecord:
 
     def hospitals(self, task: int) -> list[Hospital]:
         return [Hospital(f"0x{i:040x}", weight, 0) for i, weight in enumerate(self.weights)]
+
+    def voters(self, task: int) -> list[Any]:
+        """The node that this ledger is for."""
+        return [SimpleNamespace(node=self.address)]
 
     def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
         return list(self.hashes[round_, cohort][:count])

@@ -215,7 +215,13 @@ def test_every_error_has_a_case_and_a_line_in_the_guide() -> None:
     of_texts_and_images = {*FolderError.MESSAGES, *ExampleError.MESSAGES, "ArraysWrong", "LabelUnknown"}
     known = {*DataError.MESSAGES, *CellError.MESSAGES} | of_texts_and_images
     of_questions = {"AnswerMissing", "AnswerNotYesOrNo", "TimeNegative"}  # tests/client/test_answers.py
-    elsewhere = {"DataFileMissing", "TooFewRows", "OneClassOnly", "RemarksUnanswered"} | of_texts_and_images
+    elsewhere = {
+        "DataFileMissing",
+        "TooFewRows",
+        "OneClassOnly",
+        "RemarksUnanswered",
+        "TooFewHeldOut",
+    } | of_texts_and_images
     elsewhere |= of_questions
     assert {error for _, _, error, _ in CASES.values()} == known - elsewhere
     guide = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()

@@ -208,7 +208,7 @@ def test_no_library_logs_a_value(tmp_path: Path, caplog: pytest.LogCaptureFixtur
 
 def test_check_data_names_fields_and_shows_windowed_images_to_their_owner_alone(tmp_path: Path) -> None:
     slope = np.arange(-160, 240, 5, dtype=np.int16).reshape(8, 10)
-    contents = [dicom(slope * sign, BurnedInAnnotation="YES") for sign in (1, -1, 0)]
+    contents = [dicom(slope * sign, BurnedInAnnotation="YES") for sign in (1, -1, 2)]
     files = {f"{CLASSES[at % 2]}/Mustermann{at}": content for at, content in enumerate(contents)}
     task, sheet = tmp_path / "task.toml", tmp_path / "sheet.png"
     task.write_text(

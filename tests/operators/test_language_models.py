@@ -47,7 +47,7 @@ def test_its_evaluation_counts_tokens_and_draws_texts(programs: Path, tmp_path: 
         own = model_of(saved.spec)
         tokens = own.inputs(library_texts(), saved.sums)
         found = own.evaluate(saved.parameters, tokens)
-    assert set(report.all_rows.measures) == {"log_loss", "accuracy"}
+    assert set(report.all_rows.measures) == {"log_loss", "accuracy", "perplexity"}
     loss = report.all_rows.measures["log_loss"]
     assert loss.value == pytest.approx(float(-np.log(found.predictions[:, 0]).mean()))
     bounds = [loss.low, loss.value, loss.high]

@@ -197,6 +197,7 @@ def test_the_file_says_its_model_and_nothing_of_the_machine(tmp_path: Path) -> N
     index = read_model(folder).index
     assert {one.key: one.value for one in model.metadata_props} == {
         "task": "table", "sha256": index.sha256, "classes": '["no", "maybe", "yes"]', "columns": '["age", "sex"]',
+        "answers": '["probability_no", "probability_maybe", "probability_yes"]',
     }  # fmt: skip
     assert b".py" not in raw
     assert str(Path.cwd()).encode() not in raw

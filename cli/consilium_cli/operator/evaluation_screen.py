@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from consilium_chain.tasks.questions import TITLES
+from consilium.metrics import TITLES
 from consilium_core.visible_text import shown
 from rich import box
 from rich.console import Console, RenderableType
