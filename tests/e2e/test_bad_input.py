@@ -220,7 +220,7 @@ BAD_DATA: dict[str, tuple[str | None, list[str]]] = {
     "infinite": ("age,sick\n50,0\ninf,1\n", ["line 3, column age", "not a finite number"]),
     "text": ("age,sick\nDoe,0\n60,1\n", ["line 2, column age", "not a number"]),
     "label": ("age,sick\n50,2\n", ["line 2", "not one of the task's classes"]),
-    "one class": ("age,sick\n50,1\n60,1\n", ["several classes", "Add rows of other classes"]),
+    "one class": ("age,sick\n50,1\n60,1\n", ["every row has the same sick", "Add rows with other answers"]),
     "empty": ("age,sick\n", ["no rows"]),
 }
 

@@ -143,7 +143,7 @@ def test_a_voter_stakes_nothing_on_data_that_are_probably_wrong(world: World) ->
     done(world.say("register", "--stake", "500", "--yes"))
     home = VoterHome.open(world.home)
     home.settings.data.write_text("age,sick\n" + "20,0\n90,1\n" * 10)
-    done(world.say("tasks"), "age: the column gives (nearly) every label away", 'leak = ["age"]')
+    done(world.say("tasks"), "age: the column gives (nearly) every label", 'leak = ["age"]')
 
     def node() -> VoterNode:
         settings = VoterHome.open(world.home).node_settings(task.task, world.voter.folder_name(task.task))
