@@ -258,7 +258,7 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
 def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watched: Watched) -> None:
     page = watched.page
     open_page(place, page, "/tasks/1")
-    quality = page.get_by_role("region", name="Accuracy on held-out rows")
+    quality = page.get_by_role("region", name="Quality on held-out rows")
     expect(quality).to_contain_text("After round 2 of 2", timeout=60_000)  # derived once the task has ended
     (model,) = place.running.get("/v1/tasks/1/models")["items"]
     start, _, last = model["measured"]["rounds"]

@@ -33,17 +33,37 @@ function mean(values: readonly number[]): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0
 }
 
-/** The metrics of a model by round, from the start (round 0) on, oldest first. */
-export function qualityOf(measured: readonly { round: number; accuracy: number; auc?: number | null }[]): {
+/** Metrics in the order in which they are shown, of every question a few. */
+export const METRICS = [
+  'accuracy',
+  'auc',
+  'log_loss',
+  'c_index',
+  'brier',
+  'r2',
+  'absolute_error',
+  'squared_error',
+  'perplexity',
+] as const
+export type MetricName = (typeof METRICS)[number]
+type Quality = { round: number } & { [name in MetricName]?: number | null }
+const FROM_ZERO_TO_ONE: readonly MetricName[] = ['accuracy', 'auc', 'c_index', 'brier', 'r2']
+
+/** The first metrics that a model has. */
+export function metricsOf(measured: readonly Quality[], atMost: number): MetricName[] {
+  return METRICS.filter((name) => measured.some((one) => typeof one[name] === 'number')).slice(0, atMost)
+}
+
+/** A model's quality by round, sorted: two metrics from 0 to 1. */
+export function qualityOf(measured: readonly Quality[]): {
   rounds: number[]
-  accuracies: number[]
-  areas: (number | null)[]
+  series: { metric: MetricName; values: (number | null)[] }[]
 } {
   const sorted = measured.toSorted((one, other) => one.round - other.round)
+  const charted = metricsOf(measured, METRICS.length).filter((name) => FROM_ZERO_TO_ONE.includes(name))
   return {
     rounds: sorted.map((one) => one.round),
-    accuracies: sorted.map((one) => one.accuracy),
-    areas: sorted.map((one) => one.auc ?? null),
+    series: charted.slice(0, 2).map((metric) => ({ metric, values: sorted.map((one) => one[metric] ?? null) })),
   }
 }
 

@@ -48,15 +48,12 @@ export function ProgressChart({ of, metric }: { of: readonly Schemas['RoundSumma
 /** A model's accuracy and AUC after each round, from the start on. */
 export function QualityChart({ of }: { of: readonly Schemas['Quality'][] }) {
   const words = say.quality
-  const { rounds, accuracies, areas } = qualityOf(of)
+  const { rounds, series } = qualityOf(of)
   return (
     <Drawn
       caption={words.title}
       across={{ name: say.columns.round, values: rounds, shown: String }}
-      series={[
-        { name: words.accuracyShare, values: accuracies },
-        { name: words.auc, values: areas },
-      ]}
+      series={series.map(({ metric, values }) => ({ name: words.metric[metric], values }))}
       unit={words.unit}
       shown={(value) => value.toFixed(3)}
       empty={words.oneRound}

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
 import { formatShare } from '../lib/amounts'
+import { metricsOf, type MetricName } from '../lib/series'
 import { say } from '../strings'
 import { Card, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
@@ -30,20 +31,23 @@ export function Quality({ task }: { task: Schemas['Task'] }) {
 function Figures({ of }: { of: readonly Schemas['Quality'][] }) {
   const [first, last] = [of[0], of.at(-1)]
   if (!first || !last) return null
-  const area = (one: Schemas['Quality']) => one.auc?.toFixed(3) ?? '–'
   return (
     <dl className="figures">
-      <Figure
-        name={words.accuracy}
-        value={formatShare(last.accuracy)}
-        beside={words.from(formatShare(first.accuracy))}
-      />
-      <Figure name={words.auc} value={area(last)} beside={words.from(area(first))} />
-      <Figure
-        name={words.logLoss}
-        value={words.nats(last.log_loss.toFixed(3))}
-        beside={words.from(first.log_loss.toFixed(3))}
-      />
+      {metricsOf(of, 3).map((metric) => (
+        <Figure
+          key={metric}
+          name={words.metric[metric]}
+          value={shownValue(metric, last)}
+          beside={words.from(shownValue(metric, first))}
+        />
+      ))}
     </dl>
   )
+}
+
+function shownValue(metric: MetricName, of: Schemas['Quality']): string {
+  const value = of[metric]
+  if (typeof value !== 'number') return '–'
+  if (metric === 'accuracy') return formatShare(value)
+  return metric === 'log_loss' ? words.nats(value.toFixed(3)) : value.toFixed(3)
 }

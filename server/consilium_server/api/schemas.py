@@ -279,13 +279,21 @@ class ModelFile(ApiModel):
 
 
 class Quality(ApiModel):
-    """Metrics of the model as it is after a round."""
+    """Metrics of the model as it is after a round. Null: of another question, or without a meaning for these rows."""
 
     round: int = Field(ge=0, description="0 is the start, before the first training round")
-    accuracy: FiniteFloat = Field(description="share of rows, 0 to 1")
-    auc: FiniteFloat | None = Field(default=None, description="0.5 is chance; null if all rows are of one class")
-    macro_f1: FiniteFloat | None = Field(default=None, description="null for a language model")
-    log_loss: FiniteFloat = Field(description="nats a row, or of a language model a token")
+    accuracy: FiniteFloat | None = Field(default=None, description="share of rows, 0 to 1")
+    auc: FiniteFloat | None = Field(default=None, description="0.5 is chance")
+    macro_f1: FiniteFloat | None = None
+    log_loss: FiniteFloat | None = Field(default=None, description="nats a row, or of a language model a token")
+    pr_auc: FiniteFloat | None = None
+    calibration_error: FiniteFloat | None = None
+    brier: FiniteFloat | None = None
+    perplexity: FiniteFloat | None = None
+    squared_error: FiniteFloat | None = Field(default=None, description="in squared deviations of the task")
+    absolute_error: FiniteFloat | None = Field(default=None, description="in deviations of the task")
+    r2: FiniteFloat | None = None
+    c_index: FiniteFloat | None = Field(default=None, description="0.5 is chance")
 
 
 class Measured(ApiModel):
