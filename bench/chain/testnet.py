@@ -246,27 +246,18 @@ BESIDE = {  # measured apart, bench/results/gas.json
 
 
 def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
-    """Gas of a step, and what that is in ether at each of the named prices."""
-    prices = testnet().price
-    lines = [
-        f"| who | step | gas, mean | most | {' | '.join(price.name for price in prices)} | here paid |",
-        f"|---|---|---|---|{'---|' * len(prices)}---|",
-    ]
+    """Gas of a step. What a whole task comes to in ether is in `budget_table`."""
+    lines = ["| who | step | gas, mean | most |", "|---|---|---|---|"]
     for role, who in WHO.items():
         rows = [row for row in result["paid"] if row["role"] == role]
         for row in sorted(rows, key=lambda row: (row["step"] in EACH_ROUND, -row["all_gas"])):
             each = " (each round)" if row["step"] in EACH_ROUND else ""
             blob_gas = row["blob_gas"] / row["count"]
-            at = [ether(row["gas"] * price.gwei + blob_gas * price.blob_gwei) for price in prices]
             blobs = f" + {blob_gas:,.0f} blob gas" if blob_gas else ""
-            lines.append(
-                f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} | {' | '.join(at)} |"
-                f" {ether(row['wei'] / row['count'] / 10**9)} |"
-            )
+            lines.append(f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} |")
     for (role, name), call in BESIDE.items():
         one = gas["calls"][call]
-        at = [ether(one["mean"] * price.gwei) for price in prices]
-        lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} | {' | '.join(at)} | |")
+        lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} |")
     return lines
 
 
