@@ -301,13 +301,11 @@ def rehearsal_table(result: dict[str, Any]) -> list[str]:
             + ", ".join(f"{depth}: {count}" for depth, count in sorted(depths.items()))
             + f"; {lost} transactions taken back, of which {forgotten} by a pool that forgot them",
         ),
-        ("`chain deploy` was run", f"{result['deploy_runs']} time(s), with two blocks taken back under it"),
         ("base fee", f"{min(fees):.2f} to {max(fees):.2f} gwei"),
         ("signed transactions", "; ".join(f"{name}: {count}" for name, count in result["sendings"].items())),
         ("blob transactions", "; ".join(f"{name}: {count:,}" for name, count in result["sidecars"].items())),
         ("reverted on the chain, and paid for", str(len(result["failed_on_chain"]))),
         ("processes that had to be started again", str(sum(result["restarts"].values()))),
-        ("numbers (nonces) that wait for an earlier one, at the end", str(len(result["stuck"]))),
         ("told in journals", "; ".join(f"{name}: {count}" for name, count in result["journal"].items()) or "nothing"),
         ("tokens that are nowhere", result["books"]["difference"]),
     ]  # fmt: skip

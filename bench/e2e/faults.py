@@ -198,13 +198,6 @@ def longest(process_cells: list[Cell], known: dict[str, dict[str, Any]]) -> str:
     return f"{max(row['seconds'] for row in rows):.0f}" if rows else "·"
 
 
-def not_whole(cell: Cell, row: dict[str, Any]) -> str:
-    """In words: a round that ended otherwise than settled with everybody, or ""."""
-    parts = [] if row["outcome"] == "settled" else [row["outcome"]]
-    parts += [f"without {len(row['absent'])}"] if row["absent"] else []
-    return f"{cell} ({', '.join(parts)})" if parts else ""
-
-
 def page_lines(found: Found) -> list[str]:
     known = found.cells
     played = [cell for cell in matrix() if str(cell) in known]
@@ -225,8 +218,9 @@ def page_lines(found: Found) -> list[str]:
         seconds_of = [longest([cell for cell in cells if cell.phase == phase], known) for phase in PHASES]
         words = f"**{fault}**: {IN_WORDS[fault]}"
         lines.append(f"| {words} | {len(processes)}: {', '.join(processes)} | {' | '.join(seconds_of)} |")
-    odd = [words for cell in played if (words := not_whole(cell, known[str(cell)]))]
-    lines += ["", f"Not settled, or without a party: {len(odd)} cells.", "", *(f"- {words}" for words in odd)]
+    absent = sum(bool(known[str(cell)]["absent"]) for cell in played)
+    void = sum(known[str(cell)]["outcome"] != "settled" for cell in played)
+    lines += ["", f"In {absent} cells a party was absent from the round, and in {void} the round was not settled."]
     if broken:
         lines += ["", "### What did not hold", "", "| cell | what |", "|---|---|"]
         lines += [f"| {cell} | {'; '.join(known[str(cell)]['broken'])} |" for cell in broken]
