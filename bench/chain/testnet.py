@@ -318,7 +318,7 @@ def traffic_table(result: dict[str, Any]) -> list[str]:
         one = result["traffic"][who]
         if one["requests"] < 50:
             continue
-        asked = ", ".join(f"`{name}` {count:,}" for name, count in one["most_asked"].items())
+        asked = ", ".join(f"`{name}` {count:,}" for name, count in list(one["most_asked"].items())[:2])
         lines.append(f"| {who} | {one['a_second']} | {one['most_in_a_second']} | {asked} |")
     return lines
 

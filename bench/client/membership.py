@@ -216,8 +216,8 @@ def packaged(result: Mapping[str, Any]) -> str:
 
 
 def whole_table(found: list[Measured]) -> str:
-    """For docs/privacy.md: AUC, and in brackets the share found, by hospitals in the sum. Of the noise levels the weakest
-    alone: the others are in the picture.
+    """For docs/privacy.md: AUC, and in brackets the share found, by hospitals in the sum. The picture has all levels of
+    noise, and this has the weakest.
     """
     lines = [
         f"| model, training | rows each | {' | '.join(_in_sum(one) for one in HOSPITALS)} |",
