@@ -245,11 +245,14 @@ BESIDE = {  # measured apart, bench/results/gas.json
 }
 
 
+MUCH_GAS = 100_000  # of a step; the page has no cheaper ones
+
+
 def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
-    """Gas of a step. What a whole task comes to in ether is in `budget_table`."""
+    """Gas of each dear step. What a whole task comes to in ether is in `budget_table`."""
     lines = ["| who | step | gas, mean | most |", "|---|---|---|---|"]
     for role, who in WHO.items():
-        rows = [row for row in result["paid"] if row["role"] == role]
+        rows = [row for row in result["paid"] if row["role"] == role and row["most"] >= MUCH_GAS]
         for row in sorted(rows, key=lambda row: (row["step"] in EACH_ROUND, -row["all_gas"])):
             each = " (each round)" if row["step"] in EACH_ROUND else ""
             blob_gas = row["blob_gas"] / row["count"]
@@ -257,7 +260,8 @@ def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
             lines.append(f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} |")
     for (role, name), call in BESIDE.items():
         one = gas["calls"][call]
-        lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} |")
+        if one["max"] >= MUCH_GAS:
+            lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} |")
     return lines
 
 
@@ -316,7 +320,7 @@ def traffic_table(result: dict[str, Any]) -> list[str]:
     lines = ["| who | requests a second, mean | in its busiest second | most asked |", "|---|---|---|---|"]
     for who in sorted(result["traffic"]):
         one = result["traffic"][who]
-        if one["requests"] < 50:
+        if one["requests"] < 50 or who[-2:] in ("-2", "-3"):  # the first of a role is like the others
             continue
         asked = ", ".join(f"`{name}` {count:,}" for name, count in list(one["most_asked"].items())[:2])
         lines.append(f"| {who} | {one['a_second']} | {one['most_in_a_second']} | {asked} |")
