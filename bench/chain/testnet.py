@@ -245,28 +245,23 @@ BESIDE = {  # measured apart, bench/results/gas.json
 }
 
 
+MUCH_GAS = 100_000  # of a step; the page has no cheaper ones
+
+
 def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
-    """Gas of a step, and what that is in ether at each of the named prices."""
-    prices = testnet().price
-    lines = [
-        f"| who | step | gas, mean | most | {' | '.join(price.name for price in prices)} | here paid |",
-        f"|---|---|---|---|{'---|' * len(prices)}---|",
-    ]
+    """Gas of each dear step. What a whole task comes to in ether is in `budget_table`."""
+    lines = ["| who | step | gas, mean | most |", "|---|---|---|---|"]
     for role, who in WHO.items():
-        rows = [row for row in result["paid"] if row["role"] == role]
+        rows = [row for row in result["paid"] if row["role"] == role and row["most"] >= MUCH_GAS]
         for row in sorted(rows, key=lambda row: (row["step"] in EACH_ROUND, -row["all_gas"])):
             each = " (each round)" if row["step"] in EACH_ROUND else ""
             blob_gas = row["blob_gas"] / row["count"]
-            at = [ether(row["gas"] * price.gwei + blob_gas * price.blob_gwei) for price in prices]
             blobs = f" + {blob_gas:,.0f} blob gas" if blob_gas else ""
-            lines.append(
-                f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} | {' | '.join(at)} |"
-                f" {ether(row['wei'] / row['count'] / 10**9)} |"
-            )
+            lines.append(f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} |")
     for (role, name), call in BESIDE.items():
         one = gas["calls"][call]
-        at = [ether(one["mean"] * price.gwei) for price in prices]
-        lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} | {' | '.join(at)} | |")
+        if one["max"] >= MUCH_GAS:
+            lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} |")
     return lines
 
 
@@ -310,13 +305,11 @@ def rehearsal_table(result: dict[str, Any]) -> list[str]:
             + ", ".join(f"{depth}: {count}" for depth, count in sorted(depths.items()))
             + f"; {lost} transactions taken back, of which {forgotten} by a pool that forgot them",
         ),
-        ("`chain deploy` was run", f"{result['deploy_runs']} time(s), with two blocks taken back under it"),
         ("base fee", f"{min(fees):.2f} to {max(fees):.2f} gwei"),
         ("signed transactions", "; ".join(f"{name}: {count}" for name, count in result["sendings"].items())),
         ("blob transactions", "; ".join(f"{name}: {count:,}" for name, count in result["sidecars"].items())),
         ("reverted on the chain, and paid for", str(len(result["failed_on_chain"]))),
         ("processes that had to be started again", str(sum(result["restarts"].values()))),
-        ("numbers (nonces) that wait for an earlier one, at the end", str(len(result["stuck"]))),
         ("told in journals", "; ".join(f"{name}: {count}" for name, count in result["journal"].items()) or "nothing"),
         ("tokens that are nowhere", result["books"]["difference"]),
     ]  # fmt: skip
@@ -327,9 +320,9 @@ def traffic_table(result: dict[str, Any]) -> list[str]:
     lines = ["| who | requests a second, mean | in its busiest second | most asked |", "|---|---|---|---|"]
     for who in sorted(result["traffic"]):
         one = result["traffic"][who]
-        if one["requests"] < 50:
+        if one["requests"] < 50 or who[-2:] in ("-2", "-3"):  # the first of a role is like the others
             continue
-        asked = ", ".join(f"`{name}` {count:,}" for name, count in one["most_asked"].items())
+        asked = ", ".join(f"`{name}` {count:,}" for name, count in list(one["most_asked"].items())[:2])
         lines.append(f"| {who} | {one['a_second']} | {one['most_in_a_second']} | {asked} |")
     return lines
 

@@ -36,7 +36,6 @@ from internet.faults import (
     plan,
     plan_rounds,
     play_cells,
-    why_not,
 )  # fmt: skip
 from internet.hosts import why_not_here
 from internet.network import small_internet
@@ -193,17 +192,10 @@ def in_words(played: Played) -> str:
     return f"task {played.task}, round {played.round}, {played.outcome} after {played.seconds} s{lost}: {cells}{broken}"
 
 
-def outcome(cell: Cell, known: dict[str, dict[str, Any]]) -> str:
-    if why_not(cell) is not None:
-        return ""
-    if str(cell) not in known:
-        return "·"
-    row = known[str(cell)]
-    if row["broken"]:
-        return "**broken**" if not row["with"] else "**broken**, with others"
-    ending = "" if row["outcome"] == "settled" else f", {row['outcome']}"
-    absent = f", without {len(row['absent'])}" if row["absent"] else ""
-    return f"{row['seconds']:.0f}{ending}{absent}"
+def longest(process_cells: list[Cell], known: dict[str, dict[str, Any]]) -> str:
+    """Of a fault in a phase, in all processes: the longest round's seconds."""
+    rows = [known[str(cell)] for cell in process_cells if str(cell) in known]
+    return f"{max(row['seconds'] for row in rows):.0f}" if rows else "·"
 
 
 def page_lines(found: Found) -> list[str]:
@@ -219,15 +211,16 @@ def page_lines(found: Found) -> list[str]:
         *([f"They were in {len(rounds)} rounds, of {seconds[0]:.0f} to {seconds[-1]:.0f} s, half of them at most"
            f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
     ]  # fmt: skip
+    lines += ["", f"| fault | processes | {' | '.join(PHASES)} |", f"|---|---|{'---|' * len(PHASES)}"]
     for fault in FAULTS:
-        rows = [
-            process for process in PROCESSES if any(why_not(Cell(process, phase, fault)) is None for phase in PHASES)
-        ]
-        lines += ["", f"### {fault}: {IN_WORDS[fault]}", ""]
-        lines += [f"| | {' | '.join(PHASES)} |", f"|---|{'---|' * len(PHASES)}"]
-        for process in rows:
-            cells = [outcome(Cell(process, phase, fault), known) for phase in PHASES]
-            lines.append(f"| {process} | {' | '.join(cells)} |")
+        cells = [cell for cell in matrix() if cell.fault == fault]
+        processes = [process for process in PROCESSES if any(cell.process == process for cell in cells)]
+        seconds_of = [longest([cell for cell in cells if cell.phase == phase], known) for phase in PHASES]
+        words = f"**{fault}**: {IN_WORDS[fault]}"
+        lines.append(f"| {words} | {len(processes)}: {', '.join(processes)} | {' | '.join(seconds_of)} |")
+    absent = sum(bool(known[str(cell)]["absent"]) for cell in played)
+    void = sum(known[str(cell)]["outcome"] != "settled" for cell in played)
+    lines += ["", f"In {absent} cells a party was absent from the round, and in {void} the round was not settled."]
     if broken:
         lines += ["", "### What did not hold", "", "| cell | what |", "|---|---|"]
         lines += [f"| {cell} | {'; '.join(known[str(cell)]['broken'])} |" for cell in broken]

@@ -271,8 +271,8 @@ def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watch
     row = quality.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{start['accuracy']:.3f}")
     card = httpx.get(f"{place.url}/v1/tasks/1/model/model-card.md", timeout=20).text
-    assert f"| 0, the start | {start['accuracy']:.4f} |" in card
-    assert f"| 2 | {last['accuracy']:.4f} |" in card
+    assert f"| 0, the start | {start['log_loss']:.4f} | {start['accuracy']:.4f} |" in card
+    assert f"| 2 | {last['log_loss']:.4f} | {last['accuracy']:.4f} |" in card
     progress = page.get_by_role("region", name="Improvement by round")
     expect(progress.locator(".chart")).to_contain_text("nats of log loss saved a row, by round")
 

@@ -321,7 +321,8 @@ def test_a_model_is_measured_on_held_out_rows_from_the_start_on(
     assert second.log_loss == pytest.approx(log_loss(labels, played.expected()))
     card = (folder / CARD).read_text()
     count = 2 * len(labels)
-    for words in (f"on {count} held-out rows of 2 files", f"| 2 | {second.log_loss:.4f} | {second.accuracy:.4f} |", "nats of log loss"):
+    row = f"| 2 | {second.log_loss:.4f} | {second.accuracy:.4f} |"
+    for words in (f"on {count} held-out rows of 2 files", row, "nats of log loss"):
         assert words in card, words
     assert read_model(folder).index.measured == measured
 
