@@ -80,7 +80,7 @@ def test_round_0_sums_as_many_values(data: dict[str, Any], values: int) -> None:
         (THIRTEEN, {"name": "cnn"}, "takes data of kind images, and the task has kind table"),
         (THIRTEEN, LORA, "takes data of kind text, and the task has kind table"),
         ({**IMAGES, "height": 8}, {"name": "cnn", "channels": [4] * 4}, "4 blocks halve 8 × 28 pixels to nothing"),
-        ({**IMAGES, "channels": 2}, {"name": "cnn"}, "data.images.channels"),
+        ({**IMAGES, "channels": 17}, {"name": "cnn"}, "data.images.channels"),
         ({**IMAGES, "width": 513}, {"name": "cnn"}, "data.images.width"),
         ({**TEXTS, "text": "type"}, LORA, "the texts and the label have the same column type"),
         (TEXTS, {**LORA, "max_tokens": 513}, "reads 512 tokens at most: lower max_tokens from 513"),
