@@ -152,10 +152,8 @@ class Model:
         predictor = Predictor(self.details, clamp)
         used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
         found = predictor.evaluation(used.examples)
-        table = used.examples if isinstance(used.examples, Table) else None
-        report = evaluate(
-            self.details, used.examples.labels, found, used.own, seed, table=table, again=predictor.evaluation
-        )
+        table = (used.examples, predictor.evaluation) if isinstance(used.examples, Table) else None
+        report = evaluate(self.details, used.examples.labels, found, used.own, seed, table=table)
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 
     def serve(

@@ -249,7 +249,7 @@ MUCH_GAS = 100_000  # of a step; the page has no cheaper ones
 
 
 def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
-    """Gas of each dear step. What a whole task comes to in ether is in `budget_table`."""
+    """Gas of each dear step. `budget_table` gives the ether of a whole task."""
     lines = ["| who | step | gas, mean | most |", "|---|---|---|---|"]
     for role, who in WHO.items():
         rows = [row for row in result["paid"] if row["role"] == role and row["most"] >= MUCH_GAS]

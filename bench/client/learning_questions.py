@@ -1,4 +1,4 @@
-"""What hospitals learn of questions other than classes, and of a rare class: on real tables of installed libraries.
+"""Hospitals learn questions other than classes, and a rare class, on real tables of installed libraries.
 
 Recurrence of breast cancer (GBSG2), progress of diabetes, and death within a year of a kidney's transplant (9 % of the
 rows whose year is known). Hospitals are quarters of the ages, so each has other patients; a third of each hospital's
@@ -212,7 +212,7 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def plot(result: dict[str, Any], folder: Any) -> None:
-    """What each question is judged by, by method: more is better."""
+    """The metric that judges each question, by method: more is better."""
     kinds, judged = groups(result), {kind.name: kind.metric for kind in KINDS}
     drawn, axes = figure(8.5, 2.6 * len(kinds), rows=len(kinds))
     for axis, (model, data) in zip(axes, kinds, strict=True):

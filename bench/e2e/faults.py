@@ -193,7 +193,7 @@ def in_words(played: Played) -> str:
 
 
 def longest(process_cells: list[Cell], known: dict[str, dict[str, Any]]) -> str:
-    """Of a fault in a phase, in all processes: the longest round's seconds."""
+    """Seconds of the longest round with a fault in a phase, over all processes."""
     rows = [known[str(cell)] for cell in process_cells if str(cell) in known]
     return f"{max(row['seconds'] for row in rows):.0f}" if rows else "·"
 

@@ -107,11 +107,10 @@ def evaluate(
     sites: Sequence[str] | None,
     seed: int,
     resamples: int = RESAMPLES,
-    table: Table | None = None,
-    again: Callable[[Table], Evaluation] | None = None,
+    table: tuple[Table, Callable[[Table], Evaluation]] | None = None,
 ) -> EvaluationReport:
-    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. `table`: the rows, if they are of a table.
-    `again`: evaluates others like them.
+    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. `table`: the rows, if they are of a table,
+    and the evaluation of others like them.
 
     Raises TooManySites, TooFewRows.
     """
@@ -130,11 +129,9 @@ def evaluate(
 
     parts, by, important = list[tuple[str, NDArray[np.bool_]]](), None, tuple[Importance, ...]()
     if table is not None and isinstance(schema, TableSchema):
-        parts = list(subgroups(table, schema))
-        if again is not None:
-            by = schema.asked.shown[0]
-            worth = objective.measures[by].worth
-            important = importances(table, schema, lambda rows: worth(*again(rows).answers(labels)), seed)
+        (rows, again), by = table, schema.asked.shown[0]
+        parts, worth = list(subgroups(rows, schema)), objective.measures[by].worth
+        important = importances(rows, schema, lambda dealt: worth(*again(dealt).answers(labels)), seed)
     return EvaluationReport(
         task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
         sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,

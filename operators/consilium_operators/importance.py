@@ -33,7 +33,7 @@ class Importance(BaseModel):
 
 
 def importances(table: Table, schema: TableSchema, worth: Worth, seed: int) -> tuple[Importance, ...]:
-    """Of each column, the most important first. `worth`: more is better."""
+    """One for each column, the most important first. `worth`: more is better."""
     whole = worth(table)
     found = []
     for at, (feature, block) in enumerate(_blocks(schema)):

@@ -25,7 +25,7 @@ UNITS: Mapping[str, str] = {
     "absolute_error": "absolute error in deviations of the task",
     "plugin": "by the plug-in",
 }
-"""Of those that have a unit."""
+"""Metrics that have one."""
 
 
 def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:

@@ -35,7 +35,7 @@ class NumericInput(_Scaled):
 
 
 class CodeInput(_Scaled):
-    """Of a column of codes: `codes` are all that the column may have. `names`: of the codes, if rows have these."""
+    """A column of codes: `codes` are all that the column may have. `names`: of the codes, if rows have these."""
 
     column: str
     code: FiniteFloat
@@ -44,7 +44,7 @@ class CodeInput(_Scaled):
 
 
 class MissingInput(_Scaled):
-    """Of a column: 1 if its value is missing, otherwise 0."""
+    """1 if a column's value is missing, otherwise 0."""
 
     column: str
     is_missing: Literal[True] = True

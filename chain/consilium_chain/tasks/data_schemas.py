@@ -41,7 +41,7 @@ class Schema(Section, ABC):
     @property
     @abstractmethod
     def asked(self) -> Question:
-        """What a model is to answer for each example."""
+        """The answer that a model gives for each example."""
 
     @property
     @abstractmethod
@@ -315,7 +315,7 @@ class ImageSchema(Labelled):
 
     @property
     def _shades_in_words(self) -> str:
-        """What differs from 8 bits of grey."""
+        """All that differs from 8 bits of grey."""
         colour = {1: "", 3: "in colour"}.get(self.channels, f"{self.channels} channels")
         depth = f"{self.bits} bits" if self.bits > 8 else ""
         found = (colour, depth, str(self.window or ""), self.modality or "")

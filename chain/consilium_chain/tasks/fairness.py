@@ -30,7 +30,7 @@ _GRID = [-4 + k / 5 for k in range(41)]  # of a standard normal variable
 
 @dataclass(frozen=True)
 class Chances:
-    """Of an honest cohort in a late round."""
+    """An honest cohort's, in a late round."""
 
     rejected: float
     slashed: float

@@ -113,7 +113,7 @@ class NextToken(Question):
 
     @property
     def outputs(self) -> int:
-        """Of a row; a program has logits for each of its tokens instead."""
+        """One for a row; a program has logits for each of its tokens instead."""
         return 1
 
     @property

@@ -84,7 +84,8 @@ def _heading(profile: Profile) -> Text:
     text = Text.assemble((str(source.path), TITLE), f" ({_form(source)}): {profile.rows:,} {profile.things}")
     shares = ", ".join(f"{count:,} {shown(name)} ({_share(count, profile.rows)})" for name, count in profile.answers)
     named = [shown(name + source.called(name)) for name in asked if source.names.get(name)]
-    text.append(f"\n{f'label {chr(32).join(named)}' if named else 'classes'}: {shares}")
+    unnamed = "classes" if profile.spec.data.classes else "answers"
+    text.append(f"\n{'label ' + ' and '.join(named) if named else unnamed}: {shares}")
     if isinstance(profile, TableProfile) and profile.patients is not None:
         text.append(f"\npatients: {profile.patients:,}")
     if profile.repeated:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.questions import Classification, Multilabel, Regression, Survival
+from consilium_chain.tasks.questions import Classification, Multilabel, NextToken, Question, Regression, Survival
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
@@ -167,12 +168,11 @@ def yes_or_no(found: float | str) -> float | str:
     return "AnswerMissing" if math.isnan(found) else "AnswerNotYesOrNo"
 
 
+ANSWERS: Mapping[type[Question], Callable[[Any], Answers]] = {
+    Classification: OfClasses, Regression: OfAmount, Survival: OfTime, Multilabel: OfEach,
+    NextToken: lambda _: OfTexts(),
+}  # fmt: skip
+
+
 def answers_of(schema: DataSchema) -> Answers:
-    asked = schema.asked
-    if isinstance(asked, Classification):
-        return OfClasses(asked)
-    if isinstance(asked, Regression):
-        return OfAmount(asked)
-    if isinstance(asked, Survival):
-        return OfTime(asked)
-    return OfEach(asked) if isinstance(asked, Multilabel) else OfTexts()
+    return ANSWERS[type(schema.asked)](schema.asked)

@@ -191,7 +191,7 @@ class _File:
         raise self._fault("DicomCompressed", syntax="unknown" if found.name == found else found.name)
 
     def _has_value(self, field: str) -> bool:
-        """Of a field that is there."""
+        """A field's value; the field is there."""
         value = self._header.get_item(_TAGS[field]).value
         return bool(value.strip(b" \0") if isinstance(value, bytes) else value)
 

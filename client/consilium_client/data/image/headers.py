@@ -38,7 +38,7 @@ class Headers:
     burned_in: int = 0
 
     def note(self, fields: Iterable[str], burned_in: bool) -> None:
-        """Of one file: its fields of `IDENTIFYING`."""
+        """Counts the fields of `IDENTIFYING` that one file has."""
         present = tuple(fields)
         self.identifying.update(present)
         self.files += bool(present)

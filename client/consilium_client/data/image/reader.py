@@ -232,7 +232,7 @@ def _require_shape(path: Path, name: str, shape: tuple[int, ...], kind: np.dtype
 
 
 def _label_shapes(schema: ImageSchema) -> tuple[tuple[int, ...], ...]:
-    """Of one image."""
+    """Shapes that one image's label may have."""
     columns = len(schema.asked.columns)
     return ((),) if schema.classes else ((), (1,)) if columns == 1 else ((columns,),)
 

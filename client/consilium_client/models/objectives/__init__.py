@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.questions import Classification, Multilabel, NextToken, Regression, Survival
+from consilium_chain.tasks.questions import Classification, Multilabel, NextToken, Question, Regression, Survival
 
 from consilium_client.models.objectives.base import Objective
 from consilium_client.models.objectives.classification import Classify
@@ -12,17 +15,11 @@ from consilium_client.models.objectives.multilabel import MarkEach
 from consilium_client.models.objectives.regression import Regress
 from consilium_client.models.objectives.survival import Survive
 
+OBJECTIVES: Mapping[type[Question], Callable[[Any], Objective]] = {
+    Classification: Classify, Regression: Regress, Survival: Survive, Multilabel: MarkEach,
+    NextToken: lambda _: Foretell(),
+}  # fmt: skip
+
 
 def objective_of(schema: DataSchema) -> Objective:
-    asked = schema.asked
-    if isinstance(asked, Classification):
-        return Classify(asked)
-    if isinstance(asked, Regression):
-        return Regress(asked)
-    if isinstance(asked, Survival):
-        return Survive(asked)
-    if isinstance(asked, Multilabel):
-        return MarkEach(asked)
-    if isinstance(asked, NextToken):
-        return Foretell()
-    raise TypeError(f"no objective of {type(asked).__name__}")
+    return OBJECTIVES[type(schema.asked)](schema.asked)

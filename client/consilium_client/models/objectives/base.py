@@ -1,4 +1,4 @@
-"""What all objectives share.
+"""The common part of all objectives.
 
 Labels of n examples are as `data.answers` makes them. Predictions are float64 (n, …), as each objective says.
 """
@@ -75,7 +75,7 @@ class Objective(ABC):
         self, outputs: torch.Tensor, targets: torch.Tensor, reduction: Reduction,
         class_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Of a model's outputs (n, outputs), at least in single precision. A mean or a sum is over rows."""
+        """The loss of a model's outputs (n, outputs), at least in single precision. A mean or a sum is over rows."""
 
     @abstractmethod
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Foretell(Objective):
-    """Of the m tokens that have a next one: that one is class 0, and the likeliest other one class 1."""
+    """Predictions are of the m tokens that have a next one: this is class 0, and the likeliest other one class 1."""
 
     label_shape = ()
     answers = (Answer("probability_next", "the next token"), Answer("probability_other", "the likeliest other"))
@@ -36,17 +36,17 @@ class Foretell(Objective):
         self, outputs: torch.Tensor, targets: torch.Tensor, reduction: Reduction,
         class_weights: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
-        """Of logits (n, t, tokens)."""
+        """`outputs`: logits (n, t, tokens)."""
         from consilium_client.models import next_token
 
         return next_token.loss(outputs, targets, reduction)
 
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
-        """Of `next_token.likelihoods`, as they are."""
+        """`outputs`: `next_token.likelihoods`, which are predictions."""
         return outputs
 
     def as_predictions(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Of all tokens, (n, t, tokens)."""
+        """Each token's probability, (n, t, tokens)."""
         import torch
 
         return torch.softmax(outputs, dim=-1)

@@ -44,7 +44,7 @@ class Survive(Objective):
         }
 
     def _placed(self, labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Of each row: the number of intervals that it certainly survived, and whether the event was in the next."""
+        """By row the number of intervals that it certainly survived, and whether the event was in the next."""
         times, count = labels[:, 0], len(self._bounds)
         happened = (labels[:, 1] == 1) & (times <= self._bounds[-1])
         before = np.searchsorted(self._bounds, times, side="left")  # bounds below the time
@@ -53,7 +53,7 @@ class Survive(Objective):
         return survived.astype(np.int64), happened
 
     def targets(self, labels: Labels) -> NDArray[Any]:
-        """Of each interval whether it was survived, and whether the event was in it: float32 (n, 2 · intervals)."""
+        """By interval 1 if it was survived, then by interval 1 if the event was in it: float32 (n, 2 · intervals)."""
         survived, happened = self._placed(labels)
         intervals = np.arange(len(self._bounds))
         through = intervals < survived[:, None]
