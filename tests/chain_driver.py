@@ -28,7 +28,7 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.settlement.accounting import take_stock
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_zk.blobs import Blob, add, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1

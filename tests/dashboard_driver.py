@@ -14,7 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.api.dashboard import built
 from eth_account import Account
 from eth_account.signers.local import LocalAccount

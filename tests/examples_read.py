@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.image.reader import ImageSet, read_raw_images
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.reader import Table, checked, read_raw

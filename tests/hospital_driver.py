@@ -15,8 +15,9 @@ from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import FlowerSettings, HospitalSettings, VoterSettings
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.hospital.transport_key import make_transport_key

@@ -11,7 +11,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc import local_node
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 
 NODES, DELEGATORS = 3, 4
 GAS = hex(1_000_000)

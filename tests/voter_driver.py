@@ -23,8 +23,9 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import PublishedCohort
 from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, parse_task_spec
 from consilium_client.data.standardise import sums_of
 from consilium_client.home import VoterHome
 from consilium_client.voter.registration import register

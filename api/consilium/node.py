@@ -13,7 +13,7 @@ from consilium_chain.errors import SpecInvalid, SpecMismatch
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Hospital, Phase, TaskState, Unbonding, Voter
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_client.config import HomeSettings
 from consilium_client.errors import ConsentError
 from consilium_client.home import Home

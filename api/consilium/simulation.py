@@ -69,7 +69,7 @@ class SimulationResult:
     def parties(self) -> pd.DataFrame:
         """By party: rows, and whole tokens paid and slashed, with fractions."""
         import pandas as pd
-        from consilium_chain.tasks.task_spec import TOKEN
+        from consilium_chain.tasks.money_spec import TOKEN
 
         found = self.details
         rows = {

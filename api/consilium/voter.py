@@ -7,7 +7,7 @@ from pathlib import Path
 
 from consilium_chain.ledger.structs import Phase, Role, TaskState
 from consilium_chain.ledger.structs import Voter as Entry
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_client.config import VoterHomeSettings
 from consilium_client.consent import NEW_VOTER, VoterPolicy
 from consilium_client.data.door import admitted

@@ -29,8 +29,9 @@ from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
 from consilium_chain.rpc.outgoing import Receipt, Sending
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_chain.transport_keys import TransportKey
 from consilium_lab.demo.datasets import deal_wdbc
 from consilium_lab.demo.task_file import TaskSettings, task_spec

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.fairness import MOST_REJECTED, MOST_SLASHED, fair_thresholds, unfairness
-from consilium_chain.tasks.task_spec import JudgingSpec
+from consilium_chain.tasks.judging_spec import JudgingSpec
 from consilium_lab.result_files import columns_of, rows_again
 from consilium_operators.task_text import LEARNING
 from numpy.typing import NDArray

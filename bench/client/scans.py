@@ -64,7 +64,7 @@ def read_alone(folder: Path) -> int:
 
 
 def read_as_node(folder: Path) -> int:
-    from consilium_chain.tasks.data_schemas import ImageSchema, WindowSpec
+    from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
     from consilium_client.data.image.reader import read_raw_images
 
     window = WindowSpec(center=40, width=400)

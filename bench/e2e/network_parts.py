@@ -23,7 +23,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_core.logs import about, json_line, log_to
 from consilium_server.aggregator.collection import Carrier
 from flwr.app import Context, Message

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
+from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
 from consilium_client.data.examples import Examples
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.reader import RawTable, encoded, read_raw

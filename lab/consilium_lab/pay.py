@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from consilium_chain.settlement.settlement import Reason
-from consilium_chain.tasks.task_spec import RoundsSpec
+from consilium_chain.tasks.judging_spec import RoundsSpec
 from consilium_core.units import tokens
 
 

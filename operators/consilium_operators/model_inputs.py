@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
 from consilium_chain.tasks.features import CategoryFeature
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.standardise import Standardiser
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray

@@ -29,8 +29,9 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, TableSchema, TextSchema
 from consilium_chain.tasks.features import Feature
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
 from consilium_chain.tasks.questions import Question, Regression
 from consilium_client.data.image.reader import ImageSet, room

@@ -18,9 +18,10 @@ from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.estimate import Estimate, estimate
 from consilium_chain.tasks.fairness import unfairness
 from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import RoundPay, room_in_pool, round_pay, task_params
 from consilium_chain.tasks.start_specs import FileStart, TaskStart
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.errors import unfunded
 from consilium_client.models import model_of
 from consilium_client.programs.library import offer

@@ -9,7 +9,8 @@ from typing import Any
 
 import tomli_w
 from consilium_chain.tasks.features import CategoryFeature, Feature
-from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec
+from consilium_chain.tasks.judging_spec import MIN_MASKED
+from consilium_chain.tasks.money_spec import MoneySpec
 from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_core.visible_text import shown
 

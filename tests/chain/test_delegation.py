@@ -8,7 +8,7 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTIN
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.settlement.accounting import Books, take_stock, worths
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 
 BACKING = 3 * BOND
 INDEX_BITS = 48  # of a fraction of a unit, by share; what is finer does not divide, and is paid later

@@ -34,7 +34,7 @@ from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
 from consilium_chain.rpc.outgoing import Own
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_core.errors import ConfigInvalid
 from consilium_core.units import ether
 from eth_account import Account

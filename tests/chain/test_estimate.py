@@ -13,8 +13,10 @@ import pytest
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.outgoing import MAX_BLOBS_PER_TRANSACTION
-from consilium_chain.tasks.estimate import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
-from consilium_chain.tasks.estimate import ChainTerms, Rule, _relayed, estimate
+from consilium_chain.tasks.chain_terms import ChainTerms
+from consilium_chain.tasks.concerns import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
+from consilium_chain.tasks.concerns import Rule
+from consilium_chain.tasks.estimate import _relayed, estimate
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from decoy_driver import DecoyDriver

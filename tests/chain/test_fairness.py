@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.tasks.fairness import Chances, chances, fair_thresholds, noise, unfairness
+from consilium_chain.tasks.judging_spec import JudgingSpec
 from consilium_chain.tasks.questions import Metric
-from consilium_chain.tasks.task_spec import JudgingSpec, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_lab.result_files import rows_again
 from task_files import DATA
 

@@ -8,8 +8,8 @@ import pytest
 from chain_driver import BOND, SHARED_WINDOWS, LocalChain, TaskDriver, refused, task_params
 from consilium_chain.ledger.structs import Phase, TaskParams
 from consilium_chain.settlement.payouts import portion, round_part
+from consilium_chain.tasks.money_spec import SLASH_PER_FEE, TOKEN
 from consilium_chain.tasks.proposal import RoundPay, keeps, room_in_pool, round_pay
-from consilium_chain.tasks.task_spec import SLASH_PER_FEE, TOKEN
 from consilium_chain.transport_keys import TransportKey
 from hypothesis import given
 from hypothesis import strategies as st

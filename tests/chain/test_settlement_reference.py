@@ -25,7 +25,7 @@ from consilium_chain.settlement import payouts
 from consilium_chain.settlement.payouts import lower_median
 from consilium_chain.settlement.round_record import RoundRecord, Terms
 from consilium_chain.settlement.settlement import Account, Reason, Settlement, explain, settle, tokens
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

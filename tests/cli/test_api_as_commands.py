@@ -18,7 +18,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import DeploymentInvalid, NotPossible, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_core.errors import ConfigInvalid, KeystoreError
 from consilium_core.private_files import write_private_file

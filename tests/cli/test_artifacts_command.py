@@ -12,7 +12,7 @@ from consilium_chain.artifacts.public_record import artifacts_of, shown_uploads
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_cli.main import app
 from file_server import FileServer

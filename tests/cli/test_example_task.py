@@ -5,7 +5,8 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from consilium_chain.tasks.estimate import Rule, estimate
+from consilium_chain.tasks.concerns import Rule
+from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import joined
 from consilium_client.data.standardise import public_sums

@@ -14,7 +14,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.faucet import faucet_ledger, fund
 from consilium_chain.errors import DeploymentInvalid, NotPossible
 from consilium_chain.rpc.local_node import find_anvil, free_port
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_core.children import child_environment
 from eth_account import Account

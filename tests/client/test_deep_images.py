@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.data_schemas import ImageSchema, WindowSpec
+from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.image.kind import KIND
 from consilium_client.data.image.reader import MOST_BYTES, ImageSet, Pixels, most_images, read_raw_images

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import ImageSchema, WindowSpec
+from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
 from consilium_cli.main import app
 from consilium_client.data.image import dicom as reader
 from consilium_client.data.image.headers import IDENTIFYING

@@ -21,8 +21,9 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Role
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.rounds.signed_updates import parse_signed_update
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.hospital.audit_log import AUDIT_FILE, Identifying, parse_log
 from consilium_client.hospital.node import HospitalNode

@@ -17,8 +17,9 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TOKEN, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
 from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import sums_of
 from consilium_client.errors import ClientError, OwnersRefusal

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import NumericFeature
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.table.reader import Table

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.examples import MOST_ROWS
 from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.image.reader import MOST_BYTES, ImageSet, most_images, read_raw_images

@@ -39,8 +39,9 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.signed_updates import parse_signed_update
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.main import app
 from consilium_client.config import SponsoredSettings
 from consilium_client.data.standardise import sums_of

@@ -16,7 +16,7 @@ from chain_driver import TOKENS, LocalChain, OtherContracts, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING, Deployment
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, Role
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_client.config import HospitalSettings
 from consilium_client.errors import BudgetError, HomeError, OwnersRefusal, PrivacyError

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.image.shades import fitted
 from PIL import Image
 

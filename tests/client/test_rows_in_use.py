@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.examples import REQUEST
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import parse_mapping

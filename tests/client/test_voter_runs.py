@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.ledger.structs import PayoutReason, Phase, Role, RoundState
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import ConsentError, OwnersRefusal
 from consilium_client.home import OwnTable, VoterHome

@@ -25,8 +25,9 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.settings import read_settings
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params as params_of
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.home import HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_client.voter.registration import register

@@ -21,8 +21,9 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, write_keystore
 from consilium_chain.rpc.local_node import free_port
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
 from consilium_core.private_files import write_private_file

@@ -9,7 +9,7 @@ import pytest
 from browser_driver import Watched, context_of
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.ledger.structs import Role
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_core.units import tokens
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
 from playwright.sync_api import Locator, Page, Response, Route, expect

@@ -13,7 +13,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations

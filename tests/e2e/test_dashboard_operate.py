@@ -12,8 +12,9 @@ import numpy as np
 from browser_driver import Wallet, Watched
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.units import tokens

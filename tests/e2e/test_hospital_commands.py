@@ -23,8 +23,9 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.rpc.transactions import Transactions
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key

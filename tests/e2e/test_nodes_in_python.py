@@ -21,8 +21,9 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.errors import ConsentError, DataError, HomeError, OwnersRefusal
 from consilium_core.private_files import write_private_file
 from consilium_core.units import tokens

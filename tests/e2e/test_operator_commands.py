@@ -17,8 +17,9 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_client.task import load_task
 from consilium_core.children import child_environment
 from consilium_core.private_files import write_private_file

@@ -25,7 +25,8 @@ from consilium_chain.ledger.structs import Outcome, Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.task_spec import TOKEN, spec_hash
+from consilium_chain.tasks.money_spec import TOKEN
+from consilium_chain.tasks.task_spec import spec_hash
 from consilium_client.models import model_of
 from consilium_client.models.metrics import log_loss, predicted
 from consilium_client.replay import PublicRecord

@@ -15,7 +15,7 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.keystore import LIGHT_SCRYPT_N, voter_key, write_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import REFUSED, DataError
 from consilium_client.home import VoterHome

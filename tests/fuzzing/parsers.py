@@ -48,8 +48,9 @@ from consilium_chain.rpc.event_logs import MALFORMED, LogDecoder
 from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.settings import read_settings
 from consilium_chain.sponsoring.batches import Authorization, Call, Carried, RefusedBatch, SignedBatch
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema, TextSchema, WindowSpec
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import CategoryFeature, NumericFeature
+from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy

@@ -37,8 +37,9 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, KEPT_STATES, find_anvil
 from consilium_chain.settings import read_settings
 from consilium_chain.settlement.accounting import Books, take_stock
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
 from consilium_core.private_files import write_private_file

@@ -14,7 +14,8 @@ from command_line import CommandLine, done, refused
 from command_line import consilium as command
 from consilium_chain.ledger.structs import Role, VoidReason
 from consilium_chain.settlement.settlement import Reason, Settlement
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_chain.tasks.money_spec import TOKEN
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples
 from consilium_client.hospital.learning import Updates
 from consilium_lab.demo.datasets import deal_wdbc, examples_of

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_lab.demo.page import _metric_picture, _money_picture, _strangers
 from consilium_lab.pages import spread
 from hypothesis import given

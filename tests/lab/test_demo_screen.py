@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_lab.demo.screen import show_tables
 from rich.console import Console
 

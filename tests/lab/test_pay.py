@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from consilium_chain.settlement.settlement import Reason
-from consilium_chain.tasks.task_spec import TOKEN, RoundsSpec
+from consilium_chain.tasks.judging_spec import RoundsSpec
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_lab.pay import Earner, Share, pay_in_words
 
 RULE = (

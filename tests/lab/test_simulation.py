@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 from consilium_chain.ledger.structs import members
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.money_spec import TOKEN
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_cli.main import app
 from consilium_client.data.examples import Examples
 from consilium_client.data.table.reader import Table

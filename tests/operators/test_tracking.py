@@ -16,7 +16,7 @@ import pytest
 from chain_driver import LocalChain
 from consilium_chain.ledger.structs import INVALID_SCORE, Phase, Role, SlashReason
 from consilium_chain.rpc.event_logs import Event
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF

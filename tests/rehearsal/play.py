@@ -32,7 +32,8 @@ from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, find_anvil, free_port
 from consilium_chain.settlement.accounting import take_stock
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec
+from consilium_chain.tasks.money_spec import TOKEN
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_core.children import child_environment
 from consilium_core.errors import CoreError
 from consilium_core.private_files import write_private_file

@@ -15,8 +15,9 @@ import uvicorn
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, Phase, Role, SlashReason, VoidReason
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_server.api.app import build, make_service
 from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.api.app import make_service
 from consilium_server.api.nodes import realised_yield
 from consilium_server.api.problems import Problem

@@ -29,7 +29,7 @@ from consilium_chain.sponsoring.batches import (
 )
 from consilium_chain.sponsoring.carrier import Carrier
 from consilium_chain.sponsoring.connection import SponsoredConnection, SponsoredTransactions
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_server.certificates import ensure_certificates
 from consilium_server.sponsor.service import LARGEST_BODY, Terms, service

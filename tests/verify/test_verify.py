@@ -26,8 +26,9 @@ from consilium_chain.ledger.structs import Hospital, Outcome, Role, RoundState, 
 from consilium_chain.rounds.sums import NegatedDelta, PublishedSums
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.event_logs import Event
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.main import app
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task

@@ -15,7 +15,7 @@ from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY
-from consilium_chain.tasks.task_spec import TOKEN
+from consilium_chain.tasks.money_spec import TOKEN
 
 GAS_RESERVE = 10**18  # wei that the faucet keeps for gas
 

@@ -17,7 +17,7 @@ from consilium_chain.ledger.tasks import Tasks
 from consilium_chain.rounds.beacons import open_beacon
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.tasks.estimate import ChainTerms
+from consilium_chain.tasks.chain_terms import ChainTerms
 
 
 class Ledger:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
-from consilium_chain.tasks.task_spec import JudgingSpec, TaskSpec
+from consilium_chain.tasks.judging_spec import JudgingSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 
 MOST_REJECTED, MOST_SLASHED = 0.05, 0.01  # of honest cohorts
 LEAST_OF_CLASS = 5  # rows of a class without which AUC and F1 are chance, and their tails are unknown

@@ -16,7 +16,8 @@ from consilium_core.kinds import of_kind
 from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
-from consilium_chain.tasks.data_schemas import CorpusSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, TableSchema, TextSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import NamedPlugin
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 

@@ -7,7 +7,7 @@ runs only its installed ones.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from consilium_core.typed_toml import Section, parse_toml
 from consilium_core.visible_text import Name
@@ -21,20 +21,18 @@ from pydantic import Field, model_validator
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.codec_specs import DenseCodec
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.judging_spec import MIN_MASKED, JudgingSpec, RoundsSpec
 from consilium_chain.tasks.model_specs import ModelSpec
+from consilium_chain.tasks.money_spec import SLASH_PER_FEE, TOKEN, MoneySpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
-from consilium_chain.tasks.plugin_specs import MetricPlugin, require_metric
-from consilium_chain.tasks.questions import Metric, Regression
+from consilium_chain.tasks.plugin_specs import require_metric
+from consilium_chain.tasks.questions import Regression
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
-from consilium_chain.tasks.training_specs import UINT32, PrivacySpec, TrainingSpec, UpdateSpec
+from consilium_chain.tasks.training_specs import PrivacySpec, TrainingSpec, UpdateSpec
 from consilium_chain.tasks.windows_spec import WindowsSpec
 
-MAX_PARTICIPANTS = 256  # one bit map word on chain
 # The contract's own limits (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
-MAX_COHORTS = 64
 MAX_BLOBS = 128
-MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
-SLASH_PER_FEE, SLASHES_PER_BOND = 2, 2  # an aggregator's slash, in fees of a round; its bond, in slashes
 TICKS_PER_ROUND, BOUNTIES_BPS = 4, 100  # all bounties that a task can come to pay, in basis points of its pool
 GRACE_BPS = 5_000  # by how much of its window the aggregator may overrun a phase, without its fee
 # Settling goes in pages, bounded by the highest cost of their steps (`Settling.sol`).
@@ -42,8 +40,6 @@ PAGE_GAS, GAS_PER_NODE, GAS_PER_SCORE = 9_000_000, 90_000, 4_000
 STATISTICS_BITS = 40  # round 0 sums counts and squares exactly enough for standardisation
 STATISTICS_RANGE = 65_536.0  # rows per hospital that round 0 can carry
 MICRO = 1_000_000  # scores are integers in millionths
-TOKEN = 10**18  # smallest units in one token
-MOST_TOKENS = (2**96 - 1) // TOKEN  # Staking counts in uint96
 DAY = 86_400  # seconds
 # The contract's own limits again.
 MAX_DAYS = 180  # that a task may last at worst
@@ -61,137 +57,6 @@ def settle_gas(nodes: int, scores: int) -> int:
 def grace(window: int) -> int:
     """Seconds by which the aggregator may overrun a phase of this window."""
     return window * GRACE_BPS // 10_000
-
-
-Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-Bond = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-
-# In millionths it fits the contract's 64 bits, and no loss improves by more.
-Score = Annotated[float, Field(ge=-1_000_000, le=1_000_000)]
-
-
-class RoundsSpec(Section):
-    rounds: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        default=5, description="training rounds, after the statistics round"
-    )
-    cohorts: Annotated[int, Field(ge=1, le=MAX_COHORTS)] = Field(
-        default=1, description="sums of a round that are judged apart; hospitals are dealt anew each round"
-    )
-    min_cohort_size: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=MIN_MASKED, description="hospitals of a cohort at least; masks need 3"
-    )
-    min_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=MIN_MASKED, description="hospitals without which the task ends"
-    )
-    max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=4, description="hospitals that may join; the fewer, the smaller an update"
-    )
-    rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
-        default=10, description="rows that count as one weight; a hospital's weight is its rows by this, rounded up"
-    )
-    max_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
-        default=64, description="a hospital's weight at most; more rows then earn and count no more"
-    )
-
-    @property
-    def largest_cohort(self) -> int:
-        """The most hospitals of a cohort that can form: n hospitals make min(cohorts, n // min_cohort_size) cohorts of
-        nearly equal size. The contract's own bound (`TaskRules.sol`).
-        """
-        if self.cohorts == 1:
-            return self.max_hospitals
-        # All cohorts and every hospital, or one cohort of too few hospitals for two.
-        return max(-(-self.max_hospitals // self.cohorts), min(self.max_hospitals, 2 * self.min_cohort_size - 1))
-
-
-class JudgingSpec(Section):
-    metric: Metric | Literal["plugin"] = Field(
-        default="log_loss",
-        description="the metric of a candidate: its score is the gain over the base, or with log_loss the reduction",
-    )
-    plugin: MetricPlugin | None = None
-    min_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=1, description="voters without which the task ends"
-    )
-    max_voters: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(default=5, description="voters that may join")
-    seats: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=4, description="expected size of a round's committee, drawn from the voters"
-    )
-    min_reveals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
-        default=1, description="ballots without which a round is void"
-    )
-    accept_floor: Score = Field(default=-0.01, description="least median improvement of a cohort that is used and paid")
-    harmful_below: Score = Field(default=-0.05, description="median below which a cohort is slashed; at most -0.01")
-    tolerance: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="distance from the median up to which a score is paid"
-    )
-    tolerance_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=3_000, description="added to tolerance: a part of the median, in basis points"
-    )
-    decoys: bool = Field(default=True, description="publish each sum as it is or sign-flipped, by a secret bit")
-    decoy_margin: Annotated[Score, Field(ge=0)] = Field(
-        default=0.05, description="the least distance between the medians of a sum and its decoy for the pair to count"
-    )
-    least_rows: Annotated[int, Field(ge=1, le=UINT32)] | None = Field(
-        default=None, description="rows that a voter must hold out; all metrics but log_loss need it (economics.md)"
-    )
-    least_of_class: Annotated[int, Field(ge=1, le=UINT32)] | None = Field(
-        default=None, description="of these at least so many of each class; all metrics but log_loss need it"
-    )
-
-    @property
-    def in_words(self) -> str:
-        """The metric."""
-        return self.metric if self.plugin is None else f"{self.plugin.entry} of the plug-in {self.plugin.in_words}"
-
-
-class MoneySpec(Section):
-    """Amounts in whole tokens, as integers."""
-
-    pool: Tokens = Field(default=10_000, description="reward of all rounds, paid with the proposal")
-    hospital_bond: Bond = Field(default=500, description="that a hospital locks until it leaves")
-    voter_bond: Bond = Field(default=200, description="that a voter locks until it leaves")
-    aggregator_bond: Bond = Field(
-        default=1_000, description="that the aggregator locks; its slash is at least twice its fee of a round"
-    )
-    tick_bounty: Tokens = Field(
-        default=0, description="from the pool, for the account that ends a phase after its deadline"
-    )
-    hospital_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=7_000, description="part of a round's reward, in basis points; the three shares add up to 10000"
-    )
-    voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(default=2_000, description="the voters' part")
-    aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=1_000, description="the aggregator's part"
-    )
-    harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=2_000, description="of a bond, from each hospital of a harmful cohort"
-    )
-    withheld_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=200, description="of a bond, for an update that is committed and not uploaded"
-    )
-    not_revealed_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=1_000, description="of a bond, for scores that are committed and not revealed"
-    )
-    failed_decoy_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        default=5_000, description="of a bond, for a voter that scores decoys like sums"
-    )
-    not_published_slash_bps: Annotated[int, Field(ge=0, le=10_000 // SLASHES_PER_BOND)] = Field(
-        default=5_000, description="of the aggregator's bond, for a round without its sums"
-    )
-
-    def aggregator_fee(self, rounds: int) -> int:
-        """The aggregator's largest pay for one of `rounds`, in the smallest unit; rounded down."""
-        return self.pool * TOKEN // rounds * self.aggregator_share_bps // 10_000
-
-    @property
-    def aggregator_slash(self) -> int:
-        return self.aggregator_bond * TOKEN * self.not_published_slash_bps // 10_000
-
-    def least_aggregator_bond(self, rounds: int) -> int:
-        """In whole tokens: the slash is then twice a round's fee, so that a missed round never pays."""
-        least = SLASH_PER_FEE * self.aggregator_fee(rounds) * 10_000
-        return -(-least // max(1, self.not_published_slash_bps * TOKEN))
 
 
 class TaskSpec(Section):

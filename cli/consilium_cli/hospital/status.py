@@ -28,7 +28,8 @@ from consilium_cli.nodes.status import (
 if TYPE_CHECKING:
     from consilium.node_results import ListedTask, Membership, OwnTask
     from consilium_chain.ledger.structs import TaskState
-    from consilium_chain.tasks.task_spec import MoneySpec, TaskSpec
+    from consilium_chain.tasks.money_spec import MoneySpec
+    from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_chain.tasks.training_specs import TrainingSpec
     from consilium_client.consent import Policy
     from consilium_client.task import JoinedTask

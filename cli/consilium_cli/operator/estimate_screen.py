@@ -14,7 +14,8 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from consilium import Task
-    from consilium_chain.tasks.estimate import ChainTerms, Estimate
+    from consilium_chain.tasks.chain_terms import ChainTerms
+    from consilium_chain.tasks.estimate import Estimate
     from consilium_chain.tasks.task_spec import TaskSpec
 
 TYPICAL_ROWS = (100, 1_000)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema
+from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.typing import NDArray
 

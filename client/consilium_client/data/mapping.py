@@ -38,8 +38,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from consilium_chain.tasks.data_schemas import DataSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import DataSchema, TableSchema, TextSchema
 from consilium_chain.tasks.features import UNKNOWN, CategoryFeature, Feature, NumericFeature
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, TableSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import PluginSpec
 from numpy.typing import NDArray
 from torch import nn

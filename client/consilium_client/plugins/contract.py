@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import Data, PluginSpec
 from consilium_chain.tasks.plugin_specs import MetricPlugin, ReaderPlugin
 from consilium_chain.tasks.task_spec import TaskSpec

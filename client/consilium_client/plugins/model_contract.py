@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import PluginSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from numpy.typing import NDArray

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from consilium_chain.tasks.data_schemas import ImageSchema, TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import PluginSpec
 from pydantic import TypeAdapter
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
-from consilium_chain.tasks.task_spec import MAX_PARTICIPANTS
+from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.secret_shares import share_bundle_bytes
 

@@ -16,8 +16,9 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 import tomli_w
-from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, ImageSchema, TableSchema, TextSchema
+from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, TableSchema, TextSchema
 from consilium_chain.tasks.features import CategoryFeature, NumericFeature
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray

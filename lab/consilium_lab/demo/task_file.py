@@ -8,7 +8,9 @@ from typing import Any
 
 import tomli_w
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.task_spec import MIN_MASKED, MoneySpec, TaskSpec
+from consilium_chain.tasks.judging_spec import MIN_MASKED
+from consilium_chain.tasks.money_spec import MoneySpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.typed_toml import validation_faults
 from consilium_operators.task_text import (
     LEARNING,

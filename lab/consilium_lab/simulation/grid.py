@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.estimate import ChainTerms, estimate
+from consilium_chain.tasks.chain_terms import ChainTerms
+from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from consilium_chain.tasks.estimate import ChainTerms
+from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_chain.tasks.questions import TITLES
 from consilium_core.units import ether
 

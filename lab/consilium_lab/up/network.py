@@ -17,8 +17,9 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode, free_ports
+from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TOKEN, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.home import HospitalHome
 from consilium_client.voter.registration import register
 from consilium_core.private_files import write_private_file

@@ -23,7 +23,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.tasks.estimate import ChainTerms
+from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_core.logs import emit
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import Outcome, Phase
-from consilium_chain.tasks.estimate import ChainTerms, estimate
+from consilium_chain.tasks.chain_terms import ChainTerms
+from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_zk.errors import ZkError

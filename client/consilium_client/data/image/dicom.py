@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from numpy.typing import NDArray
 from PIL import Image
 from pydicom import config, uid

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import ImageSchema
+from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CHANNELS, ImageSchema
+from consilium_chain.tasks.image_schemas import CHANNELS, ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.lib import format as npy
 from numpy.typing import NDArray

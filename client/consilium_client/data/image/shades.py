@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import CHANNELS, ImageSchema
+from consilium_chain.tasks.image_schemas import CHANNELS, ImageSchema
 from numpy.typing import NDArray
 from PIL import Image
 
