@@ -133,7 +133,7 @@ def test_classes_are_counted_once(path: Path) -> None:
     ledger.give("again", TABLE, SCHEMA, with_answers=True)
     ledger.give("corrected, not counted", corrected, SCHEMA)
     written = path.read_bytes()
-    with raises_fault(ClientError, "StatisticsOverlap", match="classes of some rows differ") as caught:
+    with raises_fault(ClientError, "StatisticsOverlap", match="answers of some rows differ") as caught:
         ledger.give("corrected", corrected, SCHEMA, with_answers=True)
     assert caught.value.values["task"] == "counted"
     assert path.read_bytes() == written
