@@ -11,16 +11,18 @@ import pytest
 from consilium_chain.tasks.summary_spec import ORDERS, SummarySpec
 from consilium_client.privacy import discrete_noise
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon
+from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 DRAWS = 20_000
 
 
-def chances(variance: int, reach: int) -> np.ndarray:
+def chances(variance: int, reach: int) -> NDArray[np.float64]:
     """Of -reach … reach, normed over so many that the rest has no weight."""
     far = np.arange(-40 * math.isqrt(variance) - 40, 40 * math.isqrt(variance) + 41)
     weights = np.exp(-(far.astype(float) ** 2) / (2 * variance))
-    return weights[np.abs(far) <= reach] / weights.sum()
+    found: NDArray[np.float64] = weights[np.abs(far) <= reach] / weights.sum()
+    return found
 
 
 @pytest.mark.parametrize("variance", [1, 2, 7, 246])

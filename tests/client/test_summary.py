@@ -22,6 +22,7 @@ from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import NelsonAalenFitter
+from numpy.typing import NDArray
 from task_files import DATA
 
 RANDOM = np.random.default_rng(11)
@@ -147,11 +148,12 @@ def test_a_column_without_values_has_no_mean_and_noise_below_zero_counts_as_none
     assert some.quantile(1.0) == 60
 
 
-def predicted(spec: TaskSpec, counts: np.ndarray) -> np.ndarray:
+def predicted(spec: TaskSpec, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     sums = np.concatenate([np.zeros(spec.data.statistics_values), counts, np.zeros(spec.counted_classes)])
     own = model_of(spec)
     base = start_of(spec, 3, counted_start(sums, spec))
-    return own.evaluate(base, np.zeros((1, *own.input_shape), np.float32)).predictions[0]
+    found: NDArray[np.float64] = own.evaluate(base, np.zeros((1, *own.input_shape), np.float32)).predictions[0]
+    return found
 
 
 COUNTED = '[start]\nname = "seed"\ncounted = true\n'

@@ -31,14 +31,15 @@ ORDERS: tuple[float, ...] = (*(1 + tenth / 10 for tenth in range(1, 100)), *rang
 
 @dataclass(frozen=True)
 class Part:
-    """The counts of one column. `counts`: their names, in order. `edges`: of a histogram, the ends of its ranges,
-    ascending; a count of missing values may follow. `changed`: the most counts that one row is in. `answers`: True
-    if these are the answers that the task asks for.
+    """The counts of one column. `counts`: their names, in order, that of missing values last if `has_missing`. `edges`:
+    of a histogram, the ends of its ranges, ascending. `changed`: the most counts that one row is in. `answers`: True if
+    these are the answers that the task asks for.
     """
 
     column: str
     counts: tuple[str, ...]
     edges: tuple[float, ...] = ()
+    has_missing: bool = False
     changed: int = 1
     answers: bool = False
 
@@ -62,6 +63,16 @@ class SummarySpec(Section):
         if self.epsilon is not None and self._cost <= 0:
             raise ValueError(f"no noise keeps epsilon {self.epsilon:g} at delta {self.delta:g}: raise one of them")
         return self
+
+    def in_words(self, values: int, variance: int) -> str:
+        """The counts that leave, for a hospital's owner."""
+        noise = "exactly, without noise"
+        if self.epsilon is not None:
+            noise = (
+                f"each with noise of a deviation of {math.sqrt(variance):.1f} rows, so that all cost a row at most epsilon"
+                f" {self.epsilon:g} at delta {self.delta:g}"
+            )
+        return f"{values:,} counts for a summary: ranges of values, codes, missing values and answers, {noise}"
 
     @property
     def _cost(self) -> float:
@@ -88,10 +99,10 @@ def _of_columns(schema: DataSchema, bins: int) -> Iterator[Part]:
     if isinstance(schema, TableSchema):
         for feature in schema.features:
             if isinstance(feature, CategoryFeature):
-                yield Part(feature.name, (*feature.names, MISSING))
+                yield Part(feature.name, (*feature.names, MISSING), has_missing=True)
             else:
                 edges = equal_parts(feature.min, feature.max, bins)
-                yield Part(feature.name, (*ranges(edges), MISSING), edges)
+                yield Part(feature.name, (*ranges(edges), MISSING), edges, has_missing=True)
     elif isinstance(schema, ImageSchema):
         edges = equal_parts(0, schema.white, bins)
         for channel in schema.encoded:

@@ -169,6 +169,11 @@ class TaskSpec(Section):
         return 0 if self.summary is None else self.summary.variance(self.summary_changed)
 
     @property
+    def summary_in_words(self) -> str:
+        """The counts that leave a hospital for the summary; "" without one."""
+        return "" if self.summary is None else self.summary.in_words(self.summary_values, self.summary_variance)
+
+    @property
     def counts_exactly(self) -> bool:
         """True if round 0 has sums or counts of rows without noise."""
         return self.statistics == "exact" or (self.summary is not None and self.summary.epsilon is None)
