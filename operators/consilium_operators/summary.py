@@ -29,8 +29,8 @@ DOTS_PER_INCH = 120
 @dataclass(frozen=True)
 class SummaryColumn:
     """`counts`: rows by range, code or answer; noise can make them negative. `values`: their sum; None if a row can be
-    in several. `missing`: None if no value can be. `mean` and `quartiles` are of a histogram alone, with values spread evenly in each range: a quartile is at most
-    `width` away, the widest range, and the mean half of it. None of nothing.
+    in several. `missing`: None if no value can be. `mean` and `quartiles` are of a histogram alone, with values spread
+    evenly in each range: a quartile is at most `width` away, the widest range, and the mean half of it.
     """
 
     name: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,19 @@ from chain_driver import LocalChain
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
+from consilium_cli.main import app
 from consilium_client.data.examples import joined
 from consilium_client.data.standardise import summed_counts
 from consilium_client.data.summary import columns_of, counts_of
+from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError
 from consilium_client.hospital.audit_log import AUDIT_FILE, Counted, parse_log
 from consilium_client.models import model_of
 from consilium_client.privacy.dp_sgd import epsilon, of_summary, plan
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
+from consilium_core.kinds import of_kind
+from consilium_operators.summary import summarised
 from consilium_verify.verification import verify_round
 from consilium_zk.packing import pack, unpack
 from consilium_zk.quantise import Quantiser
@@ -26,6 +31,7 @@ from hospital_driver import start
 from raised_faults import raises_fault
 from test_hospital_masks import answer, fix, summed, uploads
 from training_driver import ROWS, TrainingTask, propose, task_file
+from typer.testing import CliRunner
 
 NOISY = "[summary]\nbins = 12\nepsilon = 1.0\n"
 COUNTED = '[summary]\nbins = 12\n[start]\nname = "seed"\ncounted = true\n'
@@ -113,6 +119,25 @@ def test_everybody_starts_from_the_counted_base_rate(local_chain: LocalChain, tm
     ledger = Ledger(task.operator.connection, task.chain.deployment)
     for round_ in (0, 1):
         assert verify_round(ledger, task.store, task.task, round_).holds
+    shown = summarised(ledger, task.store, task.task)
+    assert (shown.hospitals, shown.rows, shown.deviation) == (2, rows.rows, 0)
+    age, sick = shown.columns
+    assert [sum(count for _, count in one.counts) for one in (age, sick)] == [rows.rows, rows.rows]
+    assert age.missing == 0
+    assert age.quartiles is not None
+    exact = np.quantile([120 * one for (one,) in of_kind(Table, rows).features], [0.25, 0.5, 0.75])
+    np.testing.assert_allclose(age.quartiles, exact, atol=10)
+    home = task.homes[0]
+    common = [
+        "operator", "statistics", str(task.task), "--artifacts", str(task.folder / "artifacts"), "--rpc",
+        home.chain_url, "--address-book", str(home.deployment),
+    ]  # fmt: skip
+    picture = tmp_path / "summary.png"
+    told = CliRunner().invoke(app, [*common, "--picture", str(picture)], catch_exceptions=False)
+    assert f"{rows.rows} rows of 2 hospitals; exact counts, without noise" in told.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    as_json = CliRunner().invoke(app, [*common, "--json"], catch_exceptions=False)
+    assert json.loads(as_json.stdout)["columns"][1]["counts"] == [list(one) for one in sick.counts]
 
 
 def test_a_hospital_with_an_impossible_count_stops_the_summary_and_not_the_task(

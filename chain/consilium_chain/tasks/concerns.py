@@ -99,8 +99,8 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
     if spec.summary is not None and spec.summary_variance == 0 and rounds.min_hospitals < FEW_TO_COUNT:
         yield Concern(
             Rule.EXACT_COUNTS,
-            f"the summary's counts have no noise, and {rounds.min_hospitals} hospital(s) may be all: the others together"
-            f" learn one's counts. Set epsilon under [summary], or min_hospitals to {FEW_TO_COUNT} or more",
+            f"the summary's counts have no noise, and {rounds.min_hospitals} hospital(s) may be all: the others learn"
+            f" one's counts together. Set epsilon under [summary], or min_hospitals to {FEW_TO_COUNT} or more",
         )
     if update.publication == "digests":
         yield Concern(

@@ -69,8 +69,8 @@ class SummarySpec(Section):
         noise = "exactly, without noise"
         if self.epsilon is not None:
             noise = (
-                f"each with noise of a deviation of {math.sqrt(variance):.1f} rows, so that all cost a row at most epsilon"
-                f" {self.epsilon:g} at delta {self.delta:g}"
+                f"each with noise of a deviation of {math.sqrt(variance):.1f} rows, so that all cost a row at most"
+                f" epsilon {self.epsilon:g} at delta {self.delta:g}"
             )
         return f"{values:,} counts for a summary: ranges of values, codes, missing values and answers, {noise}"
 

@@ -69,11 +69,11 @@ class TaskSpec(Section):
         " hospitals' rows, which become public in round 0",
     )
     data: DataSchema
-    summary: SummarySpec | None = None
     model: ModelSpec
     start: StartSpec = SeedStart()
     training: TrainingSpec = TrainingSpec()
     privacy: PrivacySpec | None = None
+    summary: SummarySpec | None = None
     update: UpdateSpec = UpdateSpec()
     outer: OuterSpec = MeanSpec()
     rounds: RoundsSpec = RoundsSpec()
