@@ -30,7 +30,8 @@ def show(console: Console, found: TaskSummary) -> None:
     for column in found.columns:
         table.add_row(*_cells(column))
     console.print(table, highlight=False)
-    console.print("Mean and quartiles follow from the ranges: ± half a range, and ± a range (in brackets).")
+    noise = " Noise comes on top." if found.deviation else ""
+    console.print(f"Mean and quartiles follow from the ranges: ± half a range, and ± a range (in brackets).{noise}")
 
 
 def _cells(column: SummaryColumn) -> list[Text]:
