@@ -55,7 +55,7 @@ class ClientError(FaultError):
         "StartUnusable": "the task starts from the model of task {task} of {contract} on chain {chain_id}, {why}",
         "StatisticsOverlap": "task {task} already has exact statistics of {shared:,} of these rows, and {apart}. The"
         " difference between the two sums would show the rows that differ. Join tasks with"
-        ' statistics = "schema", or bring exactly the same rows again',
+        ' statistics = "schema" and without exact counts, or bring exactly the same rows again',
         "StatisticsUncomparable": "task {task} already has exact statistics under another schema, so the rows cannot be"
         ' compared. Join tasks with statistics = "schema". If these rows are of other patients, make another home'
         " for them",

@@ -35,6 +35,11 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "SummaryMissing": "the file of task {task} has no [summary], so round 0 counted nothing: name another task",
+        "SummaryNotVerified": (
+            "nothing is shown: checks of round 0 of task {task} fail ({failed}). `consilium verify {task} 0` shows the"
+            " values. Try another mirror of the artifacts"
+        ),
         "TrackingFailed": (
             "the tracking server {place} did not take the task's points ({why}): check that it runs, and MLflow's"
             " variables for its user. Then run the command again: it continues, and doubles nothing"

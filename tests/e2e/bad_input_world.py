@@ -38,6 +38,7 @@ TASKS = {
     "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
     "demanding": f'name = "many of both"\n{LOGISTIC}[judging]\nleast_rows = 40\nleast_of_class = 10\n',
     "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
+    "counted": f'name = "how many"\n{LOGISTIC}[summary]\n',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
     "times": f'name = "how long"\n{LOGISTIC}'.replace(
         'label = "sick"\nclasses = ["no", "yes"]',

@@ -249,6 +249,7 @@ AREAS: dict[str, list[Case]] = {
         Case("this hospital has too few rows", policy(min_rows=50)),
         Case("a round is too few steps of training", policy(min_steps=4)),
         Case("exact statistics are not allowed", policy("exact")),
+        Case("exact counts are not allowed", policy("counted", summaries="noisy")),
         Case("it was narrowed after the yes", policy_changed(models=["mlp"])),
     ],
     "Privacy budget": [
@@ -350,6 +351,9 @@ AREAS: dict[str, list[Case]] = {
         Case("a task that there is not is stopped", stopping(999_999, "--yes")),
         Case("nobody is there to say yes to a stop", stopping()),
         Case("a task that there is not is watched", lambda w: w.on_chain("watch", 999_999)),
+        Case("the statistics of a task without a summary", lambda w: w.on_chain(
+            "statistics", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts"
+        )),
         Case("a model of a task that there is not", downloading(999_999)),
         Case("a model of a task that nobody has trained", downloading()),
         Case("a model, and the task's file is not in the store", downloading(lost=True)),

@@ -41,7 +41,7 @@ ELSEWHERE = {
         "OnnxNotInstalled",
     },
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
-    "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
+    "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {

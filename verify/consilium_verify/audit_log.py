@@ -13,7 +13,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.outgoing import Sent
 from consilium_client.errors import AuditError
-from consilium_client.hospital.audit_log import Export, Identifying, Recovered, parse_export
+from consilium_client.hospital.audit_log import Counted, Export, Identifying, Recovered, parse_export
 
 
 def read_export(path: Path) -> Export:
@@ -38,7 +38,7 @@ def messages_of(log: Export) -> list[Message]:
     return [
         Message(one.at, f"{one.kind} {one.code if one.kind == 'reply' else one.call}", one.to, one.bytes)
         for one in log.entries
-        if not isinstance(one, Recovered | Identifying)
+        if not isinstance(one, Recovered | Identifying | Counted)
     ]
 
 

@@ -229,11 +229,15 @@ def _leaves(profile: Profile) -> Table:
 
 
 def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
-    if profile.spec.statistics != "exact":
+    spec = profile.spec
+    if spec.summary is not None:
+        sums = f"the {3 * len(profile.statistics)} sums above, and " if profile.statistics else ""
+        return f"{sums}{spec.summary_in_words}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
+    if spec.statistics != "exact":
         return f"nothing about these {profile.things}: {UNSCALED[profile.things]}"
     if profile.statistics:
         count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {profile.statistics_step:.2g}"
-    return f"{count}; {_blobs(profile.spec, profile.spec.statistics_blobs)}; {seen}"
+    return f"{count}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
 
 
 def _blobs(spec: TaskSpec, count: int) -> str:

@@ -212,6 +212,34 @@ def _check_server(uri: str) -> None:
         )
 
 
+@app.command("statistics")
+def statistics(
+    task: TaskArgument,
+    *,
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, with all counts")] = False,
+    picture: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="file for the histograms, PNG; needs matplotlib")
+    ] = None,
+) -> None:
+    """Shows the summary that round 0 counted over all hospitals' rows, once its checks hold."""
+    found = consilium.statistics(task, artifacts=places_to_read(artifacts), rpc=rpc, address_book=address_book)
+    if picture is not None:
+        picture.write_bytes(found.picture())
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    from rich.console import Console
+
+    from consilium_cli.operator.summary_screen import show
+
+    show(Console(), found)
+
+
 @app.command("download-model")
 def download_model(
     task: TaskArgument,

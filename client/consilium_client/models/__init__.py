@@ -140,12 +140,15 @@ def model_of(spec: TaskSpec) -> Model:
     return model
 
 
-def start_of(spec: TaskSpec, seed: int) -> Vector:
+def start_of(spec: TaskSpec, seed: int, counted: Vector | None = None) -> Vector:
     """The start of a task that starts from a seed, (p,): `Model.initial`, with the last biases from the public
-    prevalence, if the task states one. Without evidence each class is then as likely as that.
+    prevalence, if the task states one. Without evidence each class is then as likely as that. `counted`: the last
+    biases (outputs,) by round 0's counts, in a task that asks for them.
     """
     found = model_of(spec).initial(seed)
-    if isinstance(spec.start, SeedStart) and spec.start.prevalence is not None:
+    if counted is not None:
+        found[-len(counted) :] = counted
+    elif isinstance(spec.start, SeedStart) and spec.start.prevalence is not None:
         logs = np.log(np.array(spec.start.prevalence, dtype=np.float64))
         outputs = spec.data.outputs
         found[-outputs:] = logs[1] - logs[0] if outputs == 1 else logs - logs.mean()
