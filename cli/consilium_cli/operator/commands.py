@@ -317,7 +317,7 @@ def evaluate(
     """Measures a model on labelled rows: metrics with 95 % intervals, sites, subgroups, importance, calibration."""
     from rich.console import Console
 
-    from consilium_cli.operator.evaluation_screen import show
+    from consilium_cli.evaluation_screen import show
 
     if output is not None and output.suffix == ".png":
         raise typer.BadParameter("pass a name such as result.json; the picture goes beside it", param_hint="--output")

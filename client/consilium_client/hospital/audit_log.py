@@ -103,6 +103,16 @@ class Reply(_Left):
     upload: Digest
 
 
+class Shared(_Left):
+    """A file that was written for others: a signed report of a task's model on this hospital's held-out rows. `to`:
+    its path.
+    """
+
+    kind: Literal["evaluation"]
+    contract: Text
+    task: Count
+
+
 class Recovered(_Entry):
     """A crash cut a line off, before its message left. The log no longer has the incomplete line."""
 
@@ -121,8 +131,8 @@ class Identifying(_Entry):
     files: Count
 
 
-Entry = Annotated[Trial | Transaction | Batch | Reply | Recovered | Identifying, Field(discriminator="kind")]
-_ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Recovered | Identifying] = TypeAdapter(Entry)
+Entry = Annotated[Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying] = TypeAdapter(Entry)
 
 
 class Seal(_Line):

@@ -1,0 +1,22 @@
+"""A node's own evaluation on its screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from consilium.node_evaluation import NodeEvaluation
+from rich.console import Console
+
+from consilium_cli.evaluation_screen import show
+
+
+def show_own(found: NodeEvaluation, share: Path | None) -> None:
+    show(Console(), found)
+    if found.report is None:
+        typer.echo("Nothing left this machine. To share rounded figures: --share FILE (docs/privacy.md)")
+        return
+    typer.echo(
+        f"{share}: signed by {found.report.node}, of {found.report.found.all_rows.rows} rows. Read it, and send it to"
+        " the task's operator"
+    )
