@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from consilium_chain.keystore import open_keystore
 from consilium_client.data.kinds import read_examples, read_held_out
+from consilium_client.errors import DataError
 from consilium_client.evaluation.own import OwnEvaluation, evaluate_own, require_never_trained
 from consilium_client.evaluation.sharing import require_allowed, share
 from consilium_client.home import HospitalHome, VoterHome
@@ -28,7 +29,7 @@ LONGEST_NAME = 500  # of a file, in the audit log
 
 @dataclass(frozen=True)
 class NodeEvaluation:
-    """`details`: everything that was measured, for this node's owner. `report`: the shared one, if a file was asked for."""
+    """`details`: everything that was measured, for this node's owner. `report`: the shared one, if asked for."""
 
     details: OwnEvaluation
     report: SiteReport | None = None
@@ -39,12 +40,8 @@ class NodeEvaluation:
         import pandas as pd
 
         own = self.details
-        by_model = {"model": own.found.all_rows.measures, "start": own.start, "alone": own.alone or {}}
-        found = {
-            (model, metric): one.model_dump()
-            for model, measures in by_model.items()
-            for metric, one in measures.items()
-        }
+        models = {"model": own.found.all_rows.measures, "start": own.start, "alone": own.alone or {}}
+        found = {(name, metric): one.model_dump() for name, of in models.items() for metric, one in of.items()}
         index = pd.MultiIndex.from_tuples(list(found), names=["model", "metric"])
         return pd.DataFrame(list(found.values()), index, dtype=float)
 
@@ -61,8 +58,6 @@ def evaluate_hospital(
     data, mapping = (chosen and chosen.data) or settings.data, (chosen and chosen.mapping) or settings.mapping
     kept, held_out = keep_out(settings, read_examples(data, task.spec.data, mapping))
     if held_out is None:
-        from consilium_client.errors import DataError
-
         raise DataError("TooFewRows", rows=0, at_least=1)
     local = home.folder / "memory" / place / LOCAL_TENSORS
     own = evaluate_own(

@@ -202,6 +202,7 @@ class SignedUpdateMalformed(ChainError):
 
 class SiteReportInvalid(ChainError):
     def __init__(self, why: str) -> None:
+        self.why = why
         super().__init__(f"a site's report is refused: {why}; ask its node for the file that `evaluate --share` wrote")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from consilium.metrics import TITLES
@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from consilium.node_evaluation import NodeEvaluation
     from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Group, Importance, Measure, Measures
     from consilium_chain.evaluations.report import EvaluationReport
     from consilium_client.evaluation.own import OwnEvaluation
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
 OF_PLUGIN = "a plug-in's, which is not measured here"
 
 
-def show(console: Console, report: EvaluationReport | NodeEvaluation) -> None:
-    for part in _of_node(report.details) if hasattr(report, "details") else _of_operator(report):
+def show(parts: Iterable[RenderableType]) -> None:
+    console = Console()
+    for part in parts:
         console.print(part, highlight=False)
 
 
-def _of_operator(report: EvaluationReport) -> Iterator[RenderableType]:
+def of_operator(report: EvaluationReport) -> Iterator[RenderableType]:
     counts = _counts(report.all_rows) if report.all_rows else "no labelled rows of the operator's"
     yield Text(f"{report.name}, after round {report.round}: {counts}")
     yield _task_metric(report.metric)
@@ -38,7 +38,7 @@ def _of_operator(report: EvaluationReport) -> Iterator[RenderableType]:
         yield _nodes(report)
 
 
-def _of_node(own: OwnEvaluation) -> Iterator[RenderableType]:
+def of_node(own: OwnEvaluation) -> Iterator[RenderableType]:
     yield Text(f"{own.spec.name}, after round {own.subject.round}: {_counts(own.found.all_rows)} kept out of training")
     yield _task_metric(own.spec.judging.metric)
     models: dict[str, Measures] = {"the model": own.found.all_rows.measures, "the start": own.start}

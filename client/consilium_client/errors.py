@@ -68,8 +68,8 @@ class ClientError(FaultError):
         "StatisticsOutOfRange": "the statistics of task {task} contain a value out of range, so the task has no model;"
         " leave the task",
         "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the published round 0",
-        "NothingHeldOut": "no rows of this home were kept out of the training of task {task}, so none can say how good its"
-        " model is; set `held_out` in node.toml before the first round of the next task",
+        "NothingHeldOut": "no rows of this home were kept out of the training of task {task}, so none can say how good"
+        " its model is; set `held_out` in node.toml before the first round of the next task",
         "SharingTooEarly": "no report was signed: task {task} has not ended, so its model may still change; share after"
         " its last round",
         "TooFewToShare": "no report was signed: {why}. Fewer would say the answers of some; share nothing of this task",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from consilium_chain.evaluations.report import EvaluationReport, NodeEntry
+from consilium_chain.evaluations.report import EvaluationReport
 from consilium_client.data.examples import Labels
 from consilium_client.data.table.reader import Table
 from consilium_client.evaluation.measuring import MOST_SITES, RESAMPLES, Again, Rows
@@ -38,12 +38,10 @@ def evaluate(
     return without_rows(saved, seed, resamples).model_copy(update={**dict(whole), "sites": groups})
 
 
-def without_rows(
-    saved: SavedModel, seed: int = 0, resamples: int = RESAMPLES, nodes: Sequence[NodeEntry] = ()
-) -> EvaluationReport:
+def without_rows(saved: SavedModel, seed: int = 0, resamples: int = RESAMPLES) -> EvaluationReport:
     """The report of an operator without labelled rows."""
     index = saved.index
     return EvaluationReport(
         task=index.task, name=index.name, round=index.round, verified=index.verified, sha256=index.sha256,
-        metric=saved.spec.judging.metric, seed=seed, resamples=resamples, all_rows=None, nodes=tuple(nodes),
+        metric=saved.spec.judging.metric, seed=seed, resamples=resamples, all_rows=None,
     )  # fmt: skip

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import typer
 from consilium.node_evaluation import NodeEvaluation
-from rich.console import Console
 
-from consilium_cli.evaluation_screen import show
+from consilium_cli.evaluation_screen import of_node, show
 
 
 def show_own(found: NodeEvaluation, share: Path | None) -> None:
-    show(Console(), found)
+    show(of_node(found.details))
     if found.report is None:
         typer.echo("Nothing left this machine. To share rounded figures: --share FILE (docs/privacy.md)")
         return

@@ -36,7 +36,7 @@ Again = Callable[[Table], Evaluation]
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled rows of a schema. `labels`: (n, …). `found`: a model's evaluation of the same n rows. `seed`: of draws."""
+    """Labelled rows of a schema. `labels`: (n, …). `found`: a model's evaluation of the same n rows."""
 
     schema: DataSchema
     labels: Labels
