@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from consilium_chain.keystore import open_keystore
 from consilium_client.data.kinds import read_examples, read_held_out
@@ -21,7 +21,7 @@ from consilium.node import Node
 
 if TYPE_CHECKING:
     import pandas as pd
-    from consilium_chain.evaluations.site_report import SiteReport
+    from consilium_chain.evaluations.site_report import NodeRole, SiteReport
 
 SHARED = "shared"  # folder of a home
 LONGEST_NAME = 500  # of a file, in the audit log
@@ -78,7 +78,7 @@ def evaluate_voter(node: Node[VoterHome], number: int, output: Path | None, seed
 
 
 def _shared(
-    node: Node[HospitalHome] | Node[VoterHome], own: OwnEvaluation, role: Literal["hospital", "voter"],
+    node: Node[HospitalHome] | Node[VoterHome], own: OwnEvaluation, role: NodeRole,
     output: Path | None,
 ) -> NodeEvaluation:  # fmt: skip
     """Writes the report into `output`, if it is given; a hospital's audit log has it before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from consilium.metrics import TITLES
 from consilium_core.visible_text import shown
@@ -15,6 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Group, Importance, Measure, Measures
     from consilium_chain.evaluations.report import EvaluationReport
+    from consilium_chain.tasks.questions import Metric
     from consilium_client.evaluation.own import OwnEvaluation
 
 OF_PLUGIN = "a plug-in's, which is not measured here"
@@ -50,7 +51,7 @@ def _counts(group: Group) -> str:
     return f"{group.rows:,} rows ({', '.join(f'{count:,} {shown(name)}' for name, count in group.classes.items())})"
 
 
-def _task_metric(metric: str) -> Text:
+def _task_metric(metric: Metric | Literal["plugin"]) -> Text:
     own = OF_PLUGIN if metric == "plugin" else TITLES[metric]
     return Text(f"The task's metric is {own}. Brackets: 95% interval.")
 

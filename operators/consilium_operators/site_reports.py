@@ -7,7 +7,7 @@ from pathlib import Path
 
 from consilium_chain.errors import DeploymentInvalid, SiteReportInvalid
 from consilium_chain.evaluations.report import NodeEntry
-from consilium_chain.evaluations.site_report import MOST_BYTES, SiteReport, Subject, parse_site_report
+from consilium_chain.evaluations.site_report import MOST_BYTES, NodeRole, SiteReport, Subject, parse_site_report
 from consilium_chain.ledger.ledger import Ledger
 
 from consilium_operators.errors import OperatorError
@@ -27,7 +27,10 @@ def node_entries(ledger: Ledger, saved: SavedModel, paths: Sequence[Path]) -> tu
         )
     tasks = ledger.tasks
     hospitals, voters = tasks.hospitals(index.task), tasks.voters(index.task)
-    members = {"hospital": [one.node for one in hospitals], "voter": [one.node for one in voters]}
+    members: dict[NodeRole, list[str]] = {
+        "hospital": [one.node for one in hospitals],
+        "voter": [one.node for one in voters],
+    }
     found: dict[tuple[str, str], SiteReport] = {}
     for path in paths:
         report = _checked(path, saved, members)
@@ -40,7 +43,7 @@ def node_entries(ledger: Ledger, saved: SavedModel, paths: Sequence[Path]) -> tu
     )
 
 
-def _checked(path: Path, saved: SavedModel, members: dict[str, list[str]]) -> SiteReport:
+def _checked(path: Path, saved: SavedModel, members: dict[NodeRole, list[str]]) -> SiteReport:
     index = saved.index
     subject = Subject(
         chain_id=index.chain_id, contract=index.contract, task=index.task, spec_hash=index.spec_hash, round=index.round,

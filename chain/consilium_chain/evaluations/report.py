@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from consilium_chain.evaluations.measures import Calibration, Group, Importance, Plain
-from consilium_chain.evaluations.site_report import Address, SiteReport
+from consilium_chain.evaluations.site_report import Address, NodeRole, SiteReport
 from consilium_chain.tasks.questions import Metric
 
 MOST_BYTES = 1 << 23
@@ -20,7 +20,7 @@ class NodeEntry(Plain):
     """A hospital or voter of the task. `report`: None if it shares none."""
 
     node: Address
-    role: Literal["hospital", "voter"]
+    role: NodeRole
     report: SiteReport | None = None
 
 

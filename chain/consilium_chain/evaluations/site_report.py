@@ -28,6 +28,7 @@ LEAST_ROWS = 50  # below, a metric of few rows says the labels of some
 MOST_BYTES = 1 << 18
 
 Address = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
+NodeRole = Literal["hospital", "voter"]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -46,7 +47,7 @@ class SiteContent(Subject):
     """`found`: of the model. `start`: the metrics of the task's starting model on the same rows."""
 
     format: Literal["consilium-site-report-1"] = "consilium-site-report-1"
-    role: Literal["hospital", "voter"]
+    role: NodeRole
     node: Address
     found: Evaluated
     start: dict[Metric, Measure]

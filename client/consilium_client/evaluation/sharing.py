@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Group, Importance, Measure
-from consilium_chain.evaluations.site_report import DECIMALS, LEAST_ROWS, TENS, SiteContent, SiteReport, sign
+from consilium_chain.evaluations.site_report import DECIMALS, LEAST_ROWS, TENS, NodeRole, SiteContent, SiteReport, sign
 from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
 from consilium_chain.tasks.questions import Metric, NextToken, Regression
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -29,7 +28,7 @@ LEAST_IN_BIN, LEAST_OF_EACH = 10, 3  # a bin whose rows all have one answer woul
 
 def share(
     own: OwnEvaluation,
-    role: Literal["hospital", "voter"],
+    role: NodeRole,
     policy: TaskPolicy,
     account: LocalAccount,
     kept: Path,
