@@ -105,6 +105,11 @@ class TaskPolicy(Section):
         le=100,
         description="The largest part of the bond that one fault may cost, in per cent. Default: all of it.",
     )
+    share_evaluation: Literal["never", "unless_private", "always"] = Field(
+        default="never",
+        description="Let coarse figures of finished models on this node's held-out rows go, by `evaluate --share`. They"
+        ' carry no noise: "unless_private" lets none of tasks with epsilon go, "always" all.',
+    )
 
     def require(self, spec: TaskSpec, operator: str) -> None:
         """Raises NotAllowed with every objection to a task of this file and operator."""
@@ -294,12 +299,12 @@ class VoterPolicy(TaskPolicy):
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
 
 # `init` writes these limits, on which most owners have no opinion yet. A task file's defaults keep them.
-NEW_LIMITS: Mapping[str, int | float] = {"max_days": 60}
+NEW_LIMITS: Mapping[str, int | float | str] = {"max_days": 60, "share_evaluation": "never"}
 NEW_HOSPITAL: Mapping[str, bool | int | float | str] = {
     "masked_only": True, "exact_statistics": False, "summaries": "no", "min_rows": 50, "min_steps": 4, "min_cohort": 3,
     "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
 }  # fmt: skip
-NEW_VOTER: Mapping[str, int | float] = {"max_slash_percent": 50, **NEW_LIMITS}
+NEW_VOTER: Mapping[str, int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
 
 
 def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:

@@ -63,6 +63,12 @@ class OperatorError(FaultError):
             "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
             " --site-column, such as the hospital's name"
         ),
+        "SiteReportRefused": (
+            "{path}: {why}; pass the file that its node wrote by `evaluate --share`, for this task and this model"
+        ),
+        "NothingToEvaluate": (
+            "there are no figures: pass labelled rows (--data), or reports of the task's nodes (--sites), or both"
+        ),
         "LocalTensorsMissing": (
             "the model leaves out {names}, which each hospital has for itself: pass yours with --local FILE, from"
             " `memory` in its home"

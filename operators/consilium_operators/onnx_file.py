@@ -16,7 +16,6 @@ names of a column that has some.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -43,7 +42,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import INDEX, ONNX, SavedModel, read_model
+from consilium_operators.model_folder import ONNX, SavedModel, add_files, read_model
 from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, MissingInput, NumericInput
 from consilium_operators.prediction import Predictor, columns, examples_of
 
@@ -61,9 +60,7 @@ def add_onnx(folder: Path, local: Path | None = None) -> float:
     """
     saved = read_model(folder)
     raw, difference = onnx_of(saved if local is None else saved.with_local(local))
-    index = saved.index.model_copy(update={"files": {**saved.index.files, ONNX: hashlib.sha256(raw).hexdigest()}})
-    _replace(folder / ONNX, raw)
-    _replace(folder / INDEX, index.written)
+    add_files(folder, {ONNX: raw})
     return difference
 
 
@@ -275,10 +272,3 @@ def _quiet() -> Iterator[None]:
 
 def _impossible(why: str) -> OperatorError:
     return OperatorError("OnnxImpossible", why=why)
-
-
-def _replace(path: Path, raw: bytes) -> None:
-    """A reader finds the old file or the new one."""
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_bytes(raw)
-    draft.replace(path)

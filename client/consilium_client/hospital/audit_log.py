@@ -104,6 +104,16 @@ class Reply(_Left):
     upload: Digest
 
 
+class Shared(_Left):
+    """A file that was written for others: a signed report of a task's model on this hospital's held-out rows. `to`:
+    its path.
+    """
+
+    kind: Literal["evaluation"]
+    contract: Text
+    task: Count
+
+
 class Recovered(_Entry):
     """A crash cut a line off, before its message left. The log no longer has the incomplete line."""
 
@@ -133,7 +143,7 @@ class Counted(_Entry):
     variance: Count
 
 
-Kind = Trial | Transaction | Batch | Reply | Recovered | Identifying | Counted
+Kind = Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying | Counted
 Entry = Annotated[Kind, Field(discriminator="kind")]
 _ENTRY: TypeAdapter[Kind] = TypeAdapter(Entry)
 

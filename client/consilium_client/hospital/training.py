@@ -29,11 +29,12 @@ from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from consilium_client.config import HospitalSettings
+from consilium_client.config import HospitalAccountSettings
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples, Labels
 from consilium_client.data.standardise import round_0_values, summary_of
 from consilium_client.errors import ClientError, DataError
+from consilium_client.evaluation.own import note_trained
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.learning import Updates
@@ -77,7 +78,7 @@ def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]
     return np.array([int.from_bytes(digest) < below for digest in digests], dtype=np.bool_)
 
 
-def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, Examples | None]:
+def keep_out(settings: HospitalAccountSettings, examples: Examples) -> tuple[Examples, Examples | None]:
     """Splits the examples into those to train on and those kept out, if any. Raises TooFewRows."""
     if settings.held_out == 0:
         return examples, None
@@ -201,6 +202,7 @@ class Training:
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
+        self._place = context.name
         self._folder = context.settings.home / "memory" / context.name
         self._memory = OnDisk(self._folder)
         self._updates = Updates(self._spec, self.record, self._memory)
@@ -219,6 +221,7 @@ class Training:
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()
             return statistics_blobs(self.examples, spec, self._summary() if spec.summary_variance else None)
+        note_trained(self._settings, self._place)
         seeds = RoundSeeds.of(self._settings.trial_seed, round_)
         return self._updates.blobs(round_, local_update(round_, self.record.base(round_)), seeds.rounding)
 
