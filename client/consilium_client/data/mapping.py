@@ -188,7 +188,7 @@ class Mapping(Section):
 
     def without_query(self) -> Mapping:
         """For other people's data: a query is its hospital's own."""
-        return self.model_copy(update={"query": None})
+        return self if self.query is None else self.model_copy(update={"query": None})
 
     def without_patients(self) -> Mapping:
         return self.model_copy(update={"file": self.file.model_copy(update={"patient": None})})

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
 
 import duckdb
 
@@ -54,9 +54,10 @@ _FHIR = """
 CREATE VIEW {name} AS SELECT resource->>'$.id' AS id, regexp_extract(coalesce(
     resource->>'$.subject.reference', resource->>'$.patient.reference'), '[^/:]+$') AS patient, resource
 FROM resources WHERE resource->>'$.resourceType' = {text}"""
+_TYPES: Final = ["BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]  # without BOOLEAN: a yes stays a text
 _CSV = (
     "CREATE VIEW {name} AS SELECT * FROM read_csv({file}, header = true, delim = {delimiter}, quote = '\"', escape ="
-    " '\"', decimal_separator = {decimal}, sample_size = -1)"
+    " '\"', decimal_separator = {decimal}, sample_size = -1, auto_type_candidates = {types})"
 )
 Answer = TypeVar("Answer")
 
@@ -66,7 +67,7 @@ class FilesResult:
 
     def __init__(self, path: Path, query: Query) -> None:
         self._path, self._query = path, query
-        self._files = _files_of(path)
+        self._files, self._within = _files_of(path), set[str]()
         self._connection = duckdb.connect(config=SETTINGS | {"memory_limit": f"{query.gigabytes}GB"})
         self._timer = Timer(query.seconds, self._connection.interrupt)
         self._timer.daemon = True
@@ -92,7 +93,10 @@ class FilesResult:
         return [column[0] for column in self._connection.execute(self._query.sql).description or ()]
 
     def _tables(self) -> set[str]:
-        """The names that the query reads, in small letters. Raises QueryNotAllowed unless it is one tree of SELECTs."""
+        """The names that the query reads, in small letters. Raises QueryNotAllowed unless it is one tree of SELECTs.
+
+        Sets `_within`: those that its WITH defines.
+        """
         [found] = self._do("SELECT json_serialize_sql(?::VARCHAR)", [self._query.sql])
         tree = json.loads(found[0])
         if tree["error"] and tree["error_type"] == "parser":
@@ -103,6 +107,7 @@ class FilesResult:
         functions = {part["function"]["function_name"] for part in parts if part.get("type") == "TABLE_FUNCTION"}
         if tree["error"] or len(tree["statements"]) != 1 or not nodes <= _SELECTS or not functions <= _FUNCTIONS:
             raise DataError("QueryNotAllowed", path=self._path, at="")
+        self._within = {one["key"].lower() for part in parts for one in part.get("cte_map", {}).get("map", ())}
         return {part["table_name"].lower() for part in parts if part.get("type") == "BASE_TABLE"}
 
     def _open(self, tables: set[str]) -> None:
@@ -119,7 +124,7 @@ class FilesResult:
         self._do("SET enable_external_access = false")
         for name, file in by_name.items():
             self._do(self._view(name, file))
-        if resources and tables - by_name.keys():
+        if resources and tables - by_name.keys() - self._within:
             self._do(_RESOURCES.format(files=", ".join(map(_text, resources)), largest=LARGEST_RESOURCE))
             for (kind,) in self._do("SELECT DISTINCT resource->>'$.resourceType' FROM resources"):
                 if kind and kind.lower() in tables - by_name.keys():
@@ -130,7 +135,7 @@ class FilesResult:
         if file.suffix.lower() != ".csv":
             return f"CREATE VIEW {_named(name)} AS SELECT * FROM read_parquet({_text(file)})"
         asked = {"delimiter": _text(self._query.delimiter), "decimal": _text(self._query.decimal)}
-        return _CSV.format(name=_named(name), file=_text(file), **asked)
+        return _CSV.format(name=_named(name), file=_text(file), types=_TYPES, **asked)
 
     def _do(self, statement: str, values: Sequence[str] = ()) -> list[Any]:
         return self._asked(lambda: self._connection.execute(statement, values).fetchall())
@@ -183,13 +188,18 @@ def _files_of(path: Path) -> list[tuple[str, Path]]:
 def fault_in(file: Path, delimiter: Delimiter) -> tuple[int, str]:
     """The line of the first fault that Python's readers find in a CSV or NDJSON file, and its name; or 0 and ""."""
     with file.open("rb") as opened:
-        try:
-            if file.suffix.lower() == ".csv":
-                deque(CsvRows(opened, file, FileFormat(delimiter=delimiter)).cells(()), 0)
-        except DataError as error:
-            return error.values.get("line", 0), error.name
+        if file.suffix.lower() == ".csv":
+            return _fault_of_csv(opened, file, delimiter)
         lines = iter(lambda: opened.readline(LARGEST_RESOURCE), b"") if file.suffix.lower() == RESOURCES else ()
         return next(((line, "no JSON") for line, text in enumerate(lines, 1) if not _is_json(text)), (0, ""))
+
+
+def _fault_of_csv(opened: BinaryIO, file: Path, delimiter: Delimiter) -> tuple[int, str]:
+    try:
+        deque(CsvRows(opened, file, FileFormat(delimiter=delimiter)).cells(()), 0)
+    except DataError as error:
+        return error.values.get("line", 0), error.name
+    return 0, ""
 
 
 def _is_json(text: bytes) -> bool:

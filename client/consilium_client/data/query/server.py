@@ -36,7 +36,7 @@ class ServerResult:
     """Raises DataError, here and from `batches`."""
 
     def __init__(self, path: Path, query: Query) -> None:
-        self._path, self._query = path, query
+        self._path, self._query, self._rows = path, query, None
         url = _address(path)
         options: dict[str, Any] = {"poolclass": NullPool, "hide_parameters": True}
         self._connection = self._asked(lambda: create_engine(url, **options).connect(), self._unreachable)
@@ -58,6 +58,8 @@ class ServerResult:
 
     def close(self) -> None:
         """Without a commit."""
+        if self._rows is not None:
+            self._rows.close()
         self._connection.close()
 
     def _run(self, statement: str, **options: Any) -> Any:
