@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from consilium_client.data.mapping import Query
@@ -84,7 +85,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def rows(data: Path, sql: str, **limits: int) -> list[list[object]]:
+def rows(data: Path, sql: str, **limits: Any) -> list[list[object]]:
     with ExitStack() as stack:
         found = Queried(Query(sql=sql, **limits), data, stack).rows()
         return [list(cells) for _, cells in found.cells(range(found.width))]
@@ -94,7 +95,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refused(data: Path, sql: str, caplog: pytest.LogCaptureFixture, **limits: int) -> DataError:
+def refused(data: Path, sql: str, caplog: pytest.LogCaptureFixture, **limits: Any) -> DataError:
     """The error, after a search of all that it could print."""
     with caplog.at_level(logging.DEBUG), pytest.raises(DataError) as caught:
         rows(data, sql, **limits)

@@ -36,7 +36,8 @@ class ServerResult:
     """Raises DataError, here and from `batches`."""
 
     def __init__(self, path: Path, query: Query) -> None:
-        self._path, self._query, self._rows = path, query, None
+        self._path, self._query = path, query
+        self._rows: Any = None
         url = _address(path)
         options: dict[str, Any] = {"poolclass": NullPool, "hide_parameters": True}
         self._connection = self._asked(lambda: create_engine(url, **options).connect(), self._unreachable)
