@@ -19,9 +19,11 @@ from consilium_client.data.kinds import kind_of, read_examples
 from consilium_client.data.mapping import Mapping, parse_mapping, read_mapping
 from consilium_client.data.table.kind import TableProfile
 from consilium_client.data.table.reader import RawTable
+from consilium_client.data.table.sheet import BAR, HEIGHT, MARGIN, WIDTH, write_histograms
 from consilium_client.data.text.reader import TextSet
 from consilium_client.data.use import Use
 from consilium_client.errors import CellError, DataError
+from PIL import Image
 from query_exports import DAY, PER_MG, Patient, documented, patients, resources, write_fhir, write_omop
 from raised_faults import raises_fault
 
@@ -48,7 +50,7 @@ classes = ["no", "yes"]
 features = [
   { name = "age", min = 18, max = 100 },
   { kind = "category", name = "sex", values = ["female", "male"] },
-  { name = "creatinine", min = 0.1, max = 15 },
+  { name = "creatinine", min = 0.1, max = 15, mean = 1.7, deviation = 0.7 },
 ]
 [model]
 name = "logistic"
@@ -131,13 +133,33 @@ def test_a_second_unit_shows_in_the_profile(tmp_path: Path) -> None:
         profile = kind_of(spec.data).profile(read(data, spec, mapping), spec)
         assert isinstance(profile, TableProfile)
         profiles[name] = profile.columns[2]
+        assert sum(profiles[name].histogram) == profile.rows - profiles[name].missing
+        hints = [one.hint for one in profile.findings if one.key == "outside"]
+        assert hints == (["perhaps from µmol/l to mg/dl of creatinine, in these rows"] if name == "mixed" else [])
     unmeasured = sum(math.isnan(one.latest) for one in SIXTY)
     assert (profiles["right"].missing, profiles["right"].outside) == (unmeasured, 0)
     assert profiles["lacking"].missing >= unmeasured
     assert profiles["mixed"].outside > 0 == profiles["mixed"].missing - unmeasured
     assert (profiles["mixed"].largest or 0.0) > PER_MG / 2
+    assert profiles["mixed"].histogram[-1] >= profiles["mixed"].outside
     with raises_fault(DataError, "ColumnOutOfRange"):
         read_examples(data, spec.data, written(tmp_path, mixed))
+
+
+def test_the_picture_of_a_table_is_the_owners_alone(tmp_path: Path) -> None:
+    """A panel for each column; its bars are of the histogram's heights."""
+    data, picture = write_omop(tmp_path / "omop", SIXTY), tmp_path / "picture.png"
+    profile = kind_of(SPEC.data).profile(read(data, SPEC, documented("An OMOP export")), SPEC)
+    assert isinstance(profile, TableProfile)
+    write_histograms(picture, profile)
+    assert picture.stat().st_mode & 0o077 == 0
+    with Image.open(picture) as drawn:
+        pixels = np.asarray(drawn.convert("RGB"))
+    assert pixels.shape == (2 * HEIGHT, 2 * WIDTH, 3)
+    sexes = (pixels[:HEIGHT, WIDTH:] == BAR).all(axis=2).sum(axis=0)
+    males = sum(one.sex == "male" for one in SIXTY)
+    first, second = sexes[MARGIN + 20], sexes[WIDTH - MARGIN - 20]
+    assert first / second == pytest.approx((60 - males) / males, rel=0.1)
 
 
 def test_each_form_of_data_gives_the_same_rows(tmp_path: Path) -> None:

@@ -144,9 +144,10 @@ def _findings(
         return
     known = values[~np.isnan(values)]
     yield from of(Concern.MOSTLY_MISSING, gone if gone > MOSTLY * column.rows else 0)
-    yield from of(Concern.OUTSIDE, column.outside)
     zeros = 0
     if isinstance(feature, NumericFeature):
+        unit = conversion(known[(known < feature.min) | (known > feature.max)], feature)
+        yield from of(Concern.OUTSIDE, column.outside, hint=f"perhaps {unit.words}, in these rows" if unit else "")
         zeros = _zeros(known) if feature.min >= 0 else 0
         yield from of(Concern.ZEROS, zeros, asks=True)
         yield from of(Concern.PLACEHOLDERS, placeholders(known, feature), asks=True)

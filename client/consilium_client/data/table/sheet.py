@@ -36,7 +36,7 @@ def _panel(draw: ImageDraw.ImageDraw, left: int, top: int, column: ColumnProfile
     for at, count in enumerate(column.histogram):
         height = round((base - top - LINE - 4) * count / most)
         if count:
-            draw.rectangle((left + at * step, base - max(height, 1), left + (at + 1) * step - 1, base), BAR)
+            draw.rectangle((left + at * step, base - max(height, 1), left + (at + 1) * step - 2, base), BAR)
     draw.line((left, base, left + width, base), INK)
     text = f"{shown(column.range_in_words)}; {column.missing / column.rows:.0%} missing"
     draw.text((left, base + 2), text[: MOST_LETTERS + 4], INK)
