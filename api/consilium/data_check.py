@@ -45,15 +45,21 @@ class DataCheck:
             raise self.fault
 
     def write_picture(self, path: str | Path) -> None:
-        """Writes a PNG of a few images as a model gets them, readable by its owner alone. They show patients.
+        """Writes a PNG that its owner alone may read: histograms of a table's columns, or a few images as a model gets
+        them.
 
-        Raises ValueError if the data are not images, OSError.
+        Raises ValueError for texts, OSError.
         """
-        if not isinstance(self.profile, ImageProfile):
-            raise ValueError(f"the task's data are {self.profile.things}: only images make a picture")
-        from consilium_client.data.image.sheet import write_sheet
+        if isinstance(self.profile, TableProfile):
+            from consilium_client.data.table.sheet import write_histograms
 
-        write_sheet(Path(path), self.profile)
+            write_histograms(Path(path), self.profile)
+        elif isinstance(self.profile, ImageProfile):
+            from consilium_client.data.image.sheet import write_sheet
+
+            write_sheet(Path(path), self.profile)
+        else:
+            raise ValueError(f"the task's data are {self.profile.things}: only tables and images make a picture")
 
 
 def check_data(

@@ -52,6 +52,24 @@ DATA: Final = {
     " or join as several hospitals",
 }
 
+QUERIES: Final = {
+    "QueryWrong": "{path}: the query{at} is wrong: {why}; correct sql under [query] of the mapping",
+    "QueryNotAllowed": "{path}: the query{at} is not one SELECT over tables of these data alone; leave out statements"
+    " that write or set, functions that read files, and tables that it may not read",
+    "QueryBeyondLimit": "{path}: the query needs more than {limit}; read fewer rows, or raise {setting} under [query]"
+    " of the mapping",
+    "QueryValueWrong": "{path}: the query{at} computes with a value of another form ({kind}); convert values by"
+    " TRY_CAST, or where they have the form",
+    "QueryEmpty": "{path}: the query gives no rows; check its joins and conditions",
+    "QueryFileMalformed": "{file}{at}: DuckDB cannot read this file ({kind}); export it again, CSV and NDJSON as UTF-8."
+    " For another delimiter or decimal mark, write delimiter or decimal under [query] of the mapping",
+    "QueryFailed": "{path}: the query{at} failed ({kind}); run it in the database's own program, which says more",
+    "ServerAddressWrong": "{path}: {why}; write one line such as postgresql://reader@host/database into a file that its"
+    " owner alone may read (chmod 600)",
+    "ServerUnreachable": "{path}: the database server does not let this node in ({kind}); check that it runs, and"
+    " the address, user and password. The server's own program, such as psql, says more",
+}
+
 CELLS: Final = {
     "ValueNotNumeric": "the cell is not a number; write a number with a decimal point, or leave the cell empty"
     " if the value is missing. If the column has codes, or texts that mean missing, list them in a mapping",

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 from consilium_core.faults import FaultError
 from consilium_core.units import ether, tokens
 
-from consilium_client.data_faults import CELLS, DATA, FILES, FOLDERS
+from consilium_client.data_faults import CELLS, DATA, FILES, FOLDERS, QUERIES
 from consilium_client.image_faults import IMAGE_FAULTS
 
 NAMES_SHOWN = 10  # of columns, in one message
@@ -101,7 +101,7 @@ class OwnersRefusal(ClientError):
 class DataError(ClientError):
     """Examples, or their mapping, do not fit the task's schema. Lines count from 1, the header being line 1."""
 
-    MESSAGES = FILES | DATA
+    MESSAGES = FILES | DATA | QUERIES
 
 
 class CellError(DataError):

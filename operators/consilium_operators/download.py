@@ -83,7 +83,7 @@ def download(
         spec_hash=joined.params.spec_hash.hex(), task_file=raw.decode(), round=rounds[-1], rounds=joined.params.rounds,
         verified=not checked.failed, sha256=digest, statistics=tuple(sums.tolist()),
         classes=tuple(joined.spec.data.classes), answers=objective_of(joined.spec.data).answers,
-        inputs=model_inputs(joined.spec.data, sums), mapping=held,
+        inputs=model_inputs(joined.spec.data, sums), mapping=held and held.without_query(),
         measured=measured, files={},
     )  # fmt: skip
     proof = Proof(

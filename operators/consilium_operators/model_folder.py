@@ -273,6 +273,8 @@ def _require_derived(folder: Path, index: ModelFile, spec: TaskSpec) -> None:
     if (index.classes, index.answers, index.inputs) != follows:
         raise _invalid(folder / INDEX, "its classes or inputs do not follow from its task file and statistics")
     if index.mapping is not None:
+        if index.mapping.query is not None:
+            raise _invalid(folder / INDEX, "its mapping has a query, which only the owner of the data may write")
         try:
             index.mapping.require_fits(spec.data)
         except DataError as error:

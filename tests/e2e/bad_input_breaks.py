@@ -18,6 +18,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+import tomli_w
 from bad_input_world import LOGISTIC, LOGISTIC_MODEL, NAME, ROWS, SHADES, TASKS, World
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
@@ -43,6 +44,21 @@ def rows(content: str | bytes, mapping: str | None = None) -> Callable[[World], 
     def break_(world: World) -> list[str]:
         world.write("rows.csv", content)
         return world.check("table", "rows.csv", *mapped(world, mapping))
+
+    return break_
+
+
+def query(sql: str, **limits: int) -> str:
+    """A mapping."""
+    return tomli_w.dumps({"query": {"sql": sql, **limits}})
+
+
+def server(address: str, mode: int = 0o600) -> Callable[[World], list[str]]:
+    """A database server's address as the data of the task "table"."""
+
+    def break_(world: World) -> list[str]:
+        world.write("clinic.url", address).chmod(mode)
+        return world.check("table", "clinic.url", *mapped(world, query("SELECT age, sick FROM person")))
 
     return break_
 

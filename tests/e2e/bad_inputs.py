@@ -52,9 +52,11 @@ from bad_input_breaks import (
     proposed_already,
     proposed_without_privacy,
     proposing,
+    query,
     rows,
     running,
     scan,
+    server,
     simulating,
     spent,
     stopping,
@@ -139,6 +141,21 @@ AREAS: dict[str, list[Case]] = {
         Case("it counts columns, and the file is Parquet", rows(
             parquet(age=[50], sick=[0]), "[file]\nheader = false\n[columns]\nage = 1\nsick = 2\n"
         )),
+    ],
+    "Queries": [
+        Case("it names a table that is not there", rows(ROWS, query("SELECT *\nFROM persons"))),
+        Case("it writes", rows(ROWS, query("COPY rows TO 'copy.csv'"))),
+        Case("it never ends", rows(ROWS, query(
+            "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i FROM r) SELECT i FROM r WHERE i < 0", seconds=1
+        ))),
+        Case("it makes numbers of texts", rows(f"{HEAD}{NAME},0\n", query("SELECT CAST(age AS INT) AS age FROM rows"))),
+        Case("it gives no rows", rows(ROWS, query("SELECT * FROM rows WHERE age > 100"))),
+        Case("two of its columns have one name", rows(ROWS, query("SELECT age, age, sick FROM rows"))),
+        Case("it gives lists", rows(ROWS, query("SELECT [age] AS age, sick FROM rows"))),
+        Case("a cell of its result is no number", rows(f"{HEAD}50,0\n{NAME},1\n", query("SELECT * FROM rows"))),
+        Case("a line of a file has too few fields", rows(f"{HEAD}50,0\n60\n", query("SELECT * FROM rows"))),
+        Case("others may read the server's address", server("postgresql://reader:sesam@127.0.0.1/warehouse", 0o644)),
+        Case("the server does not run", server(f"postgresql://reader:sesam@127.0.0.1:{free_port()}/warehouse")),
     ],
     "Texts": [
         Case("a text is empty", notes(f"note,found\n{NAME} is well,healthy\n,ill\n")),

@@ -102,7 +102,10 @@ def check_data(
     data: DataOption = None,
     mapping: MappingOption = None,
     picture: Annotated[
-        Path | None, typer.Option(help="also write a few images as a model gets them, PNG, for your eyes alone")
+        Path | None,
+        typer.Option(
+            help="also write histograms of the columns, or a few images as a model gets them, PNG, for you alone"
+        ),
     ] = None,
 ) -> None:
     """Shows the data as a task reads them, and everything that a node would compute from them. Sends nothing."""

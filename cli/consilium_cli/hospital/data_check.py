@@ -19,7 +19,7 @@ from rich.text import Text
 from consilium_cli.nodes.status import opened_client
 
 if TYPE_CHECKING:
-    from consilium.data_check import ColumnProfile, Finding
+    from consilium.data_check import Finding
     from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_client.data.examples import Source
 
@@ -30,6 +30,7 @@ NEVER = {
     "texts": "the texts: their words and letters, the names of files and columns",
     "images": "the images: their pixels, their sizes, their headers, the names of files",
 }
+PICTURED = {"rows": "the columns' histograms", "images": "a few of your patients' images"}
 ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
 UNSCALED = {
     "rows": "the task scales by constants of its schema",
@@ -61,7 +62,7 @@ def show_check(
             found.write_picture(picture)
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--picture") from None
-        console.print(f"{shown(str(picture))} shows a few of them. Its patients' images are for you alone.")
+        console.print(f"{shown(str(picture))} shows {PICTURED[found.profile.things]}. It is for you alone.")
     found.require()
     print_unneeded(console, found.unneeded)
     console.print(f"[green]The {found.profile.things} fit.[/green]")
@@ -122,18 +123,12 @@ def _columns(profile: TableProfile) -> Table:
         table.add_row(
             Text(shown(column.feature.name)),
             Text(shown(column.source) if column.source is not None else "absent"),
-            _known(column),
+            shown(column.range_in_words),
             _counted(column.missing, column.rows),
             _counted(column.outside or column.unknown, column.rows),
             *map(_number, (column.smallest, column.mean, column.largest)),
         )
     return table
-
-
-def _known(column: ColumnProfile) -> str:
-    if column.feature.kind == "category":
-        return shown(", ".join(column.feature.names))
-    return f"{column.feature.min:g} to {column.feature.max:g}"
 
 
 def _lengths(profile: TextProfile) -> list[RenderableType]:

@@ -35,7 +35,7 @@ class Source:
     """
 
     path: Path
-    kind: Literal["CSV", "Parquet", "folder", "NumPy archive", "JSON", "plug-in"]
+    kind: Literal["CSV", "Parquet", "folder", "NumPy archive", "JSON", "plug-in", "query"]
     names: Mapping[str, str | None] = field(default_factory=dict)
     left_aside: int = 0
     left_aside_names: tuple[str, ...] = ()
@@ -53,7 +53,8 @@ class Source:
 
     def place(self, row: int, column: str) -> str:
         """A cell's place, as errors have it. `row`: its line in a CSV file, else its row; from 1."""
-        return f"{'line' if self.kind == 'CSV' else 'row'} {row}, column {column}{self.called(column)}"
+        at = {"CSV": f"line {row}", "query": f"row {row} of the query"}.get(self.kind, f"row {row}")
+        return f"{at}, column {column}{self.called(column)}"
 
     def cell_error(self, fault: str, row: int, column: str) -> CellError:
         return CellError(fault, path=self.path, at=self.place(row, column), row=row, column=column)

@@ -1,17 +1,17 @@
 """Data in a format that this project does not know: an installed plug-in reads them, in a process of its own.
 
-A mapping names the reader ([reader]); without a mapping, the task may name one. Its result goes through the same checks
-as a file.
+A mapping names the reader ([reader]); without a mapping, the task may name one. Or it has a query ([query]), which
+`query` runs. Either result goes through the same checks as a file.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, overload
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
@@ -20,15 +20,16 @@ from consilium_chain.tasks.plugin_specs import ReaderPlugin
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import MOST_ROWS, reading
-from consilium_client.data.mapping import Mapping, parse_mapping
+from consilium_client.data.mapping import Mapping, Query, parse_mapping
+from consilium_client.data.query.rows import Queried
 from consilium_client.data.table.cells import Cell
 from consilium_client.errors import DataError
 
 KIND: Final = "plug-in"  # of a source
 
 
-def named_reader(mapping: Path | None, schema: DataSchema) -> ReaderPlugin | None:
-    """The reader of data without columns, such as a folder. Their mapping is read only if it may name one.
+def named_way(mapping: Path | None, schema: DataSchema) -> ReaderPlugin | Query | None:
+    """The reader or query of data without columns, such as a folder. Their mapping is read only if it may name one.
 
     Raises MappingInvalid.
     """
@@ -38,12 +39,20 @@ def named_reader(mapping: Path | None, schema: DataSchema) -> ReaderPlugin | Non
         raw = mapping.read_bytes()
     except OSError:  # as if it named none
         return None
-    return parse_mapping(raw, schema, f"the mapping {mapping}").reader if b"reader" in raw else None
+    if b"reader" in raw or b"query" in raw:
+        return parse_mapping(raw, schema, f"the mapping {mapping}").way
+    return None
 
 
-def reader_for(mapping: Mapping | None, schema: DataSchema) -> ReaderPlugin | None:
+def named_reader(mapping: Path | None, schema: DataSchema) -> ReaderPlugin | None:
+    """`named_way` of data that no query gives, as images. Raises MappingInvalid."""
+    way = named_way(mapping, schema)
+    return way if isinstance(way, ReaderPlugin) else None
+
+
+def way_for(mapping: Mapping | None, schema: DataSchema) -> ReaderPlugin | Query | None:
     """A mapping stands in the place of the task's reader."""
-    return schema.reader if mapping is None else mapping.reader
+    return schema.reader if mapping is None else mapping.way
 
 
 @dataclass(frozen=True)
@@ -116,12 +125,26 @@ def _cell(value: Any) -> Cell:
     return None if math.isnan(value) else float(value)
 
 
+Opened: TypeAlias = BinaryIO | Foreign | Queried
+
+
+@overload
+def opened(path: Path, way: ReaderPlugin | None, schema: DataSchema) -> AbstractContextManager[BinaryIO | Foreign]: ...
+
+
+@overload
+def opened(path: Path, way: ReaderPlugin | Query | None, schema: DataSchema) -> AbstractContextManager[Opened]: ...
+
+
 @contextmanager
-def opened(path: Path, plugin: ReaderPlugin | None, schema: DataSchema) -> Iterator[BinaryIO | Foreign]:
-    """The file itself, or its reader. Raises DataFileMissing."""
+def opened(path: Path, way: ReaderPlugin | Query | None, schema: DataSchema) -> Iterator[Any]:
+    """The file itself, its reader, or its query. Raises DataFileMissing."""
     with reading(path):
-        if plugin is None:
+        if way is None:
             with path.open("rb") as file:
                 yield file
+        elif isinstance(way, Query):
+            with ExitStack() as stack:
+                yield Queried(way, path, stack)
         else:
-            yield Foreign(plugin, path, schema)
+            yield Foreign(way, path, schema)

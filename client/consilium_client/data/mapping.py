@@ -28,6 +28,11 @@ A plug-in may read the file or folder (`foreign`). Then columns have the names t
     version = "1.0"
     entry = "wfdb"
     record = "…"                # as `consilium plugin list` prints it
+
+Or a query gives the columns (`query`), of a folder of tables or of a database server:
+
+    [query]
+    sql = "SELECT age, sex, died FROM person JOIN visit USING (person_id) ORDER BY person_id"
 """
 
 from __future__ import annotations
@@ -48,6 +53,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from consilium_client.data.table.cells import Ages, DecimalMark, Reading, composed, date_of, key
 from consilium_client.errors import DataError
 
+Delimiter = Literal[",", ";", "\t", "|"]
 Position = Annotated[int, Field(ge=1, strict=True)]
 # Keys of columns that are read beside the task's own, which cannot have such names.
 PATIENT = "\0patient"
@@ -58,7 +64,7 @@ _ON_IN_WORDS = " (on)"
 class FileFormat(Section):
     """The form of the file. In Parquet only `missing` and `decimal` apply, to texts."""
 
-    delimiter: Literal[",", ";", "\t", "|"] = ","
+    delimiter: Delimiter = ","
     decimal: DecimalMark = "."
     encoding: Literal["utf-8", "latin-1", "cp1252"] = "utf-8"
     header: bool = True
@@ -129,8 +135,19 @@ def _column_alone(column: object) -> object:
     return column if isinstance(column, dict) else {"column": column}
 
 
+class Query(Section):
+    """One SELECT of the hospital's own. Its result's columns are those that the rest of the mapping names."""
+
+    sql: str = Field(min_length=1, max_length=1 << 16)
+    seconds: int = Field(default=600, ge=1, le=86_400, description="that it may take")
+    gigabytes: int = Field(default=4, ge=1, le=1024, description="of memory that it may take, over files")
+    delimiter: Delimiter = Field(default=",", description="of the folder's CSV files")
+    decimal: DecimalMark = Field(default=".", description="of the folder's CSV files")
+
+
 class Mapping(Section):
     reader: ReaderPlugin | None = Field(default=None, description="the installed plug-in that reads the file or folder")
+    query: Query | None = Field(default=None, description="gives the columns, of a folder or a database server")
     file: FileFormat = FileFormat()
     columns: dict[str, Annotated[ColumnMapping, BeforeValidator(_column_alone)]] = Field(default={})
 
@@ -138,7 +155,16 @@ class Mapping(Section):
     def _readable(self) -> Mapping:
         if self.reader is not None and not self.file.header:
             raise ValueError("the columns of a reader have names: leave out header = false")
+        if self.query is not None and self.reader is not None:
+            raise ValueError("either a reader or a query gives the columns: leave out one of them")
+        if self.query is not None and self.file.model_fields_set - {"missing", "patient"}:
+            raise ValueError("beside a query [file] has only missing and patient; CSV has delimiter and decimal there")
         return self
+
+    @property
+    def way(self) -> ReaderPlugin | Query | None:
+        """Gives the columns in the place of a file."""
+        return self.reader or self.query
 
     def source(self, column: str) -> str | int | None:
         """The file's column for the task's `column`: its name, or its position from 1; None if it is absent."""
@@ -159,6 +185,10 @@ class Mapping(Section):
         if self.file.patient is not None:
             found[PATIENT] = self.file.patient
         return found
+
+    def without_query(self) -> Mapping:
+        """For other people's data: a query is its hospital's own."""
+        return self if self.query is None else self.model_copy(update={"query": None})
 
     def without_patients(self) -> Mapping:
         return self.model_copy(update={"file": self.file.model_copy(update={"patient": None})})

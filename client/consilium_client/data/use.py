@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from consilium_client.data.examples import Examples, Source
-from consilium_client.data.foreign import Foreign
+from consilium_client.data.foreign import Opened
 from consilium_client.data.mapping import ColumnMapping, Mapping
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.columns import Columns
@@ -57,7 +56,7 @@ class Used:
 class UsedRows:
     """Rows of an opened file. Iterating gives a row's number and its cells of the `wanted` columns, by name."""
 
-    def __init__(self, file: BinaryIO | Foreign, path: Path, wanted: Sequence[str], use: Use) -> None:
+    def __init__(self, file: Opened, path: Path, wanted: Sequence[str], use: Use) -> None:
         """Raises as `Columns` does, and ColumnsWrong if the file has no column `use.own`."""
         own = [] if use.own is None or use.own in wanted else [use.own]
         self._columns, self._name, self._cells = Columns(file, path, use.columns, [*wanted, *own]), use.own, list[str]()

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from consilium_client.data.examples import MOST_ROWS, Source
-from consilium_client.data.foreign import Foreign, ForeignRows
+from consilium_client.data.foreign import Foreign, ForeignRows, Opened
 from consilium_client.data.mapping import ON, FileFormat, Mapping
+from consilium_client.data.query.rows import Queried, QueryRows
 from consilium_client.data.table.cells import Cell
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, shortened
@@ -18,7 +19,7 @@ from consilium_client.errors import DataError, shortened
 if TYPE_CHECKING:
     from consilium_client.data.table.parquet_rows import ParquetRows
 
-    Rows = CsvRows | ParquetRows | ForeignRows
+    Rows = CsvRows | ParquetRows | ForeignRows | QueryRows
 
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
 FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
@@ -31,9 +32,9 @@ class Columns:
     them (`Mapping.sources`); without absent columns.
     """
 
-    def __init__(self, file: BinaryIO | Foreign, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
+    def __init__(self, file: Opened, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
         """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema; also
-        as `Foreign.rows` does.
+        as `Foreign.rows` or `Queried.rows` does.
         """
         wanted = mapping.sources(used) if mapping else {name: name for name in used}
         present = {name: source for name, source in wanted.items() if source is not None}
@@ -41,6 +42,8 @@ class Columns:
         rows: Rows
         if isinstance(file, Foreign):
             reader, rows = file.in_words, file.rows(asked)
+        elif isinstance(file, Queried):
+            rows = file.rows()
         else:
             rows = opened(file, path, mapping)
         self._rows = rows

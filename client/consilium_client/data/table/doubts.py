@@ -147,7 +147,12 @@ def conversion(known: Values, feature: NumericFeature) -> Conversion | None:
         if abs(middle * one.scale + one.offset - mean) <= NEAR * deviation
         and 1 / SPREAD <= spread * one.scale / deviation <= SPREAD
     ]
-    return min(fits, key=lambda one: abs(math.log(spread * one.scale / deviation)), default=None)
+
+    def rank(one: Conversion) -> tuple[bool, float]:
+        """The column's own substance comes first, then the nearest spread."""
+        return feature.name.lower() not in one.words, abs(math.log(spread * one.scale / deviation))
+
+    return min(fits, key=rank, default=None)
 
 
 def typical(feature: NumericFeature) -> tuple[float, float]:

@@ -34,6 +34,7 @@ from consilium_client.data.table.reader import RawTable, Table, checked, encoded
 from consilium_client.data.use import Use, Used
 
 MOSTLY = 0.5
+BINS = 30  # of a histogram
 ZERO_DEVIATIONS = 3.0  # how far below the mean of the other values a zero is none of them
 
 
@@ -69,7 +70,8 @@ class ColumnProfile:
 
     `source`: its name in the file, None if it is absent. `outside`: number of values beyond the range. `unknown`:
     number of codes that the task does not know. `smallest`, `mean`, `largest`: measurements in the task's unit, before
-    clamping; None for codes, or without values.
+    clamping; None for codes, or without values. `histogram`: of the clamped measurements in steps of the range, or of
+    the codes in the task's order.
     """
 
     feature: Feature
@@ -81,6 +83,14 @@ class ColumnProfile:
     smallest: float | None = field(repr=False)
     mean: float | None = field(repr=False)
     largest: float | None = field(repr=False)
+    histogram: tuple[int, ...] = field(repr=False)
+
+    @property
+    def range_in_words(self) -> str:
+        """The task's, or its codes."""
+        if isinstance(self.feature, CategoryFeature):
+            return ", ".join(self.feature.names)
+        return f"{self.feature.min:g} to {self.feature.max:g}"
 
 
 @dataclass(frozen=True)
@@ -105,7 +115,15 @@ def _column(feature: Feature, raw: RawTable) -> ColumnProfile:
         smallest=float(known.min()) if measured else None,
         mean=float(known.mean()) if measured else None,
         largest=float(known.max()) if measured else None,
+        histogram=_histogram(known, feature),
     )
+
+
+def _histogram(known: NDArray[np.float64], feature: Feature) -> tuple[int, ...]:
+    if isinstance(feature, CategoryFeature):
+        return tuple(int((known == code).sum()) for code in feature.codes)
+    counts, _ = np.histogram(np.clip(known, feature.min, feature.max), BINS, (feature.min, feature.max))
+    return tuple(map(int, counts))
 
 
 def _findings(
@@ -126,9 +144,10 @@ def _findings(
         return
     known = values[~np.isnan(values)]
     yield from of(Concern.MOSTLY_MISSING, gone if gone > MOSTLY * column.rows else 0)
-    yield from of(Concern.OUTSIDE, column.outside)
     zeros = 0
     if isinstance(feature, NumericFeature):
+        unit = conversion(known[(known < feature.min) | (known > feature.max)], feature)
+        yield from of(Concern.OUTSIDE, column.outside, hint=f"perhaps {unit.words}, in these rows" if unit else "")
         zeros = _zeros(known) if feature.min >= 0 else 0
         yield from of(Concern.ZEROS, zeros, asks=True)
         yield from of(Concern.PLACEHOLDERS, placeholders(known, feature), asks=True)

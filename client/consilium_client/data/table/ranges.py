@@ -10,10 +10,11 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.features import CategoryFeature, Feature
 
+from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import Source
 from consilium_client.data.foreign import opened
 from consilium_client.data.mapping import ON
-from consilium_client.data.table.reader import RawTable, encoded, read_raw, rules
+from consilium_client.data.table.reader import RawTable, encoded, rules
 from consilium_client.data.use import Use, Used, UsedRows
 from consilium_client.errors import RangeError
 
@@ -23,17 +24,23 @@ ROUNDING = 1e-6  # of a range: a mapping's scale and 32-bit floats may move a bo
 
 def read_in_use(path: Path, schema: TableSchema, use: Use) -> Used:
     """A CSV or Parquet file's rows for a finished model. Raises DataError, and RangeError unless `use.clamp`."""
-    labels = read_raw(path, schema, use.columns).labels if use.labelled else None
-    by_rule = rules(schema, use.columns)
+    by_rule, answers = rules(schema, use.columns), answers_of(schema)
     columns = [(feature, by_rule[feature.name], array("d")) for feature in schema.features]
-    with opened(path, use.columns.reader, schema) as file:
-        rows = UsedRows(file, path, [feature.name for feature in schema.features], use)
+    asked = {name: array("d") for name in schema.asked.columns if use.labelled}
+    with opened(path, use.columns.way, schema) as file:
+        rows = UsedRows(file, path, [*(feature.name for feature in schema.features), *asked], use)
         for row, cells in rows:
             for feature, rule, values in columns:
                 found = rule.number(cells.get(feature.name), cells.get(feature.name + ON))
                 values.append(within(found, feature, rows.source, row, use.clamp))
+            for name, values in asked.items():
+                found = answers.accepted(name, cells[name], by_rule[name].number(cells[name]))
+                if isinstance(found, str):
+                    raise rows.source.cell_error(found, row, name)
+                values.append(found)
     by_name = {feature.name: np.array(values) for feature, _, values in columns}
     count = len(by_name[schema.features[0].name])
+    labels = answers.labels({name: np.array(values) for name, values in asked.items()}) if asked else None
     raw = RawTable(rows.source, by_name, np.zeros(count, np.int64) if labels is None else labels)
     return Used(rows.source, encoded(raw, schema), rows.own)
 

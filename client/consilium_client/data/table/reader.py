@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import Examples, Labels, Source
-from consilium_client.data.foreign import opened, reader_for
+from consilium_client.data.foreign import opened, way_for
 from consilium_client.data.mapping import ON, PATIENT, Mapping
 from consilium_client.data.table.cells import Ages, Cell, Reading, key
 from consilium_client.data.table.columns import Columns
@@ -95,9 +95,9 @@ def read_raw(path: Path, schema: TableSchema, mapping: Mapping | None = None) ->
     """Reads a CSV or Parquet file, or data by a plug-in, and keeps 8 bytes a value. `mapping` fits the schema
     (`require_fits`).
 
-    Raises a DataError that names file, line and column, never a cell's content; and as `Foreign.rows` does.
+    Raises a DataError that names file, line and column, never a cell's content; and as `Columns` does.
     """
-    with opened(path, reader_for(mapping, schema), schema) as file:
+    with opened(path, way_for(mapping, schema), schema) as file:
         columns = Columns(file, path, mapping, schema.used)
         values = {name: array("d") for name in schema.used if name in columns.at}
         into = [

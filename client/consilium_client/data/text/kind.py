@@ -14,7 +14,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
-from consilium_client.data.foreign import named_reader
+from consilium_client.data.foreign import named_way
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import Mapping, read_mapping
 from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
@@ -71,7 +71,7 @@ def _lengths(lengths: list[int]) -> Lengths:
 
 class TextKind(Kind[RawTexts, Schema]):
     def read(self, path: Path, schema: Schema, mapping: Path | None) -> RawTexts:
-        is_own = path.is_dir() and mapping is not None and named_reader(mapping, schema) is None
+        is_own = path.is_dir() and mapping is not None and named_way(mapping, schema) is None
         return read_raw_texts(path, schema, Mapping() if is_own else read_mapping(mapping, schema))
 
     def examples(self, raw: RawTexts, schema: Schema) -> TextSet:

@@ -7,11 +7,10 @@ composed Unicode (NFC), line feeds at the ends of lines, and no blanks around it
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, TextSchema
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import MOST_ROWS, Examples, Labels, Source, reading
 from consilium_client.data.folders import labelled_files, unlabelled_files
-from consilium_client.data.foreign import Foreign, opened, reader_for
+from consilium_client.data.foreign import Opened, opened, way_for
 from consilium_client.data.mapping import Mapping
 from consilium_client.data.table.cells import Cell, composed
 from consilium_client.data.table.columns import Columns
@@ -29,6 +28,7 @@ from consilium_client.data.use import Use, Used, UsedRows, without_column
 from consilium_client.errors import DataError, ExampleError
 
 Schema = TextSchema | CorpusSchema
+Rows = Iterable[tuple[int, Mapped[str, Cell]]]
 MOST_OF_TEXT = MOST_OF_CELL  # characters: hundreds of times more than an encoder reads
 ENDINGS = (".txt",)
 MOST_BYTES = 4 * MOST_OF_TEXT + 4  # of a file: a mark in front, and the longest characters
@@ -66,25 +66,24 @@ def read_raw_texts(path: Path, schema: Schema, mapping: Mapping | None = None) -
 
     Raises a DataError that names file and line, but never has a part of a text.
     """
-    plugin = reader_for(mapping, schema)
+    way = way_for(mapping, schema)
     with reading(path):
-        if path.is_dir() and plugin is None:
+        if path.is_dir() and way is None:
             return _folder(path, schema)
-    with opened(path, plugin, schema) as file:
+    with opened(path, way, schema) as file:
         return _table(file, path, schema, mapping)
 
 
 def read_texts_in_use(path: Path, schema: Schema, use: Use) -> Used:
     """Texts of a file or folder for a finished model. Raises DataError."""
-    plugin = use.columns.reader
+    way = use.columns.way
     with reading(path):
-        if path.is_dir() and plugin is None:
+        if path.is_dir() and way is None:
             return _folder_in_use(path, schema, use)
-        labels = read_raw_texts(path, schema, use.columns).texts.labels if use.labelled else None
-        with opened(path, plugin, schema) as file:
-            rows = UsedRows(file, path, [schema.text], use)
-            texts = [text_of(cells[schema.text], rows.source, row, schema.text) for row, cells in rows]
-        return Used(rows.source, _unlabelled(texts) if labels is None else TextSet(tuple(texts), labels), rows.own)
+        with opened(path, way, schema) as file:
+            rows = UsedRows(file, path, schema.used if use.labelled else [schema.text], use)
+            texts = _texts(rows, rows.source, schema, use.columns, use.labelled)
+        return Used(rows.source, texts, rows.own)
 
 
 def _folder_in_use(path: Path, schema: Schema, use: Use) -> Used:
@@ -118,40 +117,43 @@ def _checked(text: str, path: Path, at: str) -> str:
     return text
 
 
-def _table(file: BinaryIO | Foreign, path: Path, schema: Schema, mapping: Mapping | None) -> RawTexts:
+def _table(file: Opened, path: Path, schema: Schema, mapping: Mapping | None) -> RawTexts:
     columns = Columns(file, path, mapping, schema.used)
-    if isinstance(schema, CorpusSchema):
-        found = [text_of(text, columns.source, row, schema.text) for row, (text,) in columns]
-        return RawTexts(columns.source, _unlabelled(found))
+    rows = ((row, dict(zip(columns.at, cells, strict=True))) for row, cells in columns)
+    return RawTexts(columns.source, _texts(rows, columns.source, schema, mapping or Mapping()))
+
+
+def _texts(rows: Rows, source: Source, schema: Schema, mapping: Mapping, labelled: bool = True) -> TextSet:
+    if isinstance(schema, CorpusSchema) or not labelled:
+        return _unlabelled([text_of(cells[schema.text], source, row, schema.text) for row, cells in rows])
     if not schema.classes:
-        return _answered(columns, schema, mapping or Mapping())
+        return _answered(rows, source, schema, mapping)
     numbers = {composed(name): number for number, name in enumerate(schema.classes)}
-    codes = mapping.classes(schema) if mapping else {}
+    codes = mapping.classes(schema)
     classes = {cell: numbers[name] for cell, name in codes.items()} if codes else numbers
     texts: list[str] = []
     labels: list[int] = []
-    for row, (text, label) in columns:
-        texts.append(text_of(text, columns.source, row, schema.text))
-        number = _class_of(label, classes)
+    for row, cells in rows:
+        texts.append(text_of(cells[schema.text], source, row, schema.text))
+        number = _class_of(cells[schema.label], classes)
         if number is None:
-            raise columns.source.cell_error("CodeUnknown" if codes else "LabelUnknown", row, schema.label)
+            raise source.cell_error("CodeUnknown" if codes else "LabelUnknown", row, schema.label)
         labels.append(number)
-    return RawTexts(columns.source, _set(texts, labels))
+    return _set(texts, labels)
 
 
-def _answered(columns: Columns, schema: TextSchema, mapping: Mapping) -> RawTexts:
+def _answered(rows: Rows, source: Source, schema: TextSchema, mapping: Mapping) -> TextSet:
     """Texts with the answer of a question other than classes."""
     answers, asked, texts = answers_of(schema), schema.asked.columns, list[str]()
-    rules, values = [mapping.reading(name) for name in asked], {name: array("d") for name in asked}
-    for row, (text, *cells) in columns:
-        texts.append(text_of(text, columns.source, row, schema.text))
-        for name, rule, cell in zip(asked, rules, cells, strict=True):
-            found = answers.accepted(name, cell, rule.number(cell))
+    rules, values = {name: mapping.reading(name) for name in asked}, {name: array("d") for name in asked}
+    for row, cells in rows:
+        texts.append(text_of(cells[schema.text], source, row, schema.text))
+        for name, rule in rules.items():
+            found = answers.accepted(name, cells[name], rule.number(cells[name]))
             if isinstance(found, str):
-                raise columns.source.cell_error(found, row, name)
+                raise source.cell_error(found, row, name)
             values[name].append(found)
-    labels = answers.labels({name: np.array(column) for name, column in values.items()})
-    return RawTexts(columns.source, TextSet(tuple(texts), labels))
+    return TextSet(tuple(texts), answers.labels({name: np.array(column) for name, column in values.items()}))
 
 
 def text_of(cell: Cell, source: Source, row: int, column: str) -> str:
