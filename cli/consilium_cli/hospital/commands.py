@@ -100,7 +100,8 @@ def check_data(
     data: DataOption = None,
     mapping: MappingOption = None,
     picture: Annotated[
-        Path | None, typer.Option(help="also write a few images as a model gets them, PNG, for your eyes alone")
+        Path | None,
+        typer.Option(help="also write a few images, or variables over time, PNG, for your eyes alone"),
     ] = None,
 ) -> None:
     """Shows the data as a task reads them, and everything that a node would compute from them. Sends nothing."""

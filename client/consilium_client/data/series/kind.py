@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.features import NumericFeature
@@ -15,18 +16,20 @@ from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
-from consilium_client.data.examples import Refusal, Row
+from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.profile import ONE_CLASS, Finding, Profile, findings_of, repeats, statistics_of
 from consilium_client.data.series.reader import RawStays, read_in_use, read_raw
-from consilium_client.data.series.stays import Stays, moments
+from consilium_client.data.series.stays import Stays, moments, ranges, shares
 from consilium_client.data.table.doubts import LEAST, MOST_OUTSIDE, conversion, leaks, swapped
+from consilium_client.data.table.ranges import require_within
 from consilium_client.data.use import Use, Used
 from consilium_client.errors import DataError
 
 MOSTLY = 0.5
 CROWDED = 0.9  # of the measurements
+MOST_NUMBER = 1e300  # of a request
 
 
 class Concern(StrEnum):
@@ -146,8 +149,8 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
         schema, stays, measured = of_kind(SeriesSchema, spec.data), raw.stays, raw.measured
         answers, rows = answers_of(schema), raw.stays.rows
         known, means, _ = moments(stays.values)
-        low = np.array([one.min for one in schema.features])
-        width = np.array([one.max for one in schema.features]) - low
+        low, high = ranges(schema)
+        width = high - low
         units = np.where(known > 0, low + means * width, np.nan)
         variables = tuple(_variable(at, raw, schema, known[:, at]) for at in range(len(schema.features)))
         measured_ones = stays.chosen(known.any(axis=1))
@@ -175,18 +178,34 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
             findings += _findings(one, column, classes)
         for column, other in swapped(schema.features, dict(zip(schema.inputs, units.T, strict=True))).items():
             findings.append(Finding(Concern.SWAPPED, column, rows, rows, asks=True, hint=f"with {other}"))
-        shares, quartiles = _over_time(stays)
+        measured_in, quartiles = _over_time(stays)
         return SeriesProfile(
             raw.source, spec, rows, answers.counts(stays.labels), repeated, tuple(findings),
             statistics_of(stays, spec), variables, len(set(stays.patients)) if raw.grouped else None, measured.after,
-            shares, low[:, None] + quartiles * width[:, None],
+            measured_in, low[:, None] + quartiles * width[:, None],
         )  # fmt: skip
 
     def in_use(self, path: Path, schema: SeriesSchema, use: Use) -> Used:
         return read_in_use(path, schema, use)
 
     def requested(self, rows: Sequence[Row], schema: SeriesSchema, refusal: Refusal, clamp: bool = False) -> Stays:
-        raise refusal("a model of series reads no rows: predict for a folder with `consilium predict`")
+        """A variable's value is a list of a number for each step, or null in a step without a measurement."""
+        values = np.full((len(rows), len(schema.features), schema.steps), np.nan)
+        for at, row in enumerate(rows, 1):
+            for variable, feature in enumerate(schema.features):
+                given, place = row[feature.name], REQUEST.place(at, feature.name)
+                if not isinstance(given, list) or len(given) != schema.steps or not all(map(_is_number, given)):
+                    raise refusal(f"{place}: the value is not a list of {schema.steps} numbers or nulls, one a step")
+                own = values[at - 1, variable] = np.array(given, np.float64)
+                for value in own.tolist() if not clamp else ():
+                    require_within(value, feature, REQUEST, at)
+        low, high = ranges(schema)
+        return Stays(shares(values, low[:, None], high[:, None]), unlabelled(rows))
+
+
+def _is_number(value: Any) -> bool:
+    is_some = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (is_some and abs(value) < MOST_NUMBER)
 
 
 def _over_time(stays: Stays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

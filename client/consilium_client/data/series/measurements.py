@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
-from consilium_chain.tasks.features import UNKNOWN
+from consilium_chain.tasks.features import UNKNOWN, NumericFeature
 from consilium_chain.tasks.series_schema import SeriesSchema
+from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
 from consilium_client.data.mapping import VALUE, VARIABLE, FileFormat
 from consilium_client.data.mapping import Mapping as FileMapping
+from consilium_client.data.series.stays import ranges
 from consilium_client.data.table.blocks import Block, Column, Names, Wanted, csv_blocks, parquet_blocks
-from consilium_client.data.table.cells import Ages, Cell, Reading, key
+from consilium_client.data.table.cells import Cell, Reading, key
 from consilium_client.data.table.columns import Columns
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.data.table.parquet_rows import ParquetRows
@@ -83,8 +85,7 @@ class _Narrow(_Form):
     def __init__(
         self, rules: Mapping[int, Reading], codes: Mapping[str | float | None, int], format_: FileFormat
     ) -> None:
-        value = FileMapping(file=format_).reading(VALUE)
-        self.used = {VARIABLE: None, VALUE: value if isinstance(value, Reading) else None}
+        self.used = {VARIABLE: None, VALUE: _of_numbers(FileMapping(file=format_), VALUE)}
         self._rules, self._codes = rules, codes
 
     def plain(self, columns: Mapping[str, Column]) -> tuple[Places, Places, Numbers] | None:
@@ -116,22 +117,19 @@ class Measurements:
         self._file, self._schema, self._clamp = file, schema, clamp
         given = mapping or FileMapping()
         names = {one: given.source(one) for one in schema.inputs}
-        rules = dict[int, Reading | Ages]()
-        for at, one in enumerate(schema.features):
-            if names[one.name] is not None:
-                rules[at] = given.reading(one.name, one)
-        numeric = {at: rule for at, rule in rules.items() if isinstance(rule, Reading)}
-        self._form: _Form = _Wide(numeric, schema.inputs)
+        present = [(at, one) for at, one in enumerate(schema.features) if names[one.name] is not None]
+        rules = {at: _of_numbers(given, one.name, one) for at, one in present}
+        self._form: _Form = _Wide(rules, schema.inputs)
         if given.file.variable is not None:
-            codes = {stay_key(str(names[schema.inputs[at]])): at for at in numeric}
-            self._form = _Narrow(numeric, codes, given.file)
+            codes = {stay_key(str(names[schema.inputs[at]])): at for at in rules}
+            self._form = _Narrow(rules, codes, given.file)
         self._columns = Columns(
             file, path, mapping and mapping.of_measurements(), [schema.stay, schema.time, *self._form.used]
         )
         called = {one: None if name is None else str(name) for one, name in names.items()}
         self.source = self._columns.source.with_names(called)
-        self._format, self._time = given.file, given.reading(schema.time)
-        self._low, self._high = np.array([(one.min, one.max) for one in schema.features]).T
+        self._format, self._time = given.file, _of_numbers(given, schema.time)
+        self._low, self._high = ranges(schema)
 
     def parts(self, places: Mapping[str | float, int]) -> Iterator[Part]:
         """All measurements. Raises StayMissing, TimeMissing, RangeError, and the errors of cells and files."""
@@ -162,7 +160,7 @@ class Measurements:
         return ((cells[at], row) for row, cells in block.cells())
 
     def _blocks(self) -> Iterator[Block]:
-        rules = {self._schema.stay: None, self._schema.time: self._time, **self._form.used}
+        rules = {self._schema.stay: None, self._schema.time: self._time} | self._form.used
         wanted = [Wanted(at, rules[name]) for name, at in self._columns.at.items()]
         rows = self._columns.rows
         if isinstance(rows, CsvRows):
@@ -222,6 +220,10 @@ class Measurements:
         if isinstance(found, str):
             raise self.source.cell_error(found, row, column)
         return found
+
+
+def _of_numbers(mapping: FileMapping, column: str, feature: NumericFeature | None = None) -> Reading:
+    return of_kind(Reading, mapping.reading(column, feature))  # a mapping with an age here does not fit
 
 
 def _part(found: list[tuple[int, float, int, float]]) -> Part:

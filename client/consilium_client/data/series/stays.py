@@ -48,7 +48,8 @@ class Stays(Examples):
 
     def sums(self) -> NDArray[np.float64]:
         """The stays that have each variable, then sums of its mean u, then of its mean u², float64 (3 · variables,)."""
-        return moments(self.values).sum(axis=1).ravel()
+        found: NDArray[np.float64] = moments(self.values).sum(axis=1).ravel()
+        return found
 
 
 def moments(values: Values) -> NDArray[np.float64]:
@@ -60,6 +61,17 @@ def moments(values: Values) -> NDArray[np.float64]:
         divisor = np.maximum(counts, 1)
         found[:, at] = counts > 0, filled.sum(axis=1) / divisor, (filled**2).sum(axis=1) / divisor
     return found
+
+
+def ranges(schema: SeriesSchema) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Least and largest value of each variable, (variables,)."""
+    low, high = np.array([(one.min, one.max) for one in schema.features]).T
+    return low, high
+
+
+def shares(values: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> Values:
+    """u of values in the task's unit, clamped to their ranges, of shapes that fit."""
+    return ((np.clip(values, low, high) - low) / (high - low)).astype(np.float32)
 
 
 def carried(values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -89,8 +101,8 @@ class Measured:
 
     @classmethod
     def none(cls, variables: int) -> Measured:
-        zeros = (np.zeros(variables) for _ in range(3))
-        return cls(*zeros, np.full(variables, np.inf), np.full(variables, -np.inf))
+        count, outside, total = np.zeros((3, variables))
+        return cls(count, outside, total, np.full(variables, np.inf), np.full(variables, -np.inf))
 
 
 class Grid:
@@ -101,8 +113,7 @@ class Grid:
 
     def __init__(self, stays: int, schema: SeriesSchema) -> None:
         self._schema, self._shape = schema, (stays, len(schema.features), schema.steps)
-        self._low = np.array([one.min for one in schema.features])
-        self._high = np.array([one.max for one in schema.features])
+        self._low, self._high = ranges(schema)
         size = int(np.prod(self._shape))
         self._values = np.full(size, np.nan, np.float32)
         self._places = np.zeros(size, np.uint32)  # the last measurement's part of its step, from 1; 0 without one
@@ -123,10 +134,9 @@ class Grid:
         stays, steps, variables, values = stays[chosen], steps[chosen], variables[chosen], values[chosen]
         self._count(variables, values)
         whole = np.floor(steps)
-        low, high = self._low[variables], self._high[variables]
-        shares = ((np.clip(values, low, high) - low) / (high - low)).astype(np.float32)
+        kept = shares(values, self._low[variables], self._high[variables])
         flat = (stays * self._shape[1] + variables) * self._shape[2] + whole.astype(np.int64)
-        self._keep_last(flat, (1 + np.floor((steps - whole) * _PARTS)).astype(np.uint32), shares)
+        self._keep_last(flat, (1 + np.floor((steps - whole) * _PARTS)).astype(np.uint32), kept)
 
     def _count(self, variables: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         count, many = self.measured, self._shape[1]
@@ -137,17 +147,17 @@ class Grid:
         np.minimum.at(count.least, variables, values)
         np.maximum.at(count.largest, variables, values)
 
-    def _keep_last(self, flat: NDArray[np.int64], places: NDArray[np.uint32], shares: Values) -> None:
+    def _keep_last(self, flat: NDArray[np.int64], places: NDArray[np.uint32], kept: Values) -> None:
         before = self._places[flat]
         np.maximum.at(self._places, flat, places)
         last = self._places[flat]
         newer = flat[last > before]
         self._values[newer], self._differ[newer] = np.nan, False
-        flat, shares = flat[places == last], shares[places == last]
+        flat, kept = flat[places == last], kept[places == last]
         earlier = self._values[flat]
-        np.fmax.at(self._values, flat, shares)
+        np.fmax.at(self._values, flat, kept)
         largest = self._values[flat]
-        self._differ[flat[(shares != largest) | ((earlier != largest) & ~np.isnan(earlier))]] = True
+        self._differ[flat[(kept != largest) | ((earlier != largest) & ~np.isnan(earlier))]] = True
 
     @property
     def values(self) -> Values:
