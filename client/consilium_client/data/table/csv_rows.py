@@ -110,16 +110,19 @@ def text_lines(file: BinaryIO, path: Path, encoding: str, before: int = 0) -> It
     codec = "utf-8-sig" if is_marked else encoding  # spreadsheets put a byte order mark in front
     text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")
     number = before
-    while line := text.readline(MOST_OF_LINE + 1):
-        number += 1
-        if len(line) > MOST_OF_LINE:
-            raise DataError("LineTooLong", path=path, line=number, what="line", at_most=MOST_OF_LINE)
-        if "\0" in line:
-            raise DataError("NullByte", path=path, line=number)
-        if not line.isascii() and _ESCAPED.search(line):
-            raise DataError("EncodingWrong", path=path, encoding=encoding.upper(), line=number, found="")
-        yield line
-    text.detach()  # the caller closes the file
+    try:
+        while line := text.readline(MOST_OF_LINE + 1):
+            number += 1
+            if len(line) > MOST_OF_LINE:
+                raise DataError("LineTooLong", path=path, line=number, what="line", at_most=MOST_OF_LINE)
+            if "\0" in line:
+                raise DataError("NullByte", path=path, line=number)
+            if not line.isascii() and _ESCAPED.search(line):
+                raise DataError("EncodingWrong", path=path, encoding=encoding.upper(), line=number, found="")
+            yield line
+    finally:
+        if not file.closed:
+            text.detach()  # the caller closes the file
 
 
 def _records(lines: Iterator[str], path: Path, delimiter: str, before: int = 0) -> Iterator[tuple[int, list[str]]]:
