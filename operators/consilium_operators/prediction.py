@@ -2,8 +2,9 @@
 
 A request is JSON: {"rows": [{column: value, …}, …]}. Each row has the columns of hospitals' tables except the label. A
 table's value is a number, a text with a number, or null if it is missing. A text is a string. An image is the base64 of
-a PNG, JPEG, BMP or TIFF file, as "image". Rows are read as nodes read theirs. A bad request is refused as a whole. The
-errors have the nodes' names, and say row and column but never the value.
+a PNG, JPEG, BMP or TIFF file, as "image". A series' variable is a list of a number or null for each step. Rows are read
+as nodes read theirs. A bad request is refused as a whole. The errors have the nodes' names, and say row and column but
+never the value.
 """
 
 from __future__ import annotations

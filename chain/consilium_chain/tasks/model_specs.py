@@ -19,19 +19,21 @@ from pydantic import Field, model_validator
 from consilium_chain.tasks.data_schemas import CorpusSchema, TableSchema, TextSchema
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import NamedPlugin
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
 
-Data = TableSchema | TextSchema | CorpusSchema | ImageSchema
+Data = TableSchema | TextSchema | CorpusSchema | ImageSchema | SeriesSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
 MOST_TOKEN = (1 << 31) - 1
-KERNEL = 3  # a convolution's side, in pixels
+KERNEL = 3  # a convolution's side, in pixels or steps
+OR = " or "  # between kinds of examples
 
 
 class Family(Section, ABC):
-    """A model family. `takes`: its kind of examples. `learns_privately`: it has a form with noise (DP-SGD).
+    """A model family. `takes`: its kinds of examples. `learns_privately`: it has a form with noise (DP-SGD).
     `ends_with_bias`: its last values are the logits' biases, (outputs,).
     """
 
@@ -55,7 +57,7 @@ class Family(Section, ABC):
 
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
-        if data.kind != self.takes:
+        if data.kind not in self.takes.split(OR):
             raise ValueError(
                 f"this model takes data of kind {self.takes}, and the task has kind {data.kind}: change one of them"
             )
@@ -64,7 +66,7 @@ class Family(Section, ABC):
 class LogisticSpec(Family):
     """Logistic regression: one dense layer."""
 
-    takes = "table"
+    takes = f"table{OR}series"
     name: Literal["logistic"] = "logistic"
 
     def parameters(self, data: Data) -> int:
@@ -77,7 +79,7 @@ class LogisticSpec(Family):
 class MlpSpec(Family):
     """Dense layers with ReLU between them."""
 
-    takes = "table"
+    takes = f"table{OR}series"
     name: Literal["mlp"] = "mlp"
     hidden: Annotated[list[Width], Field(min_length=1, max_length=8)] = Field(description="widths of hidden layers")
 
@@ -90,9 +92,9 @@ class MlpSpec(Family):
 
 def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
     """Widths of a dense model's layers, the input's first."""
-    table = of_kind(TableSchema, data)
+    columns = data.columns if isinstance(data, SeriesSchema) else of_kind(TableSchema, data).columns
     hidden = spec.hidden if isinstance(spec, MlpSpec) else []
-    return [table.columns, *hidden, table.outputs]
+    return [columns, *hidden, data.outputs]
 
 
 class CnnSpec(Family):
@@ -124,6 +126,35 @@ class CnnSpec(Family):
             raise ValueError(
                 f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer"
             )
+
+
+class TcnSpec(Family):
+    """Convolutions of three steps and ReLU, each over twice the distance of the one before (Bai et al. 2018, TCN);
+    then each channel's mean over time, and one dense layer.
+    """
+
+    takes = "series"
+    name: Literal["tcn"] = "tcn"
+    channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=8)] = Field(
+        default=[32, 32, 32], description="channels that each convolution gives"
+    )
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(shape) for shape in self.tensors(data).values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        channels = [of_kind(SeriesSchema, data).channels, *self.channels]
+        for block, (a, b) in enumerate(itertools.pairwise(channels)):
+            found |= {f"{2 * block}.weight": (b, a, KERNEL), f"{2 * block}.bias": (b,)}
+        last = 2 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
+        return found | _layer(str(last), self.channels[-1], data.outputs)
+
+    def require_fits(self, data: Data) -> None:
+        super().require_fits(data)
+        steps = of_kind(SeriesSchema, data).steps
+        if 2 ** (len(self.channels) - 1) >= steps:
+            raise ValueError(f"{len(self.channels)} convolutions reach beyond {steps} steps: use fewer")
 
 
 @dataclass(frozen=True)
@@ -343,10 +374,13 @@ class PluginSpec(NamedPlugin, Stated):
     def require_fits(self, data: Data) -> None:
         if isinstance(data, TextSchema | CorpusSchema):
             raise ValueError("a plug-in reads tables and images so far: take lora or encoder for texts")
+        if isinstance(data, SeriesSchema):
+            raise ValueError("a plug-in reads tables and images so far: take tcn for series")
 
 
 ModelSpec = Annotated[
-    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec, Field(discriminator="name")
+    LogisticSpec | MlpSpec | CnnSpec | TcnSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec,
+    Field(discriminator="name"),
 ]
 
 

@@ -104,7 +104,8 @@ def check_data(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="also write histograms of the columns, or a few images as a model gets them, PNG, for you alone"
+            help="also write histograms of columns, variables over time, or a few images as a model gets them, PNG, for"
+            " you alone"
         ),
     ] = None,
 ) -> None:

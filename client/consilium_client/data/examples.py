@@ -47,6 +47,10 @@ class Source:
         """The first few of these names."""
         return shortened(self.left_aside_names)
 
+    def with_names(self, names: Mapping[str, str | None]) -> Source:
+        """With other names of these columns, too."""
+        return replace(self, names={**self.names, **names})
+
     def called(self, column: str) -> str:
         """The file's name for a column, where the task has another, to follow the task's name."""
         return in_file(column, self.names.get(column))

@@ -2,9 +2,9 @@
 
 By default, every hospital brings the same public vector of the schema (`public_sums`), without any rows. In a task with
 exact statistics, each brings the sums of its own rows. Sums are of u in [0, 1] (the schema's public range; for an
-image, each channel's mean and mean square), so a hospital's sum cannot exceed its row count. A missing value does not
-count in its column, and becomes 0 after standardising, which is the mean. Texts are not scaled: their sum is the number
-of rows.
+image or a stay, the mean and mean square of each channel or variable), so a hospital's sum cannot exceed its row count.
+A missing value does not count in its column, and becomes 0 after standardising, which is the mean. Texts are not
+scaled: their sum is the number of rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.series.stays import Stays, carried
 from consilium_client.data.summary import columns_of, counted_bias, counts_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, DataError, ModelError
@@ -138,6 +139,21 @@ class Standardiser:
             )
         standard = (table.features - self.mean) * self.inverse_deviation
         return np.where(np.isnan(standard), 0.0, standard).astype(np.float32)
+
+    def transform_stays(self, stays: Stays) -> NDArray[np.float32]:
+        """Inputs float32 (n, 2 · variables, steps): standardised values, carried forward, then 1 in steps with a
+        measurement and 0 in others. Raises ShapeMismatch.
+        """
+        many = stays.values.shape[1]
+        if many != len(self.mean):
+            raise ModelError("ShapeMismatch", what="variables", expected=(len(self.mean),), found=(many,))
+        found = np.empty((stays.rows, 2 * many, stays.values.shape[2]), np.float32)
+        for at, (mean, factor) in enumerate(zip(self.mean, self.inverse_deviation, strict=True)):
+            own = stays.values[:, at : at + 1]
+            standard = (carried(own).astype(np.float64) - mean) * factor
+            found[:, at : at + 1] = np.where(np.isnan(standard), 0.0, standard)
+            found[:, many + at : many + at + 1] = ~np.isnan(own)
+        return found
 
     def transform_images(self, images: ImageSet) -> NDArray[np.float32]:
         """Standardised pixels float32 (n, channels, height, width). Raises ShapeMismatch."""

@@ -125,6 +125,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "logistic": ("dense", "Dense"),
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
+    "tcn": ("tcn", "Tcn"),
     "lora": ("lora", "Lora"),
     "encoder": ("lora", "WholeEncoder"),
     "program": ("program", "OfProgram"),
