@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import LoraSpec, OnEncoder
+from consilium_chain.tasks.questions import Segmentation
 from consilium_client.models.weights import Tensors
 from safetensors.numpy import save
 
@@ -47,6 +48,7 @@ METRICS: Final = {
     "perplexity": "perplexity",
     "r2": "r_squared",
     "c_index": "c_index",
+    "dice": "dice",
 }  # by the Hub's names
 
 
@@ -165,6 +167,8 @@ def _results(saved: SavedModel) -> Iterator[dict[str, Any]]:
 
 
 def pipeline(schema: DataSchema) -> str:
+    if isinstance(schema.asked, Segmentation):
+        return "image-segmentation"
     return PIPELINES.get((schema.kind, bool(schema.classes)), "")
 
 

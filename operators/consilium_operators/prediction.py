@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema
+from consilium_chain.tasks.questions import Segmentation
 from consilium_client.data.examples import Examples, Row
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import read_mapping
@@ -44,9 +45,11 @@ class Predictor:
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
     def require_answers(self) -> None:
-        """Raises OperatorError (ForetellsTokens) for a language model."""
+        """Raises OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation."""
         if isinstance(self.saved.spec.data, CorpusSchema):
             raise OperatorError("ForetellsTokens", name=self.saved.index.name)
+        if isinstance(self.saved.spec.data.asked, Segmentation):
+            raise OperatorError("MarksPixels", name=self.saved.index.name)
 
     def predict(self, body: bytes) -> NDArray[np.float64]:
         """As `predictions`. Raises RowsInvalid, and the client room's DataErrors."""
@@ -69,7 +72,7 @@ class Predictor:
 
     def predictions(self, examples: Examples) -> NDArray[np.float64]:
         """float64 (n, answers): of classes, each one's probability. Raises UpdateNotFinite, OperatorError
-        (ForetellsTokens).
+        (ForetellsTokens, MarksPixels).
         """
         self.require_answers()
         return self.evaluation(examples).predictions
