@@ -59,8 +59,10 @@ class Predictor:
     def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
         """The examples of a file or folder. `mapping`: in place of the model's own. `own`: as `Use` has it.
 
-        Raises DataError, RangeError.
+        Raises DataError, RangeError, and as `require_answers` does unless they are labelled.
         """
+        if not labelled:
+            self.require_answers()
         schema = self.saved.spec.data
         named = self.saved.index.mapping if mapping is None else read_mapping(mapping, schema)
         return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))

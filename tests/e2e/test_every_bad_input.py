@@ -41,6 +41,7 @@ ELSEWHERE = {
         "OnnxNotInstalled",
     },
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
+    "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},

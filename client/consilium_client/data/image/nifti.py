@@ -58,7 +58,8 @@ class Volume:
         self._turn, self.affine = self._turned()
         wide, high, deep = (self._stored[axis] for axis in np.argsort(self._turn[:, 0]))
         self.shape = (deep, high, wide)
-        texts = [one for one in TEXTS if bytes(self._header[one].tobytes()).strip(b" \0")]
+        known = [one for one in TEXTS if one in self._header.keys()]  # noqa: SIM118  # NIfTI-2 has no db_name
+        texts = [one for one in known if self._header[one].tobytes().strip(b" \0")]
         self.identifying = [*texts, *[EXTENSIONS] * bool(before[size : self._offset].strip(b"\0"))]
 
     def images(self, schema: ImageSchema) -> Iterator[Image.Image]:
