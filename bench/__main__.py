@@ -21,6 +21,7 @@ learning  what four hospitals learn: together, alone, federated and privately
 learning_programs  MONAI's ResNet-18 as a program on chest X-rays, likewise; on a GPU
 learning_language  a Llama with LoRA as a program on MedQuAD texts, likewise
 learning_questions  time to recurrence, progress of a disease, and a rare event, on real tables, likewise
+learning_masks  lesions in synthetic NIfTI volumes of four sites, likewise
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
 encoder   all weights of a pretrained encoder in six blobs, beside its adapters; an hour
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
@@ -68,6 +69,7 @@ PARTS = {
     "learning_programs": "bench.client.learning_programs",
     "learning_language": "bench.client.learning_language",
     "learning_questions": "bench.client.learning_questions",
+    "learning_masks": "bench.client.learning_masks",
     "codecs": "bench.client.codecs",
     "encoder": "bench.client.encoder",
     "fewest": "bench.client.fewest",

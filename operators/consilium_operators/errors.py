@@ -55,6 +55,10 @@ class OperatorError(FaultError):
             "{name} is a language model: it foretells tokens, and gives rows no class. `consilium operator evaluate`"
             " tells how well it does, and `consilium operator export-onnx` gives other programs its logits"
         ),
+        "MarksPixels": (
+            "{name} marks pixels, and neither a table nor JSON has masks. `consilium operator evaluate` tells how well"
+            " it does, and `consilium operator export-onnx` gives other programs each pixel's probabilities"
+        ),
         "ProgramFolderInvalid": (
             "{path} lacks {missing}: pass a file of weights, or the folder that `consilium.export` wrote"
         ),

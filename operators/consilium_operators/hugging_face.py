@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import LoraSpec, OnEncoder
+from consilium_chain.tasks.questions import Segmentation
 from consilium_client.models.weights import Tensors
 from safetensors.numpy import save
 
@@ -48,6 +49,7 @@ METRICS: Final = {
     "perplexity": "perplexity",
     "r2": "r_squared",
     "c_index": "c_index",
+    "dice": "dice",
 }  # by the Hub's names
 
 
@@ -179,6 +181,8 @@ def _measured(saved: SavedModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def pipeline(schema: DataSchema) -> str:
+    if isinstance(schema.asked, Segmentation):
+        return "image-segmentation"
     return PIPELINES.get((schema.kind, bool(schema.classes)), "")
 
 

@@ -8,6 +8,7 @@
 | input, of a program of texts | `tokens` | int64 (n, tokens), of the program's tokenizer |
 | output | `probabilities` | float32 (n, classes); of a language model (n, tokens, all tokens), of each next one |
 | output, of another question | `answers` | float32 (n, answers): an amount, or chances |
+| output, of a segmentation | `answers` | float32 (n, classes, height, width): each pixel's probabilities |
 
 The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
 nearest bound, and an unknown code as missing. A named value is its position among the task's, from 0. The file's

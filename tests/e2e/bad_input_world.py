@@ -50,6 +50,10 @@ TASKS = {
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
 }
 TASKS["scans"] = TASKS["images"].replace("height", 'modality = "CT"\nwindow = { center = 40, width = 400 }\nheight', 1)
+TASKS["masks"] = (
+    'name = "lesions"\n[data]\nkind = "images"\nheight = 8\nwidth = 8\nquestion = { kind = "segmentation", classes = '
+    f'["background", "lesion"] }}\n[model]\nname = "unet"\nwidths = [2, 2]\n{WINDOWS}'
+)
 WITH_LOCAL = TASKS["table"] + '[training]\nlocal = ["0.bias"]\n'
 WITH_CODES = TASKS["table"].replace(
     "[model]", '[[data.features]]\nkind = "category"\nname = "sex"\nvalues = [0, 1]\n[model]'

@@ -71,6 +71,7 @@ from bad_input_breaks import (
     voting,
     voting_twice,
 )
+from bad_input_volumes import VOLUMES
 from bad_input_world import LOGISTIC, LOGISTIC_MODEL, MISTYPED, NAME, ROWS, SHADES, TASKS, WITH_CODES, WITH_LOCAL, Case
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.data.examples import MOST_ROWS
@@ -210,6 +211,7 @@ AREAS: dict[str, list[Case]] = {
         Case("it is in colour, and the task has a window", scan(ct(pixels=np.stack([SHADES] * 3, axis=-1)))),
         Case("a PNG of 8 bits, where units are needed", folder("scans", ill__a_dot_png=png(SHADES))),
     ],
+    "Volumes and masks": [Case(*one) for one in VOLUMES],
     "Your table, and public data": [
         Case("the label is no column of it", drafting("weight", ROWS)),
         Case("the label is a measurement", drafting("age", measured(30))),

@@ -42,6 +42,7 @@ ELSEWHERE = {
     },
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
+    "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},

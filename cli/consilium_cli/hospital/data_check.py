@@ -28,7 +28,7 @@ TITLE = "bold"
 NEVER = {
     "rows": "the file: its rows and cells, its codes, the names of its columns",
     "texts": "the texts: their words and letters, the names of files and columns",
-    "images": "the images: their pixels, their sizes, their headers, the names of files",
+    "images": "the images: their pixels, their masks, their sizes, their headers, the names of files",
     "stays": "the measurements: their values and times, the names of stays, files and columns",
 }
 PICTURED = {
@@ -176,6 +176,8 @@ def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
     schema = profile.schema
     table.add_row(f"mean shade, 0 (black) to {schema.white:,}", *(f"{shade:,.0f}" for shade in profile.shades))
+    for name, shares in profile.marked.items():
+        table.add_row(f"part of an image that is {shown(name)}", *(f"{share:.2%}" for share in shares))
     colours = {1: "in grey", 3: "in colour"}.get(schema.channels, f"in {schema.channels} channels")
     window = f", in a {schema.window}" if schema.window else ""
     return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}{window}.\n")]

@@ -80,20 +80,19 @@ def measured(
     """Each of the objective's metrics with its interval. `rows`: the number of each one's row, ascending from 0, where
     a row has several: rows are drawn, each with all of its own. Raises TooFewRows.
     """
-    chosen = {name: measure.of for name, measure in objective.measures.items()}
-    values = {name: metric(labels, predictions) for name, metric in chosen.items()}
-    draws: dict[Metric, list[float]] = {name: [] for name in chosen}
+    names, again = list(objective.measures), objective.measured_again(labels, predictions)
+    values = again(np.arange(len(labels)))
+    draws: dict[str, list[float]] = {name: [] for name in names}
     parts = None if rows is None else np.split(np.arange(len(labels)), np.flatnonzero(np.diff(rows)) + 1)
     many = len(labels) if parts is None else len(parts)
     for _ in range(resamples if many >= LEAST_ROWS else 0):
         drawn = random.integers(many, size=many)
         if parts is not None:
             drawn = np.concatenate([parts[one] for one in drawn.tolist()])
-        for name, metric in chosen.items():
-            value = metric(labels[drawn], predictions[drawn])
+        for name, value in again(drawn).items():
             if value is not None:
                 draws[name].append(value)
-    return {name: _measure(value, draws[name], resamples) for name, value in values.items()}
+    return {name: _measure(values[name], draws[name], resamples) for name in names}
 
 
 def _measure(value: float | None, draws: Sequence[float], resamples: int) -> Measure:

@@ -44,6 +44,8 @@ class Evaluation:
     """A model's results on n examples. `predictions`: float64 (n, …), as the task's objective says. `activations`:
     float64 (n, width), the last layer's inputs; its outputs, if it is the only layer.
 
+    Of a segmentation, predictions are float32, and activations the pixels' means.
+
     Of a language model, predictions are float64 (m, 2), of the examples' m tokens. `rows`: the example of each token,
     int64 (m,).
     """
@@ -126,6 +128,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
     "tcn": ("tcn", "Tcn"),
+    "unet": ("unet", "Unet"),
     "lora": ("lora", "Lora"),
     "encoder": ("lora", "WholeEncoder"),
     "program": ("program", "OfProgram"),

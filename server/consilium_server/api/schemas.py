@@ -295,6 +295,7 @@ class Quality(ApiModel):
     absolute_error: FiniteFloat | None = Field(default=None, description="in deviations of the task")
     r2: FiniteFloat | None = None
     c_index: FiniteFloat | None = Field(default=None, description="0.5 is chance")
+    dice: FiniteFloat | None = None
 
 
 class Measured(ApiModel):
