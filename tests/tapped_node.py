@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 
 from consilium_cli.main import main
@@ -29,5 +28,5 @@ class TappedRelay(RelayProcess):
 
 
 if __name__ == "__main__":
-    relay_link.RelayProcess = TappedRelay  # type: ignore[misc]
-    sys.exit(main())
+    vars(relay_link)["RelayProcess"] = TappedRelay
+    main()

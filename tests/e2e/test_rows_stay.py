@@ -97,7 +97,7 @@ def scans() -> Rows:
         for at in range(ROWS):
             number = f"{random.integers(10**9, 10**10)}"
             patient, case = rows.secret(name_of(random)), rows.secret(f"MRN-{number}")
-            header = PATIENT | {
+            header: dict[str, Any] = PATIENT | {
                 "PatientName": f"{patient}^Erika", "PatientID": case, "InstitutionName": rows.secret(name_of(random)),
                 "SpecificCharacterSet": "ISO_IR 192",
             }  # fmt: skip
@@ -177,8 +177,8 @@ class Play:
 
 @pytest.fixture(params=[texts, scans], ids=["texts", "scans"])
 def play(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
-    found = [os.fspath(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, found)))
+    places = [os.fspath(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, places)))
     rows: Rows = request.param()
     parts = [rows.frame() for _ in range(HOSPITALS + VOTERS)]
     names = [f"hospital-{at + 1}" for at in range(HOSPITALS)]
