@@ -48,8 +48,8 @@ class DataCheck:
             raise self.fault
 
     def write_picture(self, path: str | Path) -> None:
-        """Writes a PNG that its owner alone may read: histograms of a table's columns, a series' variables over time, or
-        a few images as a model gets them.
+        """Writes a PNG that its owner alone may read: histograms of a table's columns, a series' variables over time,
+        or a few images as a model gets them.
 
         Raises ValueError for texts, OSError.
         """

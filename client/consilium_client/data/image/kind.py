@@ -30,7 +30,7 @@ from consilium_client.data.image.reader import (
     room,
 )
 from consilium_client.data.kinds import Kind
-from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
+from consilium_client.data.profile import INVERTED, ONE_CLASS, Profile, findings_of, inverted, repeats, statistics_of
 from consilium_client.data.use import Use, Used
 
 IMAGE = "image"  # the column of a request
@@ -49,10 +49,11 @@ class Concern(StrEnum):
     DUPLICATES = "images that repeat an earlier one at the task's size: check that the export has each image once"
     CONTRADICTING = "images that repeat an earlier one under another label: check which label is right"
     BURNED_IN = "images whose DICOM header says that text is burned in: check that it names no patient"
+    INVERTED = INVERTED
     ONE_CLASS = ONE_CLASS
 
 
-ASKING = {Concern.CONSTANT, Concern.DARK, Concern.DUPLICATES, Concern.CONTRADICTING}
+ASKING = {Concern.CONSTANT, Concern.DARK, Concern.DUPLICATES, Concern.CONTRADICTING, Concern.INVERTED}
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class ImageKind(Kind[RawImages, ImageSchema]):
             Concern.STRETCHED: (np.maximum(proportions, 1 / proportions) > STRETCHED).sum(),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: 0 if answers.vary else contradicting,
+            Concern.INVERTED: images.rows * inverted(answers.counts(images.labels), spec),
             Concern.ONE_CLASS: images.rows if answers.alike(images.labels) else 0,
             Concern.BURNED_IN: raw.burned_in,
         }
