@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from consilium_chain.tasks.convolution_specs import CnnSpec
 from consilium_chain.tasks.image_schemas import ImageSchema
-from consilium_chain.tasks.model_specs import CnnSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.image.reader import ImageSet

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.tasks.model_specs import TcnSpec
+from consilium_chain.tasks.convolution_specs import TcnSpec
 from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_chain.tasks.training_specs import PrivacySpec

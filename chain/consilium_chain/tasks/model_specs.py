@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from consilium_core.kinds import of_kind
-from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
+from consilium_chain.tasks.convolution_specs import CnnSpec, TcnSpec, UnetSpec
 from consilium_chain.tasks.data_schemas import CorpusSchema, TableSchema, TextSchema
 from consilium_chain.tasks.encoder_shapes import ENCODERS, layer
-from consilium_chain.tasks.image_schemas import ImageSchema
+from consilium_chain.tasks.family_spec import OR, Data, Family
 from consilium_chain.tasks.plugin_specs import NamedPlugin
 from consilium_chain.tasks.questions import Segmentation
 from consilium_chain.tasks.series_schema import SeriesSchema
@@ -26,49 +26,8 @@ from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
 
-Data = TableSchema | TextSchema | CorpusSchema | ImageSchema | SeriesSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
 MOST_TOKEN = (1 << 31) - 1
-KERNEL = 3  # a convolution's side, in pixels or steps
-OR = " or "  # between kinds of examples
-
-
-class Family(Section, ABC):
-    """A model family. `takes`: its kinds of examples. `learns_privately`: it has a form with noise (DP-SGD).
-    `ends_with_bias`: its last values are the logits' biases, (outputs,). `marks_pixels`: it answers for each pixel, and
-    not for an image.
-    """
-
-    takes: ClassVar[str]
-    learns_privately: ClassVar[bool] = True
-    ends_with_bias: ClassVar[bool] = True
-    marks_pixels: ClassVar[bool] = False
-
-    @abstractmethod
-    def parameters(self, data: Data) -> int:
-        """The number of values of an update, for matching `data`."""
-
-    @abstractmethod
-    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        """The same values as named tensors in order, row by row: trainable parameters of the client's torch module."""
-
-    def require_alongside(self, codec: str, control_variates: bool, private: bool) -> None:  # most go with all
-        """Raises ValueError."""
-
-    def require_start(self, start: str) -> None:  # a family draws its own
-        """`start`: the name of the task's section. Raises ValueError."""
-
-    def require_fits(self, data: Data) -> None:
-        """Raises ValueError."""
-        if data.kind not in self.takes.split(OR):
-            raise ValueError(
-                f"this model takes data of kind {self.takes}, and the task has kind {data.kind}: change one of them"
-            )
-        if self.marks_pixels != isinstance(data.asked, Segmentation):
-            raise ValueError(
-                "the model unet answers for each pixel, and others once: a segmentation needs unet (or a program), and"
-                " any other question another model"
-            )
 
 
 class LogisticSpec(Family):
@@ -103,109 +62,6 @@ def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
     columns = data.columns if isinstance(data, SeriesSchema) else of_kind(TableSchema, data).columns
     hidden = spec.hidden if isinstance(spec, MlpSpec) else []
     return [columns, *hidden, data.outputs]
-
-
-class CnnSpec(Family):
-    """Blocks of a 3 × 3 convolution, ReLU and 2 × 2 maximum pooling; then each channel's mean, and one dense layer."""
-
-    takes = "images"
-    name: Literal["cnn"] = "cnn"
-    channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=6)] = Field(
-        default=[16, 32, 64], description="channels that each block gives"
-    )
-
-    def parameters(self, data: Data) -> int:
-        blocks = itertools.pairwise([of_kind(ImageSchema, data).channels, *self.channels])
-        convolutions = sum((a * KERNEL**2 + 1) * b for a, b in blocks)
-        return convolutions + dense_parameters([self.channels[-1], data.outputs])
-
-    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
-        channels = [of_kind(ImageSchema, data).channels, *self.channels]
-        for block, (a, b) in enumerate(itertools.pairwise(channels)):
-            found |= {f"{3 * block}.weight": (b, a, KERNEL, KERNEL), f"{3 * block}.bias": (b,)}
-        last = 3 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
-        return found | layer(str(last), self.channels[-1], data.outputs)
-
-    def require_fits(self, data: Data) -> None:
-        super().require_fits(data)
-        size = of_kind(ImageSchema, data)
-        if min(size.height, size.width) >> len(self.channels) < 1:
-            raise ValueError(
-                f"{len(self.channels)} blocks halve {size.height} × {size.width} pixels to nothing: use fewer"
-            )
-
-
-class TcnSpec(Family):
-    """Convolutions of three steps and ReLU, each over twice the distance of the one before (Bai et al. 2018, TCN);
-    then each channel's mean over time, and one dense layer.
-    """
-
-    takes = "series"
-    name: Literal["tcn"] = "tcn"
-    channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=8)] = Field(
-        default=[32, 32, 32], description="channels that each convolution gives"
-    )
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
-
-    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
-        channels = [of_kind(SeriesSchema, data).channels, *self.channels]
-        for block, (a, b) in enumerate(itertools.pairwise(channels)):
-            found |= {f"{2 * block}.weight": (b, a, KERNEL), f"{2 * block}.bias": (b,)}
-        last = 2 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
-        return found | layer(str(last), self.channels[-1], data.outputs)
-
-    def require_fits(self, data: Data) -> None:
-        super().require_fits(data)
-        steps = of_kind(SeriesSchema, data).steps
-        if 2 ** (len(self.channels) - 1) >= steps:
-            raise ValueError(f"{len(self.channels)} convolutions reach beyond {steps} steps: use fewer")
-
-
-class UnetSpec(Family):
-    """A U-Net (Ronneberger et al., 2015) without norms: each level has two 3 × 3 convolutions with ReLU. Maximum
-    pooling halves the image from level to level; on the way back pixels are doubled, and joined with the level's own
-    channels. A 1 × 1 convolution gives each pixel's logits.
-    """
-
-    takes = "images"
-    marks_pixels = True
-    name: Literal["unet"]
-    widths: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=2, max_length=6)] = Field(
-        default=[8, 16, 32], description="channels of each level, from whole images down"
-    )
-
-    def convolutions(self, data: Data) -> list[tuple[str, int, int, int]]:
-        """Each one's name, inputs, outputs and side, in order."""
-        found, before, levels = list[tuple[str, int, int, int]](), of_kind(ImageSchema, data).channels, self.widths
-        down, up = enumerate(levels), enumerate(reversed(levels[:-1]))
-        for block, joined, wide in [
-            *((f"down.{at}", 0, wide) for at, wide in down), *((f"up.{at}", wide, wide) for at, wide in up)
-        ]:  # fmt: skip
-            found += [(f"{block}.0", before + joined, wide, KERNEL), (f"{block}.2", wide, wide, KERNEL)]
-            before = wide
-        return [*found, ("last", before, data.outputs, 1)]
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
-
-    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
-        found: dict[str, tuple[int, ...]] = {}
-        for name, inputs, outputs, side in self.convolutions(data):
-            found |= {f"{name}.weight": (outputs, inputs, side, side), f"{name}.bias": (outputs,)}
-        return found
-
-    def require_fits(self, data: Data) -> None:
-        super().require_fits(data)
-        size, part = of_kind(ImageSchema, data), 2 ** (len(self.widths) - 1)
-        if size.height % part or size.width % part:
-            raise ValueError(
-                f"{len(self.widths)} levels need a height and a width that {part} divides, and the task has"
-                f" {size.height} × {size.width} pixels: change them, or use fewer widths"
-            )
 
 
 class OnEncoder(Family, ABC):

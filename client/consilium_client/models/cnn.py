@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from consilium_chain.tasks.convolution_specs import KERNEL, CnnSpec
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.image_schemas import ImageSchema
-from consilium_chain.tasks.model_specs import KERNEL, CnnSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from consilium_chain.tasks.convolution_specs import KERNEL, TcnSpec
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.model_specs import KERNEL, TcnSpec
 from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from consilium_chain.tasks.convolution_specs import KERNEL, UnetSpec
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.image_schemas import ImageSchema
-from consilium_chain.tasks.model_specs import KERNEL, UnetSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.family_spec import Data
 from consilium_chain.tasks.image_schemas import ImageSchema
-from consilium_chain.tasks.model_specs import Data, PluginSpec
+from consilium_chain.tasks.model_specs import PluginSpec
 from consilium_chain.tasks.plugin_specs import MetricPlugin, ReaderPlugin
 from consilium_chain.tasks.task_spec import TaskSpec
 

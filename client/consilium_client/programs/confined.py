@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
-from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_chain.tasks.family_spec import Data
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.plugin_specs import NamedPlugin
 from consilium_core.children import child_environment
 from consilium_core.faults import FaultError

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 from consilium_chain.artifacts.store import MOST_FILE_BYTES, ArtifactStore
-from consilium_chain.tasks.model_specs import Data, ProgramSpec
+from consilium_chain.tasks.family_spec import Data
+from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from eth_utils.crypto import keccak
 from numpy.typing import NDArray
