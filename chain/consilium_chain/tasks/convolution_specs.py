@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Annotated, Literal
 
 from consilium_core.kinds import of_kind
@@ -25,9 +24,6 @@ class CnnSpec(Family):
     channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=6)] = Field(
         default=[16, 32, 64], description="channels that each block gives"
     )
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
@@ -56,9 +52,6 @@ class TcnSpec(Family):
     channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=8)] = Field(
         default=[32, 32, 32], description="channels that each convolution gives"
     )
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}
@@ -98,9 +91,6 @@ class UnetSpec(Family):
             found += [(f"{block}.0", before + joined, wide, KERNEL), (f"{block}.2", wide, wide, KERNEL)]
             before = wide
         return [*found, ("last", before, data.outputs, 1)]
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {}

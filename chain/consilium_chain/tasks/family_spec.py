@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -27,9 +28,9 @@ class Family(Section, ABC):
     ends_with_bias: ClassVar[bool] = True
     marks_pixels: ClassVar[bool] = False
 
-    @abstractmethod
     def parameters(self, data: Data) -> int:
         """The number of values of an update, for matching `data`."""
+        return sum(math.prod(shape) for shape in self.tensors(data).values())
 
     @abstractmethod
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:

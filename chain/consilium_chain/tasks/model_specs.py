@@ -6,7 +6,6 @@ A new family is a class here, in `ModelSpec`, and one in `consilium_client.model
 from __future__ import annotations
 
 import itertools
-import math
 from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
@@ -36,9 +35,6 @@ class LogisticSpec(Family):
     takes = f"table{OR}series"
     name: Literal["logistic"] = "logistic"
 
-    def parameters(self, data: Data) -> int:
-        return dense_parameters(widths(self, data))
-
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         return _dense_tensors(widths(self, data))
 
@@ -49,9 +45,6 @@ class MlpSpec(Family):
     takes = f"table{OR}series"
     name: Literal["mlp"] = "mlp"
     hidden: Annotated[list[Width], Field(min_length=1, max_length=8)] = Field(description="widths of hidden layers")
-
-    def parameters(self, data: Data) -> int:
-        return dense_parameters(widths(self, data))
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         return _dense_tensors(widths(self, data))
@@ -88,11 +81,6 @@ class LoraSpec(OnEncoder):
     rank: Annotated[int, Field(ge=1, le=64)] = Field(default=8, description="of an adapter's two matrices")
     alpha: Annotated[int, Field(ge=1, le=1_024, description="an adapter's product counts alpha / rank times")] = 16
 
-    def parameters(self, data: Data) -> int:
-        shape = ENCODERS[self.encoder]
-        adapters = shape.layers * 2 * 2 * self.rank * shape.width
-        return adapters + dense_parameters([shape.width, data.outputs])
-
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         shape, found = ENCODERS[self.encoder], dict[str, tuple[int, ...]]()
         for number, adapted in itertools.product(range(shape.layers), ("query", "value")):
@@ -109,9 +97,6 @@ class EncoderSpec(OnEncoder):
 
     learns_privately = False  # its gradient of each row by itself takes 90 MB
     name: Literal["encoder"]
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(shape) for shape in self.tensors(data).values())
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         shape = ENCODERS[self.encoder]
@@ -137,9 +122,6 @@ class Stated(Family, ABC):
         if len(self.moving) == len(self.shapes):
             raise ValueError(f"no tensor is left to train: {self.renewed}")
         return self
-
-    def parameters(self, data: Data) -> int:
-        return sum(math.prod(sizes) for sizes in self.shapes.values())
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         return {name: tuple(sizes) for name, sizes in self.shapes.items()}
@@ -255,11 +237,6 @@ ModelSpec = Annotated[
     LogisticSpec | MlpSpec | CnnSpec | TcnSpec | UnetSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec,
     Field(discriminator="name"),
 ]
-
-
-def dense_parameters(layers: list[int]) -> int:
-    """Weights and biases of dense layers of these widths."""
-    return sum((a + 1) * b for a, b in itertools.pairwise(layers))
 
 
 def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec, dense_parameters, widths
+from consilium_chain.tasks.model_specs import LogisticSpec, MlpSpec, widths
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Dense(Model):
     def __init__(self, spec: LogisticSpec | MlpSpec, data: DataSchema) -> None:
         self._widths = widths(spec, data)
-        self.parameters, self.objective = dense_parameters(self._widths), objective_of(data)
+        self.parameters, self.objective = spec.parameters(data), objective_of(data)
         self.input_shape: tuple[int, ...] = (self._widths[0],)
 
     def initial(self, seed: int) -> Vector:
