@@ -91,7 +91,7 @@ class PublicRecord:
 
     def base_digest(self, round_: int) -> bytes:
         """`digest_of` the base of a round; in round 0, of the first one, without what round 0 counts."""
-        if round_ == STATISTICS_ROUND and self._counts_start:
+        if round_ == STATISTICS_ROUND and self._task.spec.starts_counted:
             return digest_of(self._start())
         return digest_of(self.base(max(round_, FIRST_ROUND)))
 
@@ -171,7 +171,7 @@ class PublicRecord:
         states, sources = self._states, self._sources
         if FIRST_ROUND not in states:
             states, sources = {}, {}
-            if self._counts_start:
+            if self._task.spec.starts_counted:
                 sources[STATISTICS_ROUND] = self._source(self._state_of_round_0())
             states[FIRST_ROUND] = self._fold.begin(self._start(self._counted()))
         for done in range(max(known for known in states if known <= round_), round_):
@@ -184,16 +184,11 @@ class PublicRecord:
         self._states, self._sources = states, sources
         return states[round_]
 
-    @property
-    def _counts_start(self) -> bool:
-        start = self._task.spec.start
-        return isinstance(start, SeedStart) and start.counted
-
     def _counted(self) -> Vector | None:
         """The last biases by round 0's counts, in a task that starts from them; None if round 0 has no valid sum, so
         that one hospital cannot stop the task.
         """
-        if not self._counts_start or self._state_of_round_0().outcome is Outcome.VOID:
+        if not self._task.spec.starts_counted or self._state_of_round_0().outcome is Outcome.VOID:
             return None
         try:
             return counted_start(self._round_0(), self._task.spec)

@@ -76,7 +76,7 @@ def test_round_0_sums_as_many_values(data: dict[str, Any], values: int) -> None:
 @pytest.mark.parametrize(
     ("data", "model", "said"),
     [
-        (IMAGES, {"name": "logistic"}, "takes data of kind table, and the task has kind images"),
+        (IMAGES, {"name": "logistic"}, "takes data of kind table or series, and the task has kind images"),
         (THIRTEEN, {"name": "cnn"}, "takes data of kind images, and the task has kind table"),
         (THIRTEEN, LORA, "takes data of kind text, and the task has kind table"),
         ({**IMAGES, "height": 8}, {"name": "cnn", "channels": [4] * 4}, "4 blocks halve 8 × 28 pixels to nothing"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chain_driver import LocalChain
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
@@ -23,6 +24,7 @@ from consilium_client.privacy.dp_sgd import epsilon, of_summary, plan
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.kinds import of_kind
+from consilium_operators.errors import OperatorError
 from consilium_operators.summary import summarised
 from consilium_verify.verification import verify_round
 from consilium_zk.packing import pack, unpack
@@ -138,6 +140,10 @@ def test_everybody_starts_from_the_counted_base_rate(local_chain: LocalChain, tm
     assert picture.read_bytes().startswith(b"\x89PNG")
     as_json = CliRunner().invoke(app, [*common, "--json"], catch_exceptions=False)
     assert json.loads(as_json.stdout)["columns"][1]["counts"] == [list(one) for one in sick.counts]
+    lost = ArtifactStore(tmp_path / "lost")
+    lost.put_file(task.store.get_file(task.params.spec_hash))
+    with raises_fault(OperatorError, "SummaryNotVerified", match=f"consilium verify {task.task} 0"):
+        summarised(ledger, lost, task.task)
 
 
 def test_a_hospital_with_an_impossible_count_stops_the_summary_and_not_the_task(

@@ -199,11 +199,11 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
         second.start(0, max_epsilon=8.0)
     assert (caught.value.values["place"], caught.value.values["rounds"]) == (
         first.nodes[0].folder_name(first.task),
-        "1",
+        "0, 1",
     )
     capsys.readouterr()
     second.start(0)  # without such a bound it is told
-    assert [line["rounds"] for line in events(capsys, "not-charged")] == [[1]]
+    assert [line["rounds"] for line in events(capsys, "not-charged")] == [[0, 1]]
     second.store.put_file(first.store.get_file(first.params.spec_hash))
     second.start(0, max_epsilon=8.0)
     assert [one.key for one in second.spent(0).charges()] == [(first.nodes[0].folder_name(first.task), 1)]

@@ -18,6 +18,7 @@ from consilium_client.data.summary import Column, columns_of, counts_of
 from consilium_client.data.table.reader import RawTable, Table, encoded
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, start_of
+from consilium_lab.simulation.run import simulate
 from consilium_zk.quantise import Quantiser
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,6 +192,24 @@ def test_a_table_with_nine_percent_starts_at_nine_percent_by_counted_classes_too
     own = model_of(spec)
     inputs = RANDOM.standard_normal((50, 1)).astype(np.float32)
     assert own.evaluate(base, inputs).predictions[:, 1].mean() == pytest.approx(0.09, abs=1e-6)
+
+
+def test_a_simulation_starts_from_the_noisy_base_rate_and_a_void_round_0_from_even_odds() -> None:
+    rounds = "[rounds]\nrounds = 1\nmin_hospitals = 3\nmax_hospitals = 3\n"
+    text = f'name = "t"\n{DATA}[model]\nname = "logistic"\n{rounds}[judging]\nmax_voters = 3\nseats = 3\n'
+    text += "[money]\npool = 100\n"
+    raw = f"{text}[summary]\nbins = 4\nepsilon = 3.0\n{COUNTED}".encode()
+    labels = (np.arange(900) % 7 == 0).astype(np.int64)
+    rows = Table(RANDOM.random((900, 1)), labels)
+    parties = {str(at): rows.chosen(np.arange(900) % 6 == at) for at in range(6)}
+    hospitals, voters = ({name: one for name, one in parties.items() if (int(name) < 3) is is_first}
+                         for is_first in (True, False))  # fmt: skip
+    played = simulate(raw, hospitals, voters, compared=False)
+    share = 1 / (1 + np.exp(-float(played.first[-1])))
+    exact = np.mean([part.labels.mean() for part in hospitals.values()])
+    assert share == pytest.approx(exact, abs=0.06)
+    assert share != pytest.approx(0.5, abs=0.2)
+    assert not simulate(raw, hospitals, voters, compared=False, dropouts=1.0).first.any()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

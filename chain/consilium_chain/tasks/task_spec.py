@@ -174,6 +174,11 @@ class TaskSpec(Section):
         return "" if self.summary is None else self.summary.in_words(self.summary_values, self.summary_variance)
 
     @property
+    def starts_counted(self) -> bool:
+        """True if the first base needs round 0's counts."""
+        return isinstance(self.start, SeedStart) and self.start.counted
+
+    @property
     def counts_exactly(self) -> bool:
         """True if round 0 has sums or counts of rows without noise."""
         return self.statistics == "exact" or (self.summary is not None and self.summary.epsilon is None)
