@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from consilium_client.config import HospitalAccountSettings
 from consilium_client.data.examples import Examples
-from consilium_client.data.standardise import sums_of
+from consilium_client.data.standardise import counted_start, round_0_values, sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError
 from consilium_client.evaluation.measuring import Again, Rows
@@ -95,7 +96,15 @@ def train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], s
     model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
     more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
     longer = spec.model_copy(update={"training": training.model_copy(update=more)})
-    return train(longer, start_of(spec, seed), model.inputs(examples, sums), examples.labels, seed)
+    return train(longer, start_with(spec, [examples], seed), model.inputs(examples, sums), examples.labels, seed)
+
+
+def start_with(spec: TaskSpec, parts: Sequence[Examples], seed: int) -> Vector:
+    """A first base, by the counts of these rows if the task counts them."""
+    if not spec.starts_counted:
+        return start_of(spec, seed)
+    sums = np.asarray(np.sum([round_0_values(part, spec) for part in parts], axis=0))
+    return start_of(spec, seed, counted_start(sums, spec))
 
 
 def note_trained(settings: HospitalAccountSettings, place: str) -> None:

@@ -16,13 +16,9 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples, joined
-<<<<<<< HEAD
 from consilium_client.data.standardise import public_sums, sums_of
-from consilium_client.evaluation.own import train_alone
-=======
-from consilium_client.data.standardise import counted_start, public_sums, round_0_values, sums_of
->>>>>>> stats
-from consilium_client.models import Vector, model_of, start_of
+from consilium_client.evaluation.own import start_with, train_alone
+from consilium_client.models import Vector, model_of
 from consilium_client.models.outer import outer_of
 from consilium_client.models.training import in_round, learn
 from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
@@ -97,7 +93,7 @@ def fedavg(
     sums = _summed(parts, spec.data) if spec.statistics == "exact" else public_sums(spec.data)
     inputs = [model.inputs(part, sums) for part in parts]
     weights = [row_weight(part.rows, spec) for part in parts]
-    base = _start(spec, parts, seed)
+    base = start_with(spec, parts, seed)
     outer = outer_of(spec.outer)
     state = outer.begin(base)
     run = FedavgRun(base, [evaluated(spec, base, sums, held_out)], weights=weights)
@@ -139,24 +135,6 @@ def _summed(parts: Sequence[Examples], schema: DataSchema) -> NDArray[np.float64
     return np.asarray(np.sum([sums_of(part, schema) for part in parts], axis=0))
 
 
-<<<<<<< HEAD
-=======
-def _start(spec: TaskSpec, parts: Sequence[Examples], seed: int) -> Vector:
-    """The first base, by the counts of these rows if the task counts them."""
-    if not spec.starts_counted:
-        return start_of(spec, seed)
-    sums = np.asarray(np.sum([round_0_values(part, spec) for part in parts], axis=0))
-    return start_of(spec, seed, counted_start(sums, spec))
-
-
-def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int) -> Vector:
-    model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
-    more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
-    longer = spec.model_copy(update={"training": training.model_copy(update=more)})
-    return train(longer, _start(spec, [examples], seed), model.inputs(examples, sums), examples.labels, seed)
-
-
->>>>>>> stats
 def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:
     """Metrics of a model on held-out rows. `sums`: of the rows by which features are standardised."""
     model = model_of(spec)
