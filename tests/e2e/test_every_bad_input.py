@@ -43,6 +43,7 @@ ELSEWHERE = {
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
+    "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
         "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",
