@@ -37,7 +37,7 @@ from bench.client.learning_questions import CLASSIC, ROWS_BY, UNTRAINED
 from bench.client.learning_rounds import ALONE, FEDAVG, POOLED, ROUNDS, plainly, play
 from bench.results_store import figure, say, write_figure
 
-SEEDS, STAYS, HELD_OUT, STEPS = 5, 500, 3, 48
+SEEDS, STAYS, HELD_OUT, STEPS = 3, 400, 3, 48
 DATA = "stays of 48 h, made up"
 # Baseline, deviation between stays, deviation between measurements, drift of a stay that ends with death, range.
 VARIABLES = {
@@ -152,7 +152,7 @@ def study(name: str, seed: int, rounds: int, stays: int) -> list[dict[str, Any]]
 
 
 def measure(quick: bool) -> Iterator[dict[str, Any]]:
-    rounds, seeds, stays = (2, 1, 60) if quick else (30, SEEDS, STAYS)
+    rounds, seeds, stays = (2, 1, 60) if quick else (20, SEEDS, STAYS)
     rows = list[dict[str, Any]]()
     for name in MODELS:
         for seed in range(seeds):

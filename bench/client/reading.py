@@ -1,9 +1,9 @@
 """Large files as a node reads them, beside pandas and pydicom that read the same: seconds, and memory by file size.
 
 A table has 65,000 rows and 10 columns of the task's among others; a series 20,000 stays, 12 variables and millions of
-shuffled rows; DICOM files are 10,000 CT slices. A file's larger form has more or wider ignored columns, measurements or
-pixels, and as many examples. Each reading has a new process; the two readers take turns. `beyond_mib`: peak memory above what
-the process had before, without the examples that a node keeps.
+shuffled rows; DICOM files are 10,000 CT slices. A larger file has more or wider columns that are ignored, more
+measurements or pixels, and as many examples. Each reading has a new process; the two readers take turns. `beyond_mib`:
+peak memory above what the process had before, without the examples that a node keeps.
 """
 
 from __future__ import annotations
