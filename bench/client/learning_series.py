@@ -46,7 +46,10 @@ VARIABLES = {
 }  # fmt: skip
 HOSPITALS = {"urban": (1.0, 0.15), "rural": (0.5, 0.1), "teaching": (1.6, 0.25), "private": (0.8, 0.08)}
 MODELS: Mapping[str, Mapping[str, Any]] = {
-    "tcn": {"model": {"name": "tcn", "channels": [16, 16, 16]}, "training": {"learning_rate": 0.1}},
+    "tcn": {
+        "model": {"name": "tcn", "channels": [16, 16, 16]},
+        "training": {"optimizer": "adamw", "learning_rate": 0.005, "epochs": 2},
+    },
     "logistic": {"model": {"name": "logistic"}, "training": {"learning_rate": 0.01}},
 }
 
