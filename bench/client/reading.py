@@ -1,9 +1,9 @@
 """Large files as a node reads them, beside pandas and pydicom that read the same: seconds, and memory by file size.
 
 A table has 65,000 rows and 10 columns of the task's among others; a series 20,000 stays, 12 variables and millions of
-shuffled rows; DICOM files are 10,000 CT slices. A file's larger form has more ignored columns, measurements or pixels,
-and as many examples. Each reading has a new process; the two readers take turns. `beyond_mib`: peak memory above what
-the process had before, without the examples that a node keeps.
+shuffled rows; DICOM files are 10,000 CT slices. A larger file has more or wider columns that are ignored, more
+measurements or pixels, and as many examples. Each reading has a new process; the two readers take turns. `beyond_mib`:
+peak memory above what the process had before, without the examples that a node keeps.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
@@ -24,6 +25,7 @@ from bench.client.scans import HELD, MIB, peak_bytes, write_folder
 
 MIBS, QUICK_MIBS = (256, 1024), (1, 2)
 PAIRS: Final = 2
+DISTINCT: Final = 64  # lines of a table; they repeat
 ROWS, USED = 65_000, 10
 STAYS, VARIABLES, STEPS = 20_000, 12, 48
 FILES, QUICK_FILES = 10_000, 20
@@ -50,24 +52,27 @@ def _rows(mib: int, rows: int) -> int:
 def write_table(folder: Path, mib: int) -> Path:
     """Cells of seven digits, and so many columns as make the size."""
     random, columns, path = np.random.default_rng(0), max(USED, mib * MIB // (ROWS * 8)), folder / "rows.csv"
-    names = [f"c{at}" for at in range(columns)]
     cells = np.array([f"{value:.5f}" for value in random.uniform(0, 10, 10_000)])
+    lines = [",".join(cells[random.integers(0, len(cells), columns)]) for _ in range(DISTINCT)]
     with path.open("w") as file:
-        file.write(",".join([*names, "ill"]) + "\n")
-        for row in range(_rows(mib, ROWS)):
-            file.write(",".join([*cells[random.integers(0, len(cells), columns)], str(row % 2)]) + "\n")
+        file.write(",".join([*(f"c{at}" for at in range(columns)), "ill"]) + "\n")
+        file.writelines(f"{lines[row % DISTINCT]},{row % 2}\n" for row in range(_rows(mib, ROWS)))
     return path
 
 
 def write_table_parquet(folder: Path, mib: int) -> Path:
+    """A hundred columns of texts that a task does not read, so long as make the size."""
     import pyarrow
     import pyarrow.parquet
 
-    random, columns, path = np.random.default_rng(0), max(USED, mib * MIB // (ROWS * 8)), folder / "rows.parquet"
-    names, writer = [f"c{at}" for at in range(columns)], None
+    random, path, writer = np.random.default_rng(0), folder / "rows.parquet", None
+    text = random.bytes(MIB).hex()
+    rows, length = _rows(mib, 5_000), max(1, mib * MIB // (ROWS * 100))
     for begin in range(0, _rows(mib, ROWS), 5_000):
-        values = {name: random.uniform(0, 10, _rows(mib, 5_000)) for name in names}
-        part = pyarrow.table({**values, "ill": np.arange(begin, begin + _rows(mib, 5_000)) % 2})
+        places = random.integers(0, MIB, (100, rows)).tolist()
+        texts = {f"t{at}": [text[one : one + length] for one in own] for at, own in enumerate(places)}
+        values = {f"c{at}": random.uniform(0, 10, rows) for at in range(USED)}
+        part = pyarrow.table({**values, **texts, "ill": np.arange(begin, begin + rows) % 2})
         writer = writer or pyarrow.parquet.ParquetWriter(path, part.schema, compression="NONE", use_dictionary=False)
         writer.write_table(part)
     if writer is not None:
@@ -75,24 +80,29 @@ def write_table_parquet(folder: Path, mib: int) -> Path:
     return path
 
 
-def _measurements(random: np.random.Generator, rows: int) -> Any:
+def _measurements(mib: int) -> Iterator[Any]:
+    """Parts without end; after some, the same again."""
     import pandas as pd
 
-    values = np.round(random.uniform(0, 100, (rows, VARIABLES)), 1)
-    values[random.random(values.shape) < 0.6] = np.nan
-    frame = pd.DataFrame(values, columns=[f"v{at}" for at in range(VARIABLES)])
-    frame.insert(0, "time", np.round(random.uniform(0, 60, rows), 3))
-    frame.insert(0, "stay", random.integers(0, STAYS, rows))
-    return frame
+    random, parts, rows = np.random.default_rng(0), [], _rows(mib, 100_000)
+    for _ in range(DISTINCT // 8):
+        values = np.round(random.uniform(0, 100, (rows, VARIABLES)), 1)
+        values[random.random(values.shape) < 0.6] = np.nan
+        frame = pd.DataFrame(values, columns=[f"v{at}" for at in range(VARIABLES)])
+        frame.insert(0, "time", np.round(random.uniform(0, 60, rows), 3))
+        frame.insert(0, "stay", random.integers(0, STAYS, rows))
+        parts.append(frame)
+    return cycle(parts)
 
 
 def write_series(folder: Path, mib: int) -> Path:
-    random, place = np.random.default_rng(0), folder / "series"
+    place, parts = folder / "series", _measurements(mib)
     place.mkdir()
+    texts = cycle([next(parts).to_csv(index=False, header=False).encode() for _ in range(DISTINCT // 8)])
     with (place / "measurements.csv").open("wb") as file:
-        while file.tell() < max(mib * MIB, 1):
-            part = _measurements(random, _rows(mib, 100_000))
-            file.write(part.to_csv(index=False, header=file.tell() == 0).encode())
+        file.write(",".join(next(parts).columns).encode() + b"\n")
+        while file.tell() < max(mib * MIB, 100):
+            file.write(next(texts))
     return _with_outcomes(place)
 
 
@@ -100,11 +110,11 @@ def write_series_parquet(folder: Path, mib: int) -> Path:
     import pyarrow
     import pyarrow.parquet
 
-    random, place, writer = np.random.default_rng(0), folder / "series", None
+    place, parts, writer = folder / "series", _measurements(mib), None
     place.mkdir()
     path = place / "measurements.parquet"
     while writer is None or path.stat().st_size < mib * MIB:
-        part = pyarrow.Table.from_pandas(_measurements(random, _rows(mib, 100_000)), preserve_index=False)
+        part = pyarrow.Table.from_pandas(next(parts), preserve_index=False)
         writer = writer or pyarrow.parquet.ParquetWriter(path, part.schema, compression="NONE", use_dictionary=False)
         writer.write_table(part)
     writer.close()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.series.stays import Stays
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 from hypothesis import given
@@ -70,6 +71,20 @@ def test_images_have_the_same_bytes_only_where_they_are_the_same(pixels: NDArray
         equal = [kinds[at] == kind and (pixels[at] == other).all() for kind, other in zip(kinds, pixels, strict=True)]
         assert [one == other for other in found] == equal
     assert list(ImageSet(np.asfortranarray(pixels), np.array(kinds)).row_bytes()) == found
+
+
+@given(arrays(np.float32, (4, 2, 3), elements=st.floats(0, 1, width=32) | st.just(np.nan)), st.integers(0, 3))
+def test_stays_have_the_same_bytes_only_where_they_are_the_same(values: NDArray[np.float32], at: int) -> None:
+    found = list(Stays(values, np.array([0, 0, 1, 1])).row_bytes())
+    equal = [
+        np.array_equal(values[at], one, equal_nan=True) and at // 2 == kind // 2 for kind, one in enumerate(values)
+    ]
+    assert [found[at] == one for one in found] == equal
+    other = np.copysign(values, -1)  # of zero and of NaN
+    other[values != 0] = values[values != 0]
+    assert list(Stays(np.asfortranarray(other), np.array([0, 0, 1, 1])).row_bytes()) == found
+    wide = Stays(values.reshape(4, 3, 2), np.array([0, 0, 1, 1]))
+    assert not set(found) & set(wide.row_bytes())
 
 
 def test_images_of_other_shapes_have_other_bytes() -> None:

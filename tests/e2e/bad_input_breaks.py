@@ -106,6 +106,10 @@ def folder(kind: str, **files: str | bytes) -> Callable[[World], list[str]]:
     return break_
 
 
+def series(measurements: str, outcomes: str = "stay,sick\n1,0\n2,1\n") -> Callable[[World], list[str]]:
+    return folder("series", measurements_dot_csv=measurements, outcomes_dot_csv=outcomes)
+
+
 def image(content: bytes) -> Callable[[World], list[str]]:
     return folder("images", ill__a_dot_png=png(SHADES), ill__b_dot_png=content)
 

@@ -48,6 +48,9 @@ TASKS = {
     f'[model]\nname = "lora"\n{WINDOWS}',
     "images": 'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
+    "series": 'name = "icu"\n[data]\nkind = "series"\nlabel = "sick"\nclasses = ["no", "yes"]\nsteps = 4\n'
+    '[[data.features]]\nname = "rate"\nmin = 0\nmax = 250\n'
+    f'[model]\nname = "tcn"\nchannels = [2]\n{WINDOWS}',
 }
 TASKS["scans"] = TASKS["images"].replace("height", 'modality = "CT"\nwindow = { center = 40, width = 400 }\nheight', 1)
 TASKS["masks"] = (

@@ -56,6 +56,7 @@ from bad_input_breaks import (
     rows,
     running,
     scan,
+    series,
     server,
     simulating,
     spent,
@@ -85,6 +86,7 @@ from task_files import DATA
 HEAD = "age,sick\n"
 CODED = "[columns]\nsick = { column = 'dx', codes = { n = 0, y = 1 } }\n"
 BORN = "[columns]\nage = { born = 'born', on = 2020-12-31 }\n"
+STEPS = "stay,time,rate\n"
 AREAS: dict[str, list[Case]] = {
     "Tables": [
         Case("the path is mistyped", lambda w: w.check("table", "row.csv")),
@@ -199,6 +201,15 @@ AREAS: dict[str, list[Case]] = {
             "an archive with a pickle in it", archive(images=np.array([{"name": NAME}]), labels=np.array([1]))),
         Case(
             "an archive with a label that is no class", archive(images=SHADES[None], labels=np.array([2]))),
+    ],
+    "Series": [
+        Case("there are no outcomes", folder("series", measurements_dot_csv=f"{STEPS}1,1,80\n")),
+        Case("a measurement has no time", series(f"{STEPS}1,1,80\n1,,90\n")),
+        Case("a measurement has no stay", series(f"{STEPS}1,1,80\n,2,90\n")),
+        Case("a clock's time stands where hours belong", series(f"{STEPS}1,07:30,80\n")),
+        Case("a stay is listed twice", series(f"{STEPS}1,1,80\n", "stay,sick\n1,0\n1,1\n")),
+        Case("all times are beyond the task's steps", series(f"{STEPS}1,60,80\n2,90,90\n")),
+        Case("the two files name stays differently", series(f"{STEPS}{NAME},1,80\n")),
     ],
     "DICOM files": [
         Case("the values need a window, and the task has none", scan(ct(), "images")),

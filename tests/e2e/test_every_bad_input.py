@@ -45,6 +45,7 @@ ELSEWHERE = {
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
+    "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
         "DemoTooManyParties", "DemoTooLarge", "SimulationInvalid", "FolderInUse", "RulesInvalid",

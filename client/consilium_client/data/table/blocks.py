@@ -3,7 +3,7 @@
 An array has the same bits as the numbers that `cells.Reading` finds. Where a cell is not plain, such as a code, a
 quotation mark inside a text, or a fault, the block has no arrays, and its rows are read one by one by the usual rules.
 
-Imported only for series, because pyarrow takes a second to load, and 55 MB of memory.
+Imported only for series and large files, because pyarrow takes a second to load, and 55 MB of memory.
 """
 
 from __future__ import annotations
@@ -76,29 +76,38 @@ class CsvBlock(Block):
     wanted: Sequence[Wanted]
 
     def columns(self) -> list[Column] | None:
-        is_plain = self.raw.isascii() and b"\0" not in self.raw and _longest_line(self.raw) <= MOST_OF_CELL
-        return _of_table(self._table(), self.wanted) if is_plain else None
-
-    def _table(self) -> Any:
-        names = [f"{at}" for at in range(self.rows.width)]
-        kinds = {f"{one.at}": pyarrow.float64() if one.rule else pyarrow.string() for one in self.wanted}
         rules = [one.rule for one in self.wanted if one.rule]
         missing = frozenset.intersection(*(rule.missing for rule in rules)) if rules else frozenset()
+        kinds = [pyarrow.float64() if one.rule else pyarrow.string() for one in self.wanted]
+        return _of_table(self._table(kinds, [one for one in missing if isinstance(one, str)]), self.wanted)
+
+    def _table(self, kinds: Sequence[Any], missing: Sequence[str] = ()) -> Any:
+        """The wanted columns, of these kinds; None if the lines are not plain, or a cell is of another kind."""
+        if not self.raw.isascii() or b"\0" in self.raw or _longest_line(self.raw) > MOST_OF_CELL:
+            return None
+        names = [f"{at}" for at in range(self.rows.width)]
+        by_name = {f"{one.at}": kind for one, kind in zip(self.wanted, kinds, strict=True)}
         try:
             return pyarrow.csv.read_csv(
                 io.BytesIO(self.raw),
                 pyarrow.csv.ReadOptions(use_threads=False, block_size=len(self.raw) + 1, column_names=names),
                 pyarrow.csv.ParseOptions(delimiter=self.format_.delimiter),
                 pyarrow.csv.ConvertOptions(
-                    include_columns=list(kinds), column_types=kinds, decimal_point=self.format_.decimal,
-                    null_values=["", *(one for one in missing if isinstance(one, str))], check_utf8=False,
+                    include_columns=list(by_name), column_types=by_name, decimal_point=self.format_.decimal,
+                    null_values=["", *missing], check_utf8=False,
                 ),
             )  # fmt: skip
-        except pyarrow.ArrowInvalid:  # a cell that is no number, or a line of another width
+        except pyarrow.ArrowInvalid:
             return None
 
     def cells(self) -> Iterator[tuple[int, Sequence[Cell]]]:
-        return self.rows.cells_of(io.BytesIO(self.raw), [one.at for one in self.wanted], self.line)
+        """Arrow splits plain lines, if none is blank: then rows have the numbers of lines."""
+        table = self._table([pyarrow.string()] * len(self.wanted))
+        lines = self.raw.count(b"\n") + (not self.raw.endswith(b"\n"))
+        if table is None or table.num_rows != lines:
+            return self.rows.cells_of(io.BytesIO(self.raw), [one.at for one in self.wanted], self.line)
+        texts = {name: [cell.strip() for cell in table[name].to_pylist()] for name in table.column_names}
+        return enumerate(zip(*(texts[f"{one.at}"] for one in self.wanted), strict=True), self.line)
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,14 @@ def csv_blocks(file: BinaryIO, rows: CsvRows, format_: FileFormat, wanted: Seque
             return
         yield CsvBlock(raw, line, rows, format_, wanted)
         line, at = line + raw.count(b"\n"), at + len(raw)
+
+
+def csv_cells(
+    file: BinaryIO, rows: CsvRows, format_: FileFormat, positions: Sequence[int]
+) -> Iterator[tuple[int, Sequence[Cell]]]:
+    """As `CsvRows.cells` gives them."""
+    for block in csv_blocks(file, rows, format_, [Wanted(at) for at in positions]):
+        yield from block.cells()
 
 
 def _ends_by_line_feeds(raw: bytes) -> bool:

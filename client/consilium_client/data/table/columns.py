@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Rows = CsvRows | ParquetRows | ForeignRows | QueryRows
 
 PARQUET = (b"PAR1", b"PARE")  # the latter: with an encrypted footer
+LARGE = 1 << 26  # bytes of a CSV file, from which on loading pyarrow pays
 FAULTS = {"missing": "missing", "unexpected": "unexpected", "duplicate": "named twice"}
 
 
@@ -46,7 +47,7 @@ class Columns:
             rows = file.rows()
         else:
             rows = opened(file, path, mapping)
-        self.rows = rows
+        self.rows, self._file, self._format = rows, file, mapping.file if mapping else FileFormat()
         self.at = positions(rows, path, present, strict=mapping is None)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
         called = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
@@ -59,13 +60,21 @@ class Columns:
     def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
         """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
         count = 0
-        rows: Iterator[tuple[int, Sequence[Cell]]] = self.rows.cells(list(self.at.values()))
-        for count, row in enumerate(rows, 1):
+        for count, row in enumerate(self._cells(list(self.at.values())), 1):
             if count > MOST_ROWS:
                 raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)
             yield row
         if count == 0:
             raise DataError("DataFileEmpty", path=self.source.path)
+
+    def _cells(self, positions: list[int]) -> Iterator[tuple[int, Sequence[Cell]]]:
+        if isinstance(self._file, Foreign) or not isinstance(self.rows, CsvRows):
+            return self.rows.cells(positions)
+        if self.source.path.stat().st_size < LARGE:
+            return self.rows.cells(positions)
+        from consilium_client.data.table.blocks import csv_cells
+
+        return csv_cells(self._file, self.rows, self._format, positions)
 
 
 def opened(file: BinaryIO, path: Path, mapping: Mapping | None) -> CsvRows | ParquetRows:
