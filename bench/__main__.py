@@ -21,12 +21,15 @@ learning  what four hospitals learn: together, alone, federated and privately
 learning_programs  MONAI's ResNet-18 as a program on chest X-rays, likewise; on a GPU
 learning_language  a Llama with LoRA as a program on MedQuAD texts, likewise
 learning_questions  time to recurrence, progress of a disease, and a rare event, on real tables, likewise
+learning_masks  lesions in synthetic NIfTI volumes of four sites, likewise
 codecs    what travels and how it is applied: bytes a round beside fp32, and the model, on four data sets
 encoder   all weights of a pretrained encoder in six blobs, beside its adapters; an hour
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
 scans     a folder of DICOM files as a node reads it, beside pydicom alone
+reading   a gigabyte of each kind of file as a node reads it, beside pandas and pydicom; memory; half an hour
+learning_series  a series of measurements, likewise (see learning)
 membership membership inference on published sums by two attackers, with and without noise
 fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
@@ -66,12 +69,15 @@ PARTS = {
     "learning_programs": "bench.client.learning_programs",
     "learning_language": "bench.client.learning_language",
     "learning_questions": "bench.client.learning_questions",
+    "learning_masks": "bench.client.learning_masks",
     "codecs": "bench.client.codecs",
     "encoder": "bench.client.encoder",
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
     "scans": "bench.client.scans",
+    "reading": "bench.client.reading",
+    "learning_series": "bench.client.learning_series",
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
     "indexing": "bench.server.indexing",

@@ -23,6 +23,7 @@ PROVIDER = """
   const listeners = {}
   const provider = {
     request: async ({ method, params }) => {
+      await window.testWalletHolds?.(method)
       const { result, error } = JSON.parse(await window.testWallet(JSON.stringify({ method, params: params ?? [] })))
       if (error) throw Object.assign(new Error(error.message), error)
       return result
@@ -53,6 +54,8 @@ class Refusal(Exception):
 
 class Wallet:
     """Signs with a key of its own, and asks the chain's node. `declines`: its owner says no to whatever is asked.
+    `sends_at_most`: transactions, after which the owner says no. `is_busy`: it waits for an answer to another request.
+    `hold` of a page keeps its answers back.
 
     `gas`: what it sets instead of what the page proposes. `nonces_ahead`: by how many a transaction comes too early,
     and waits. `sent`: transactions, the latest last. `chain`: which chain it is on, until it is told to switch.
@@ -61,7 +64,8 @@ class Wallet:
 
     def __init__(self, url: str, account: LocalAccount) -> None:
         self.url, self.account = url, account
-        self.declines = False
+        self.declines = self.is_busy = False
+        self.sends_at_most: int | None = None
         self.gas: int | None = None
         self.nonces_ahead = 0
         self.sent: list[dict[str, Any]] = []
@@ -123,6 +127,8 @@ class Wallet:
                 return None
             case "eth_sendTransaction":
                 self._ask_owner()
+                if self.sends_at_most is not None and len(self.sent) >= self.sends_at_most:
+                    raise Refusal(4001, "User rejected the request.")
                 return self._send(params[0])
             case "eth_signTypedData_v4":
                 self._ask_owner()
@@ -135,6 +141,8 @@ class Wallet:
                 return self.ask(method, *params)
 
     def _ask_owner(self) -> None:
+        if self.is_busy:
+            raise Refusal(-32002, "Request of type 'wallet_requestPermissions' already pending for origin.")
         if self.declines:
             raise Refusal(4001, "User rejected the request.")
 
@@ -161,6 +169,25 @@ class Wallet:
     def send(self, transaction: dict[str, Any]) -> Any:
         signed = self.account.sign_transaction(transaction)
         return self.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
+
+
+def hold(page: Page, method: str) -> None:
+    """Until `let_go`, the wallet does not answer requests of this method."""
+    page.evaluate(
+        """held => { window.testWalletHolds = (method) => method === held
+            && new Promise((resolve) => { (window.testWalletHeld ??= []).push(resolve) }) }""",
+        method,
+    )
+
+
+def let_go(page: Page) -> int:
+    """The wallet gets the requests that were held, and their number is returned."""
+    held: int = page.evaluate(
+        """() => { const held = window.testWalletHeld ?? []
+            window.testWalletHolds = undefined; window.testWalletHeld = []
+            held.forEach((resolve) => resolve()); return held.length }"""
+    )
+    return held
 
 
 class Watched:

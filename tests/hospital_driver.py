@@ -121,15 +121,18 @@ def start(
     masked: bool,
     exact: bool = False,
     encryption_keys: dict[int, bytes] | None = None,
+    sections: str = "",
+    **policy: Any,
 ) -> Committing:
     """In the statistics round. Hospitals have no ether left. encryption_keys: what some announce instead of their
-    own.
+    own. sections: more of the task file; policy: more of each hospital's.
     """
     data = deal_wdbc(hospitals, 1, 0)
     windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
     raw = task_toml(data, TaskSettings(rounds=1, cohorts=1, windows=windows, masked=masked)).encode()
     if exact:
         raw = raw.replace(b'statistics = "schema"', b'statistics = "exact"')
+    raw += sections.encode()
     store = ArtifactStore(folder / "artifacts")
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
@@ -144,7 +147,9 @@ def start(
     for index, frame in enumerate(data.hospitals):
         write_csv(frame, folder / f"{index}.csv")
         settings.append(
-            hospital_settings(chain, task, folder / f"h{index}", folder / f"{index}.csv", exact_statistics=exact)
+            hospital_settings(
+                chain, task, folder / f"h{index}", folder / f"{index}.csv", exact_statistics=exact, **policy
+            )
         )
     made = Committing(chain, aggregator, store, task, settings, voter_settings)
     for index, own in enumerate(settings):

@@ -34,10 +34,12 @@ hidden = [4]
 """
 
 
-def written(folder: Path, text: str, mapping: Mapping | None = None, program: Files | None = None) -> Path:
-    """A model of random parameters, with a public task's statistics."""
+def written(
+    folder: Path, text: str, mapping: Mapping | None = None, program: Files | None = None, scale: float = 0.3
+) -> Path:
+    """A model of random parameters of this deviation, with a public task's statistics."""
     spec = parse_task_spec(text.encode())
-    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=0.3).astype(np.float32)
+    parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=scale).astype(np.float32)
     tensors = shared_tensors(spec, parameters)
     index = ModelFile(
         task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,

@@ -102,6 +102,7 @@ class TrainingTask(TaskDriver):
         """A process of this hospital, after a restart if it had one before. `changes`: of its settings."""
         limit: dict[str, Any] = {} if max_epsilon is None else {"max_epsilon": max_epsilon}
         limit["exact_statistics"] = self.spec is not None and self.spec.statistics == "exact"
+        limit["summaries"] = "exact" if self.spec is not None and self.spec.summary else "no"
         self.homes[index].policy.write_text(tomli_w.dumps(OPEN_POLICY | limit))
         node = HospitalNode(self.homes[index].model_copy(update=changes))
         node.context.membership.index = index

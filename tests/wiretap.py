@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import socket
 import threading
@@ -9,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 
@@ -88,6 +91,18 @@ def _pump(source: socket.socket, sink: socket.socket, kept: bytearray) -> None:
             sink.sendall(part)
     with suppress(OSError):
         sink.shutdown(socket.SHUT_WR)
+
+
+def spellings(text: str) -> set[bytes]:
+    """A text as programs write it, each of eight bytes at least; `search` finds hexadecimal by itself."""
+    raw = text.encode()
+    found = {one.encode() for one in (text, text.lower(), text.upper(), quote(text), json.dumps(text)[1:-1])}
+    found |= {"".join(f"%{byte:02{case}}" for byte in raw).encode() for case in "xX"}
+    found |= {text.encode(encoding, "ignore") for encoding in ("latin-1", "utf-16-le", "utf-16-be")}
+    for before in range(3):  # bytes of another text, which base64 shares a sign with
+        signs = base64.b64encode(bytes(before) + raw)[-(-8 * before // 6) : 8 * (before + len(raw)) // 6]
+        found |= {signs, signs.translate(bytes.maketrans(b"+/", b"-_"))}
+    return {one for one in found if len(one) >= _KEY}
 
 
 def search(traffic: Iterable[bytes], needles: Mapping[str, Iterable[bytes]]) -> set[str]:

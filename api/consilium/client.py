@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore
@@ -33,6 +34,9 @@ from consilium.homes import Names, NewHome, checked_policy, checked_sponsor, giv
 from consilium.node import Node, entry_of, standing_of
 from consilium.node_results import Activity, ClientStatus, Departure, Joining, Membership, Standing, agree
 from consilium.task import Task
+
+if TYPE_CHECKING:
+    from consilium.node_evaluation import NodeEvaluation
 
 ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
 
@@ -237,6 +241,20 @@ class Client(Node[HospitalHome]):
         from consilium_client.hospital.node import HospitalNode
 
         HospitalNode(self._home.approved_settings(task)).run()
+
+    def evaluate(
+        self, task: int, *, share: str | Path | None = None, alone: bool = False, seed: int = 0
+    ) -> NodeEvaluation:
+        """Measures a task's model on the rows that this hospital kept out of its training (`held_out`), beside the
+        start. `alone`: also beside a model of this hospital's other rows alone, which takes as long as its training.
+        `share`: a file for a signed report of coarse figures, if the policy allows it; it is in the audit log.
+
+        Raises ClientError (NothingHeldOut, SharingTooEarly, TooFewToShare), OwnersRefusal (SharingNotAllowed),
+        RecordIncomplete, DataError, and as `task` does.
+        """
+        from consilium.node_evaluation import evaluate_hospital
+
+        return evaluate_hospital(self, task, None if share is None else Path(share), alone, seed)
 
     def leave(self, task: int, *, confirm: Callable[[TaskState], bool] = agree) -> Departure:
         """Withdraws the approval of a task. If the task has ended, takes bond and rewards into the account, too.

@@ -9,6 +9,7 @@ from consilium_client.data.door import Answers, require_answered, unneeded
 from consilium_client.data.image.kind import ImageProfile
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.profile import Finding, Profile
+from consilium_client.data.series.kind import SeriesProfile, VariableProfile
 from consilium_client.data.table.kind import ColumnProfile, TableProfile
 from consilium_client.data.text.kind import TextProfile
 from consilium_client.errors import DataError
@@ -22,8 +23,10 @@ __all__ = [
     "Finding",
     "ImageProfile",
     "Profile",
+    "SeriesProfile",
     "TableProfile",
     "TextProfile",
+    "VariableProfile",
     "check_data",
 ]
 
@@ -45,8 +48,8 @@ class DataCheck:
             raise self.fault
 
     def write_picture(self, path: str | Path) -> None:
-        """Writes a PNG that its owner alone may read: histograms of a table's columns, or a few images as a model gets
-        them.
+        """Writes a PNG that its owner alone may read: histograms of a table's columns, a series' variables over time,
+        or a few images as a model gets them.
 
         Raises ValueError for texts, OSError.
         """
@@ -54,12 +57,16 @@ class DataCheck:
             from consilium_client.data.table.sheet import write_histograms
 
             write_histograms(Path(path), self.profile)
+        elif isinstance(self.profile, SeriesProfile):
+            from consilium_client.data.series import sheet
+
+            sheet.write_sheet(Path(path), self.profile)
         elif isinstance(self.profile, ImageProfile):
             from consilium_client.data.image.sheet import write_sheet
 
             write_sheet(Path(path), self.profile)
         else:
-            raise ValueError(f"the task's data are {self.profile.things}: only tables and images make a picture")
+            raise ValueError(f"the task's data are {self.profile.things}, of which there is no picture")
 
 
 def check_data(
@@ -67,8 +74,8 @@ def check_data(
 ) -> DataCheck:
     """The profile of data for a task. Needs no chain and no home, and sends nothing.
 
-    `data`: a table, or a folder of texts or images. `mapping`: a file that maps its columns. `answers`: to remarks, as
-    `data_accepted` of node.toml has them. Raises DataError if the data cannot be read.
+    `data`: a table, or a folder of texts, images or series. `mapping`: a file that maps its columns. `answers`: to
+    remarks, as `data_accepted` of node.toml has them. Raises DataError if the data cannot be read.
     """
     kind, spec = kind_of(task.spec.data), task.spec
     raw = kind.read(Path(data), spec.data, None if mapping is None else Path(mapping))

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+
+from consilium.sources import open_chain
+
 if TYPE_CHECKING:
     import pandas as pd
-    from consilium_operators.evaluation import EvaluationReport, Group
+    from consilium_chain.evaluations.measures import Group
+    from consilium_chain.evaluations.report import EvaluationReport
     from consilium_operators.model_folder import SavedModel
 
 PORT = 8_600
@@ -28,7 +33,24 @@ class Evaluation:
     @property
     def metrics(self) -> pd.DataFrame:
         """By site (`all`: all rows) and metric: `value`, and its interval from `low` to `high`; NaN for none."""
-        return _frame((*self.report.sites, self.report.all_rows), "site")
+        whole = self.report.all_rows
+        return _frame([*self.report.sites, *([whole] if whole else [])], "site")
+
+    @property
+    def nodes(self) -> pd.DataFrame:
+        """As `metrics`, by address of the task's nodes that share a report."""
+        found = [one.found.all_rows.model_copy(update={"name": one.node}) for one in self.report.shared]
+        return _frame(found, "node")
+
+    def add_to(self, folder: str | Path) -> None:
+        """Writes the evaluation into its model's folder, as report.json, a picture and a section of the card. The API
+        and the dashboard show it.
+
+        Raises OperatorError (ModelFolderInvalid).
+        """
+        from consilium_operators.evaluation_file import add_evaluation
+
+        add_evaluation(Path(folder), self.report)
 
     @property
     def subgroups(self) -> pd.DataFrame:
@@ -127,8 +149,11 @@ class Model:
 
     def evaluate(
         self,
-        data: str | Path,
+        data: str | Path | None = None,
         *,
+        sites: Sequence[str | Path] = (),
+        rpc: str = LOCAL_RPC,
+        address_book: str | Path = LOCAL_ADDRESS_BOOK,
         mapping: str | Path | None = None,
         site_column: str | None = None,
         seed: int = 0,
@@ -137,23 +162,35 @@ class Model:
     ) -> Evaluation:
         """Metrics on labelled rows with 95 % intervals, the calibration, and each site apart.
 
-        `site_column`: names each row's site. `seed`: of the intervals' draws. `output`: a new JSON file; the
-        calibration's picture goes beside it, if matplotlib is installed. The others as `predict` has them.
+        `sites`: reports that nodes of the task share, each of this model and signed by a node that the chain has in the
+        task; `data` may then be left out. `site_column`: names each row's site. `seed`: of the intervals' draws.
+        `output`: a new JSON file; the calibration's picture goes beside it, if matplotlib is installed. The others as
+        `predict` has them.
 
-        Raises as `predict` does, and OperatorError (TooManySites); ValueError if `output` is a picture.
+        Raises as `predict` does, and OperatorError (TooManySites, SiteReportRefused, NothingToEvaluate); ValueError if
+        `output` is a picture.
         """
         from consilium_client.data.table.reader import Table
-        from consilium_operators.evaluation import evaluate
+        from consilium_operators.errors import OperatorError
+        from consilium_operators.evaluation import evaluate, without_rows
         from consilium_operators.evaluation_file import require_both_free, write_evaluation
         from consilium_operators.prediction import Predictor
+        from consilium_operators.site_reports import node_entries
 
         if output is not None:
             require_both_free(Path(output))
-        predictor = Predictor(self.details, clamp)
-        used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
-        found = predictor.evaluation(used.examples)
-        table = (used.examples, predictor.evaluation) if isinstance(used.examples, Table) else None
-        report = evaluate(self.details, used.examples.labels, found, used.own, seed, table=table)
+        if data is None and not sites:
+            raise OperatorError("NothingToEvaluate")
+        report = without_rows(self.details, seed)
+        if data is not None:
+            predictor = Predictor(self.details, clamp)
+            used = predictor.read(Path(data), _path(mapping), site_column, labelled=True)
+            found = predictor.evaluation(used.examples)
+            table = (used.examples, predictor.evaluation) if isinstance(used.examples, Table) else None
+            report = evaluate(self.details, used.examples.labels, found, used.own, seed, table=table)
+        if sites:
+            nodes = node_entries(open_chain(rpc, address_book), self.details, [Path(one) for one in sites])
+            report = report.model_copy(update={"nodes": nodes})
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 
     def serve(

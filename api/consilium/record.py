@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from consilium_client.hospital.audit_log import Export
     from consilium_client.voter.disclosure import Disclosure, Finding
     from consilium_operators.model_folder import ModelFile
+    from consilium_operators.summary import TaskSummary
     from consilium_verify.audit_log import Message
     from consilium_verify.evaluation import EvaluationCheck
     from consilium_verify.report import Report
@@ -68,6 +69,24 @@ def download_model(
         unverified, [Path(one) for one in measure_on], replace, None if mapping is None else Path(mapping)
     )
     return download(open_chain(rpc, address_book), open_store(artifacts), task, Path(output), options, on_report)
+
+
+def statistics(
+    task: int,
+    *,
+    artifacts: Sequence[str | Path],
+    rpc: str = LOCAL_RPC,
+    address_book: str | Path = LOCAL_ADDRESS_BOOK,
+) -> TaskSummary:
+    """The summary of all hospitals' rows that round 0 of a task counted, once its checks hold. `.table` is a data
+    frame, and `.picture()` a PNG file's bytes.
+
+    Raises OperatorError (SummaryMissing, SummaryNotVerified), RecordIncomplete, Refused, ChainUnreachable,
+    DeploymentInvalid, ClientError (StatisticsOutOfRange).
+    """
+    from consilium_operators.summary import summarised
+
+    return summarised(open_chain(rpc, address_book), open_store(artifacts), task)
 
 
 @dataclass(frozen=True)

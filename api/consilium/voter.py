@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from consilium_chain.ledger.structs import Phase, Role, TaskState
 from consilium_chain.ledger.structs import Voter as Entry
@@ -28,6 +29,9 @@ from consilium_operators.proposals import require_funds
 from consilium.homes import Names, NewHome, checked_policy, given
 from consilium.node import Node, standing_of
 from consilium.node_results import Activity, Balance, Claimed, Registered, Registration, Standing, VoterStatus, agree
+
+if TYPE_CHECKING:
+    from consilium.node_evaluation import NodeEvaluation
 
 GAS = 420_000  # of approving, registering with a commission, and the key, together
 GAS_LIMIT = 900_000  # of the costliest of them: an account must hold the most that it may cost
@@ -165,6 +169,17 @@ class Voter(Node[VoterHome]):
             judge.run()
         else:
             judge.run_one(task)
+
+    def evaluate(self, task: int, *, share: str | Path | None = None, seed: int = 0) -> NodeEvaluation:
+        """Measures a task's model on this voter's rows, beside the start. `share`: a file for a signed report of coarse
+        figures, if the policy allows it.
+
+        Raises ClientError (SharingTooEarly, TooFewToShare), OwnersRefusal (SharingNotAllowed), RecordIncomplete,
+        DataError, and as `task` does.
+        """
+        from consilium.node_evaluation import evaluate_voter
+
+        return evaluate_voter(self, task, None if share is None else Path(share), seed)
 
     def claim(self) -> Claimed:
         """Takes vested rewards, and the bonds of ended tasks, into the account. A running node does the same."""

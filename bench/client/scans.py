@@ -24,7 +24,7 @@ MIB: Final = 1 << 20
 READERS: Final = ("pydicom alone", "a node")
 
 
-def write_folder(folder: Path, count: int) -> None:
+def write_folder(folder: Path, count: int, side: int = SIDE) -> None:
     """One class each half. A file's pixels and names are its own, its other bytes are alike."""
     from pydicom import uid
     from pydicom.dataset import FileDataset, FileMetaDataset
@@ -36,7 +36,7 @@ def write_folder(folder: Path, count: int) -> None:
     fields = {
         "PatientName": "Mustermann^Erika", "PatientID": "0", "PatientBirthDate": "19640812", "StudyDate": "20260314",
         "StudyInstanceUID": "1.2.3", "SeriesInstanceUID": "1.2.3.1", "InstitutionName": "Klinikum", "Modality": "CT",
-        "Rows": SIDE, "Columns": SIDE, "SamplesPerPixel": 1, "PhotometricInterpretation": "MONOCHROME2",
+        "Rows": side, "Columns": side, "SamplesPerPixel": 1, "PhotometricInterpretation": "MONOCHROME2",
         "BitsAllocated": 16, "BitsStored": 12, "HighBit": 11, "PixelRepresentation": 0, "RescaleSlope": "1",
         "RescaleIntercept": "-1024", "WindowCenter": "40", "WindowWidth": "400", "KVP": "120", "SliceThickness": "1",
         "PixelSpacing": ["0.7", "0.7"], "ImagePositionPatient": ["0", "0", "0"], "Manufacturer": "A maker",
@@ -45,14 +45,14 @@ def write_folder(folder: Path, count: int) -> None:
     for name, value in fields.items():
         setattr(made, name, value)
     random = np.random.default_rng(0)
-    made.PixelData = bytes(SIDE * SIDE * 2)
+    made.PixelData = bytes(side * side * 2)
     made["PixelData"].VR = "OW"
     made.save_as(stream := io.BytesIO(), enforce_file_format=True)
-    header = stream.getvalue()[: -SIDE * SIDE * 2]
+    header = stream.getvalue()[: -side * side * 2]
     for at in range(count):
         path = folder / ("ill", "well")[at % 2] / f"series-{at // 100}" / f"IM{at:06}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(header + random.integers(800, 1300, SIDE * SIDE, dtype=np.uint16).tobytes())
+        path.write_bytes(header + random.integers(800, 1300, side * side, dtype=np.uint16).tobytes())
 
 
 def read_alone(folder: Path) -> int:

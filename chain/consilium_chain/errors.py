@@ -14,6 +14,7 @@ ChainError
 ├── LocalNodeError          the local node did not start or has ended, or its port is in use
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
 ├── StatementMalformed      bytes from a hospital are not a signed statement
+├── SiteReportInvalid       a node's report of a model is not signed by it, or is of something else
 ├── RecordIncomplete        the public record does not give a model, statistics or decoys (yet)
 ├── SpecInvalid             a task file is malformed, or its values do not fit together
 ├── SpecMismatch            the hash of a task file is not the hash on the chain
@@ -197,6 +198,12 @@ class LocalNodeError(ChainError):
 class SignedUpdateMalformed(ChainError):
     def __init__(self, why: str) -> None:
         super().__init__(f"the bytes are not a signed update: {why}")
+
+
+class SiteReportInvalid(ChainError):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"a site's report is refused: {why}; ask its node for the file that `evaluate --share` wrote")
 
 
 class StatementMalformed(ChainError):

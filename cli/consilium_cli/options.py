@@ -63,6 +63,15 @@ NewOperatorsOption = Annotated[
     typer.Option("--operator", help='operator whose tasks may be joined (its address), or "any"; may be repeated'),
 ]
 TaskArgument = Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task")]
+ShareOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="also write a signed report of rounded figures into this file, for the task's operator; policy.toml must"
+        " allow it (`share_evaluation`)",
+        dir_okay=False,
+    ),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="seed of the intervals' draws")]
 TokensArgument = Annotated[
     int | None, typer.Argument(min=1, metavar="[TOKENS]", help="number of tokens to unstake; at most all staked ones")
 ]

@@ -105,6 +105,11 @@ class TaskPolicy(Section):
         le=100,
         description="The largest part of the bond that one fault may cost, in per cent. Default: all of it.",
     )
+    share_evaluation: Literal["never", "unless_private", "always"] = Field(
+        default="never",
+        description="Let coarse figures of finished models on this node's held-out rows go, by `evaluate --share`. They"
+        ' carry no noise: "unless_private" lets none of tasks with epsilon go, "always" all.',
+    )
 
     def require(self, spec: TaskSpec, operator: str) -> None:
         """Raises NotAllowed with every objection to a task of this file and operator."""
@@ -182,6 +187,12 @@ class Policy(TaskPolicy):
         " refuses to give the second. It cannot refuse for others: if all other hospitals of a task tell theirs, or"
         " take part in another task without this one, this hospital's own sums are known.",
     )
+    summaries: Literal["no", "noisy", "exact"] = Field(
+        default="no",
+        description="Allow counts of this hospital's rows to leave, if a task asks for a summary: histograms, codes,"
+        ' missing values, and answers. "noisy": with noise that bounds what they reveal about a row. "exact": also'
+        " without, under the same rules as exact statistics.",
+    )
     min_rows: int | None = Field(
         default=None,
         ge=1,
@@ -241,6 +252,10 @@ class Policy(TaskPolicy):
             found.append(f"it is not private, so it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
         if spec.statistics == "exact" and not self.exact_statistics:
             found.append("it needs exact statistics of this hospital's rows, but `exact_statistics` is false")
+        if spec.summary is not None:
+            asked = "exact" if spec.summary_variance == 0 else "noisy"
+            if self.summaries not in ("exact", asked):
+                found.append(f'it needs {asked} counts of this hospital\'s rows, but `summaries` is "{self.summaries}"')
         harmful = spec.judging.harmful_below
         if self.min_harm is not None and harmful > -self.min_harm:
             found.append(
@@ -284,12 +299,12 @@ class VoterPolicy(TaskPolicy):
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
 
 # `init` writes these limits, on which most owners have no opinion yet. A task file's defaults keep them.
-NEW_LIMITS: Mapping[str, int | float] = {"max_days": 60}
-NEW_HOSPITAL: Mapping[str, bool | int | float] = {
-    "masked_only": True, "exact_statistics": False, "min_rows": 50, "min_steps": 4, "min_cohort": 3, "min_harm": 0.02,
-    "max_slash_percent": 20, **NEW_LIMITS,
+NEW_LIMITS: Mapping[str, int | float | str] = {"max_days": 60, "share_evaluation": "never"}
+NEW_HOSPITAL: Mapping[str, bool | int | float | str] = {
+    "masked_only": True, "exact_statistics": False, "summaries": "no", "min_rows": 50, "min_steps": 4, "min_cohort": 3,
+    "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
 }  # fmt: skip
-NEW_VOTER: Mapping[str, int | float] = {"max_slash_percent": 50, **NEW_LIMITS}
+NEW_VOTER: Mapping[str, int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
 
 
 def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:

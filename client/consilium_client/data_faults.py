@@ -44,6 +44,8 @@ DATA: Final = {
     "ArraysWrong": "{path}: {why}; pass a folder of images, or a NumPy archive (.npz) of two arrays: images,"
     " uint8, (n, height, width) or (n, height, width, channels), and labels, whole numbers (n,). With bits = 16 or"
     " a window, images may be uint16",
+    "SeriesTooLarge": "{path}: {stays:,} stays of {values:,} values each do not fit into memory; draw a sample, or join"
+    " as several hospitals",
     "OneClassOnly": "{path}: every row has the same {label}; held-out data needs several. Add rows with other answers",
     "TooFewRows": "{rows} rows are too few: at least {at_least} are needed; add rows, or do not join this task",
     "TooFewHeldOut": "{path}: {found:,} {what} are too few: this task asks a voter to hold out {at_least:,}; add"
@@ -85,6 +87,9 @@ CELLS: Final = {
     "DateMalformed": "a date has another form than expected; correct it, or the mapping's format of the column",
     "AgeImpossible": "the dates give an age below 0 or above 130; correct them, or the mapping's born and on",
     "PatientMissing": "the row has no patient; fill in its column, or remove patient from the mapping",
+    "StayMissing": "the row names no stay; fill in its column, or leave the row out",
+    "StayTwice": "this stay is listed more than once; keep one row for each stay",
+    "TimeMissing": "the measurement has no time; fill it in, or leave the row out",
     "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
     " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
     "AnswerMissing": "the cell has no answer to the task's question; leave rows without one out of the file",

@@ -55,7 +55,7 @@ class ClientError(FaultError):
         "StartUnusable": "the task starts from the model of task {task} of {contract} on chain {chain_id}, {why}",
         "StatisticsOverlap": "task {task} already has exact statistics of {shared:,} of these rows, and {apart}. The"
         " difference between the two sums would show the rows that differ. Join tasks with"
-        ' statistics = "schema", or bring exactly the same rows again',
+        ' statistics = "schema" and without exact counts, or bring exactly the same rows again',
         "StatisticsUncomparable": "task {task} already has exact statistics under another schema, so the rows cannot be"
         ' compared. Join tasks with statistics = "schema". If these rows are of other patients, make another home'
         " for them",
@@ -68,6 +68,11 @@ class ClientError(FaultError):
         "StatisticsOutOfRange": "the statistics of task {task} contain a value out of range, so the task has no model;"
         " leave the task",
         "StatisticsInvalid": "value {index} of the summed statistics is not finite; check the published round 0",
+        "NothingHeldOut": "no rows of this home were kept out of the training of task {task}, so none can say how good"
+        " its model is; set `held_out` in node.toml before the first round of the next task",
+        "SharingTooEarly": "no report was signed: task {task} has not ended, so its model may still change; share after"
+        " its last round",
+        "TooFewToShare": "no report was signed: {why}. Fewer would say the answers of some; share nothing of this task",
         "TrialNotLocal": "trial_seed makes updates predictable, and chain {chain_id} is no local one; remove it from"
         " node.toml",
         "DisclosureMalformed": "{path}: {why}; pass a file that `consilium voter disclose-evaluation` wrote, or ask the"
@@ -83,6 +88,8 @@ class OwnersRefusal(ClientError):
         "PolicyInvalid": "{why}",
         "NotAllowed": "this home's policy does not allow the task {task!r}: {objections}. To allow it, change"
         " policy.toml",
+        "SharingNotAllowed": "no report was signed: {why}. To share coarse figures of this node's rows, change"
+        " policy.toml (docs/privacy.md says what they tell)",
         "NotApproved": "task {task} is not approved in this home; run `consilium hospital join {task}`, which shows it"
         " first",
         "ApprovalInvalid": "{why}",

@@ -6,12 +6,12 @@ from typing import Final
 
 IMAGE_FAULTS: Final = {
     "ImageEmpty": "the file is empty; copy or export it again",
-    "ImageKindWrong": "the file is not a PNG, JPEG, BMP, TIFF or DICOM image, even if its name says so; export"
+    "ImageKindWrong": "the file is not a PNG, JPEG, BMP, TIFF, DICOM or NIfTI image, even if its name says so; export"
     " it as PNG",
     "ImageUnreadable": "the image is damaged or cut off; copy or export it again",
     "ImageTooLarge": "the image has more than 67,108,864 pixels; export a part of it, or scale it down",
-    "ImageInParts": "the file contains several images (pages, or frames of an animation); export the one that"
-    " you need as a PNG",
+    "ImageInParts": "the file contains several images (pages, frames of an animation, or slices of a volume); export"
+    " the one that you need as a PNG. Only a segmentation reads volumes",
     "ImageTooDeep": "the image has more bits per channel than the task reads; export it with 8 bits per"
     " channel, in the display window that a reader would use. Only a task with bits = 16 or a window reads 16"
     " bits of grey",
@@ -29,4 +29,18 @@ IMAGE_FAULTS: Final = {
     " uncompressed (gdcmconv --raw, or dcmdjpeg, dcmdjpls and dcmdrle of DCMTK)",
     "DicomWindowMissing": "the values of the DICOM image are not 8 bits of shade, and the task has no window"
     " for them; ask the task's operator for a window, or export the image as PNG",
+    "NiftiFieldWrong": "the NIfTI field {field} has a value that is not read ({needed}); export the volume again",
+    "NiftiTooLarge": "the volume has more than {at_most:,} voxels, or more than a GiB of them; export a part of it, or"
+    " a coarser one",
+    "NiftiWindowMissing": "the values of the volume are not 8 bits of shade, and the task has no window for them; ask"
+    " the task's operator for a window",
+    "NiftiNotFinite": "the volume has values that are not finite numbers; write 0, or the value of air, in their place",
+    "ChannelMissing": "this file of a channel is missing; each case needs one file for each of the task's channels"
+    " (CASE_0000, CASE_0001, …), beside the others in imagesTr",
+    "MaskMissing": "this image has no mask; add the file of the same case to labelsTr, or remove the image. Without"
+    " _0000 its name is the mask's",
+    "MaskApart": "the file does not cover the same place as the mask of its case (size, spacing, position); resample"
+    " one to the other, or correct its header",
+    "MaskValueUnknown": "the mask has a value that is not a class's number (0 to {last}); write these whole numbers, in"
+    " a PNG as shades of grey",
 }

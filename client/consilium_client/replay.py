@@ -20,7 +20,7 @@ from consilium_zk.basis import Basis, Coordinates
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
-from consilium_client.data.standardise import class_weights, public_sums
+from consilium_client.data.standardise import class_weights, counted_start, public_sums, summed_counts
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, digest_of, start_of
 from consilium_client.models.fold import Fold, Folded
@@ -68,9 +68,16 @@ class PublicRecord:
         spec = self._task.spec
         return class_weights(self._round_0(), spec) if spec.counted_classes else None
 
+    def summary(self) -> NDArray[np.int64]:
+        """The counts of the summary over all hospitals, with their noise, (summary_values,). Raises as `statistics`."""
+        return summed_counts(self._round_0(), self._task.spec)
+
+    def _state_of_round_0(self) -> RoundState:
+        return self._ledger.tasks.round_state(self._task.number, STATISTICS_ROUND)
+
     def _round_0(self) -> NDArray[np.float64]:
-        """The sums of a task with exact statistics, float64 (statistics_values,)."""
-        state = self._ledger.tasks.round_state(self._task.number, STATISTICS_ROUND)
+        """The sums of round 0 over all hospitals, float64 (statistics_values,)."""
+        state = self._state_of_round_0()
         if state.outcome is not Outcome.SETTLED:
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")
         found = self.sums.cohort_sum(STATISTICS_ROUND, 0, state)
@@ -83,7 +90,9 @@ class PublicRecord:
         return self._before(round_).outer.model
 
     def base_digest(self, round_: int) -> bytes:
-        """`digest_of` the base of a round; in round 0, of the first one."""
+        """`digest_of` the base of a round; in round 0, of the first one, without what round 0 counts."""
+        if round_ == STATISTICS_ROUND and self._counts_start:
+            return digest_of(self._start())
         return digest_of(self.base(max(round_, FIRST_ROUND)))
 
     def refresh(self, round_: int) -> None:
@@ -161,7 +170,10 @@ class PublicRecord:
     def _before(self, round_: int) -> Folded:
         states, sources = self._states, self._sources
         if FIRST_ROUND not in states:
-            states = {FIRST_ROUND: self._fold.begin(self._start())}
+            states, sources = {}, {}
+            if self._counts_start:
+                sources[STATISTICS_ROUND] = self._source(self._state_of_round_0())
+            states[FIRST_ROUND] = self._fold.begin(self._start(self._counted()))
         for done in range(max(known for known in states if known <= round_), round_):
             found = self._ledger.tasks.round_state(self._task.number, done)
             accepted, state = self.sums.accepted(done, found), states[done]
@@ -172,10 +184,29 @@ class PublicRecord:
         self._states, self._sources = states, sources
         return states[round_]
 
-    def _start(self) -> Vector:
+    @property
+    def _counts_start(self) -> bool:
+        start = self._task.spec.start
+        return isinstance(start, SeedStart) and start.counted
+
+    def _counted(self) -> Vector | None:
+        """The last biases by round 0's counts, in a task that starts from them; None if round 0 has no valid sum, so
+        that one hospital cannot stop the task.
+        """
+        if not self._counts_start or self._state_of_round_0().outcome is Outcome.VOID:
+            return None
+        try:
+            return counted_start(self._round_0(), self._task.spec)
+        except ClientError as error:
+            if error.name != "StatisticsOutOfRange":
+                raise
+            return None
+
+    def _start(self, counted: Vector | None = None) -> Vector:
+        """`counted`: the last biases by round 0's counts."""
         spec = self._task.spec
         if isinstance(spec.start, SeedStart):
-            return start_of(spec, seed=int.from_bytes(self._task.params.spec_hash[:8], "big"))
+            return start_of(spec, int.from_bytes(self._task.params.spec_hash[:8], "big"), counted)
         if isinstance(spec.start, FileStart):
             return started_from_file(self._store, spec, spec.start)
         other, last = started_from(self._ledger, self._store, spec, spec.start, self._depth)

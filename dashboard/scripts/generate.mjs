@@ -12,8 +12,15 @@ const generated = join(import.meta.dirname, '..', 'src', 'generated')
 mkdirSync(generated, { recursive: true })
 
 const abis = { tasksAbi: 'Tasks', stakingAbi: 'Staking', tokenAbi: 'ConsiliumToken' }
+const abiOf = (contract) => JSON.parse(readFileSync(join(contracts, `${contract}.json`), 'utf8')).abi
+const tokenErrors = abiOf(abis.tokenAbi).filter((entry) => entry.type === 'error')
 const lines = Object.entries(abis).map(([name, contract]) => {
-  const { abi } = JSON.parse(readFileSync(join(contracts, `${contract}.json`), 'utf8'))
+  // A call of another contract may fail in the token's, with the token's error.
+  const own = abiOf(contract)
+  const others = tokenErrors.filter(
+    (error) => !own.some((entry) => entry.type === 'error' && entry.name === error.name),
+  )
+  const abi = [...own, ...others]
   return `export const ${name} = ${JSON.stringify(abi)} as const\n`
 })
 writeFileSync(join(generated, 'api.d.ts'), astToString(await openapi(JSON.parse(readFileSync(document, 'utf8')))))

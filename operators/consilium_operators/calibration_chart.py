@@ -6,25 +6,32 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from consilium_chain.evaluations.measures import Calibration, Importance
+from matplotlib import rc_context
 from matplotlib.figure import Figure
-
-from consilium_operators.evaluation import Calibration
-from consilium_operators.importance import Importance
 
 MOST_NAMED = 10  # curves: more do not fit into a legend
 MOST_COLUMNS = 20
 DOTS_PER_INCH = 150
+PLAIN = {"text.parse_math": False, "svg.hashsalt": "consilium"}  # names are text, and the same picture the same file
 
 
-def draw(curves: Sequence[Calibration], importance: Sequence[Importance] = (), metric: str = "") -> bytes:
-    """A PNG file's bytes. `metric`: that of the importance, for people."""
+def draw(
+    curves: Sequence[Calibration], importance: Sequence[Importance] = (), metric: str = "", form: str = "png"
+) -> bytes:
+    """A picture's bytes. `metric`: that of the importance, for people. `form`: png or svg."""
+    with rc_context(PLAIN):
+        return _drawn(curves, importance, metric, form)
+
+
+def _drawn(curves: Sequence[Calibration], importance: Sequence[Importance], metric: str, form: str) -> bytes:
     panels = [draw_panel for draw_panel, has_content in ((_curves, curves), (_columns, importance)) if has_content]
     figure = Figure(figsize=(5 * max(1, len(panels)), 5), layout="constrained")
     axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
     for panel, one in zip(panels, axes, strict=False):
         panel(one, curves, importance, metric)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
+    figure.savefig(buffer, format=form, dpi=DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
     return buffer.getvalue()
 
 

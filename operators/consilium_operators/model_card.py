@@ -11,10 +11,11 @@ from consilium_chain.tasks.questions import TITLES, Metric
 from consilium_chain.tasks.task_spec import MICRO, TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
-from consilium_core.visible_text import shown
 from consilium_verify.report import LIMITS, Result
 from numpy.typing import NDArray
 
+from consilium_operators.card_evaluation import NONE, TITLE
+from consilium_operators.card_text import joined, line
 from consilium_operators.measuring import Measured
 from consilium_operators.model_folder import ModelFile, Proof, RoundProof
 
@@ -31,7 +32,7 @@ UNITS: Mapping[str, str] = {
 def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequence[Hospital]) -> str:
     """Markdown."""
     parts = [
-        f"# {_line(index.name)}",
+        f"# {line(index.name)}",
         *([] if index.verified else ["**Not verified: checks of the record fail; see below.**"]),
         *_what(index, spec),
         "## Origin",
@@ -41,6 +42,8 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         *_hospitals(proof.rounds, hospitals),
         "## Quality",
         *_quality(index.measured, spec.data.asked.metrics),
+        TITLE,
+        NONE,
         "## Rounds and scores",
         *_rounds(proof.rounds, spec.judging.metric),
         "## Privacy",
@@ -54,27 +57,7 @@ def model_card(index: ModelFile, spec: TaskSpec, proof: Proof, hospitals: Sequen
         "- Scores come from the voters' own rows. They do not show how well the model works on other rows. Test it on"
         " your own rows before use. Do not let it decide about people by itself.",
     ]
-    return "\n\n".join(_joined(parts)) + "\n"
-
-
-def _joined(parts: Sequence[str]) -> Iterator[str]:
-    """Joins the lines of a table or a list."""
-    block: list[str] = []
-    for part in parts:
-        if part[:1] in "|-":
-            block.append(part)
-            continue
-        if block:
-            yield "\n".join(block)
-            block = []
-        yield part
-    if block:
-        yield "\n".join(block)
-
-
-def _line(text: str) -> str:
-    """The text on one line, visible and without markup."""
-    return shown(text.replace("|", "/").replace("<", "‹").replace("`", "'"))
+    return joined(parts) + "\n"
 
 
 def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
@@ -83,8 +66,8 @@ def _what(index: ModelFile, spec: TaskSpec) -> Iterator[str]:
         f"A {spec.model.name} model of {spec.parameters:,} parameters (float32), as it is after round {index.round},"
         f" {final}. SHA-256 of its parameters: `{index.sha256}`."
     )
-    yield f"- answers: {_line(spec.data.asked.in_words)}"
-    yield f"- reads: {_line(spec.data.reads)}"
+    yield f"- answers: {line(spec.data.asked.in_words)}"
+    yield f"- reads: {line(spec.data.reads)}"
     yield f"- judged by {spec.judging.in_words}"
     if local := spec.training.local:
         yield (
@@ -166,7 +149,7 @@ def _statistics(spec: TaskSpec, sums: NDArray[np.float64]) -> Iterator[str]:
         mean = total / known
         variance = square / known - mean**2
         deviation = f"{variance**0.5:.6f}" if variance >= LEAST_VARIANCE else "0 (switched off)"
-        yield f"| {_line(column.name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
+        yield f"| {line(column.name)} | {f'{round(count):,}' if exact else '–'} | {mean:.6f} | {deviation} |"
     yield "Units: each column's public range, from 0 to 1."
 
 

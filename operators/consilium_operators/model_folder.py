@@ -9,6 +9,7 @@
 | `program.json`, `program.safetensors` | the program and its author's weights, if the model is a program |
 | `program-frozen.safetensors` | its frozen tensors, if it has any |
 | `program-tokenizer.json` | its tokenizer, if it reads texts |
+| `report.json`, `report.svg` | an evaluation and its picture, if `add_evaluation` wrote them (`evaluation_file`) |
 | `model.onnx` | the same model as ONNX, if `add_onnx` wrote it (`onnx_file`) |
 
 No file contains code, and no file is read with pickle.
@@ -25,6 +26,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.evaluations.report import EvaluationReport
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
 from consilium_client.data.mapping import Mapping
@@ -47,7 +49,9 @@ from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
+REPORT, REPORT_PICTURE = "report.json", "report.svg"
 PROGRAM_FROZEN, PROGRAM_TOKENIZER = "program-frozen.safetensors", "program-tokenizer.json"
+ADDED = (ONNX, REPORT, REPORT_PICTURE)
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -129,13 +133,16 @@ class Proof(_Plain):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A folder's content, all of it checked. `tensors`: float32, by name. `sums`: float64 (statistics_values,)."""
+    """A folder's content, all of it checked. `tensors`: float32, by name. `sums`: float64 (statistics_values,).
+    `report`: an evaluation that was added.
+    """
 
     index: ModelFile
     spec: TaskSpec
     tensors: Tensors
     sums: NDArray[np.float64]
     card: str
+    report: EvaluationReport | None = None
 
     @property
     def parameters(self) -> Vector:
@@ -173,7 +180,8 @@ def write_model(
         for name, raw in contents.items():
             (draft / name).write_bytes(raw)
         if folder.exists():
-            (folder / ONNX).unlink(missing_ok=True)  # of the earlier model
+            for name in ADDED:  # to the earlier model
+                (folder / name).unlink(missing_ok=True)
             for name in contents:
                 (draft / name).replace(folder / name)
         else:
@@ -189,7 +197,7 @@ def read_model(folder: Path) -> SavedModel:
         where = ".".join(map(str, fault["loc"])) or INDEX
         raise _invalid(folder / INDEX, f"{where}: {fault['msg']}") from None
     contents = {}
-    for name in (MODEL, CARD, PROOF, *({ONNX} & index.files.keys())):
+    for name in (MODEL, CARD, PROOF, *(set(ADDED) & index.files.keys())):
         contents[name] = _read(folder / name)
         if hashlib.sha256(contents[name]).hexdigest() != index.files.get(name):
             raise _invalid(folder / name, f"its SHA-256 is not the one in {INDEX}: it was changed")
@@ -210,7 +218,28 @@ def read_model(folder: Path) -> SavedModel:
     tensors = _tensors(folder / MODEL, contents[MODEL], spec, names)
     if derived("", vector_of(tensors)).sha256 != index.sha256:
         raise _invalid(folder / MODEL, f"the digest of its parameters is not the one in {INDEX}")
-    return SavedModel(index, spec, tensors, np.array(index.statistics), contents[CARD].decode())
+    report = _report(folder / REPORT, contents[REPORT], index) if REPORT in contents else None
+    return SavedModel(index, spec, tensors, np.array(index.statistics), contents[CARD].decode(), report)
+
+
+def add_files(folder: Path, added: dict[str, bytes]) -> None:
+    """Writes more files into a model's folder, or others in place of its own. Raises ModelFolderInvalid."""
+    index = read_model(folder).index
+    files = {**index.files, **{name: hashlib.sha256(raw).hexdigest() for name, raw in added.items()}}
+    for name, raw in (*added.items(), (INDEX, index.model_copy(update={"files": files}).written)):
+        draft = folder / f".{name}.new"  # a reader finds the old file or the new one
+        draft.write_bytes(raw)
+        draft.replace(folder / name)
+
+
+def _report(path: Path, raw: bytes, index: ModelFile) -> EvaluationReport:
+    try:
+        found = EvaluationReport.model_validate_json(raw)
+    except ValidationError as error:
+        raise _invalid(path, "it is not a report of this program") from error
+    if (found.task, found.round, found.sha256) != (index.task, index.round, index.sha256):
+        raise _invalid(path, "it is a report of another model")
+    return found
 
 
 def _invalid(path: Path, why: str) -> OperatorError:

@@ -2,7 +2,8 @@
 
 An input is (value − subtract) · multiply of a column's value, which lies from min to max; of 1 if a column's value is
 `code` or if it is missing, otherwise of 0; or of a channel's shades, from 0 to 255, of 16 bits to 65,535. A missing
-value is 0 elsewhere. Texts have no such inputs.
+value is 0 elsewhere. A series has each input in each step: a variable's last value so far, or 1 if it was measured in
+that step, otherwise 0. Texts have no such inputs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
 from consilium_chain.tasks.features import CategoryFeature
 from consilium_chain.tasks.image_schemas import ImageSchema
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_client.data.standardise import Standardiser
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
@@ -57,7 +59,22 @@ class ChannelInput(_Scaled):
     channel: str
 
 
-Input = NumericInput | CodeInput | MissingInput | ChannelInput
+class VariableInput(_Scaled):
+    """Of a series' variable in each step: its last value so far."""
+
+    variable: str
+    min: FiniteFloat
+    max: FiniteFloat
+
+
+class MeasuredInput(_Scaled):
+    """1 in steps with a measurement of a variable, otherwise 0."""
+
+    variable: str
+    is_measured: Literal[True] = True
+
+
+Input = NumericInput | CodeInput | MissingInput | ChannelInput | VariableInput | MeasuredInput
 
 
 def model_inputs(schema: DataSchema, sums: NDArray[np.float64]) -> tuple[Input, ...]:
@@ -68,11 +85,26 @@ def model_inputs(schema: DataSchema, sums: NDArray[np.float64]) -> tuple[Input, 
     means, factors = standard.mean.tolist(), standard.inverse_deviation.tolist()
     if isinstance(schema, TableSchema):
         return tuple(_of_table(schema, means, factors))
+    if isinstance(schema, SeriesSchema):
+        return (*_of_series(schema, means, factors), *map(_measured, schema.inputs))
     white = of_kind(ImageSchema, schema).white
     return tuple(
         ChannelInput(channel=column.name, subtract=white * mean, multiply=factor / white)
         for column, mean, factor in zip(schema.encoded, means, factors, strict=True)
     )
+
+
+def _of_series(schema: SeriesSchema, means: list[float], factors: list[float]) -> Iterator[Input]:
+    for feature, mean, factor in zip(schema.features, means, factors, strict=True):
+        width = feature.max - feature.min
+        yield VariableInput(
+            variable=feature.name, min=feature.min, max=feature.max, subtract=feature.min + mean * width,
+            multiply=factor / width,
+        )  # fmt: skip
+
+
+def _measured(variable: str) -> MeasuredInput:
+    return MeasuredInput(variable=variable, subtract=0, multiply=1)
 
 
 def _of_table(schema: TableSchema, means: list[float], factors: list[float]) -> Iterator[Input]:

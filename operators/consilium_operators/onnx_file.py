@@ -4,9 +4,11 @@
 |---|---|---|
 | input, of a table | `rows` | float64 (n, columns), in the task's order; NaN is a missing value |
 | input, of images | `pixels` | uint8, of 16 bits uint16, (n, channels, height, width), of the task's size |
+| input, of series | `series` | float64 (n, variables, steps); NaN in a step without a measurement |
 | input, of a program of texts | `tokens` | int64 (n, tokens), of the program's tokenizer |
 | output | `probabilities` | float32 (n, classes); of a language model (n, tokens, all tokens), of each next one |
 | output, of another question | `answers` | float32 (n, answers): an amount, or chances |
+| output, of a segmentation | `answers` | float32 (n, classes, height, width): each pixel's probabilities |
 
 The public standardisation is a part of the graph. As with `--clamp`, a value beyond its column's range counts as the
 nearest bound, and an unknown code as missing. A named value is its position among the task's, from 0. The file's
@@ -16,7 +18,6 @@ names of a column that has some.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import math
@@ -34,7 +35,9 @@ from consilium_chain.tasks.features import Feature
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import OnEncoder, ProgramSpec
 from consilium_chain.tasks.questions import Question, Regression
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_client.data.image.reader import ImageSet, room
+from consilium_client.data.series.stays import Stays, ranges, shares
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, next_token
 from consilium_client.models.objectives.base import Objective
@@ -43,8 +46,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from consilium_operators.errors import OperatorError
-from consilium_operators.model_folder import INDEX, ONNX, SavedModel, read_model
-from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, MissingInput, NumericInput
+from consilium_operators.model_folder import ONNX, SavedModel, add_files, read_model
+from consilium_operators.model_inputs import ChannelInput, CodeInput, Input, MissingInput, NumericInput, VariableInput
 from consilium_operators.prediction import Predictor, columns, examples_of
 
 MOST_DIFFERENCE: Final = 1e-5  # of a probability, or of an amount in its deviations, between ONNX and PyTorch
@@ -61,9 +64,7 @@ def add_onnx(folder: Path, local: Path | None = None) -> float:
     """
     saved = read_model(folder)
     raw, difference = onnx_of(saved if local is None else saved.with_local(local))
-    index = saved.index.model_copy(update={"files": {**saved.index.files, ONNX: hashlib.sha256(raw).hexdigest()}})
-    _replace(folder / ONNX, raw)
-    _replace(folder / INDEX, index.written)
+    add_files(folder, {ONNX: raw})
     return difference
 
 
@@ -161,6 +162,33 @@ class _OfImages(nn.Module):
         return pixels.float() * of["input_multiply"] - of["input_shift"]
 
 
+class _OfSeries(nn.Module):
+    """Series float64 (n, variables, steps) -> the model's inputs float32 (n, 2 · variables, steps)."""
+
+    def __init__(self, inputs: Sequence[Input], steps: int) -> None:
+        super().__init__()
+        variables, self._steps = [one for one in inputs if isinstance(one, VariableInput)], steps
+        for name in ("min", "max", "subtract", "multiply"):
+            values = [[getattr(one, name)] for one in variables]
+            self.register_buffer(f"input_{name}", torch.tensor(values, dtype=torch.float64))
+
+    def forward(self, series: torch.Tensor) -> torch.Tensor:
+        of, measured = dict(self.named_buffers()), 1 - torch.isnan(series).float()
+        clamped = torch.minimum(torch.maximum(series, of["input_min"]), of["input_max"])
+        number = ((clamped - of["input_subtract"]) * of["input_multiply"]).float()
+        # onnxruntime chooses between float32 values alone. A value reaches twice as many steps with each turn.
+        value, known, reach = torch.where(measured > 0, number, torch.zeros_like(number)), measured, 1
+        while reach < self._steps:
+            value = torch.where(known > 0, value, _later(value, reach))
+            known, reach = torch.maximum(known, _later(known, reach)), 2 * reach
+        return torch.cat([value, measured], dim=1)
+
+
+def _later(values: torch.Tensor, by: int) -> torch.Tensor:
+    """The same (n, variables, steps) so many steps later, with zeros before."""
+    return nn.functional.pad(values[:, :, :-by], (by, 0))
+
+
 def _of_texts(predictor: Predictor) -> tuple[TextSet, NDArray[Any]]:
     """Drawn texts of one to forty words, and their tokens."""
     generator = np.random.default_rng(0)
@@ -177,7 +205,7 @@ def _of_next(probabilities: NDArray[np.float32], tokens: NDArray[np.int64], padd
     return np.asarray(found[targets != next_token.NONE])
 
 
-def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
+def _drawn(schema: TableSchema | ImageSchema | SeriesSchema) -> tuple[Any, NDArray[Any]]:
     """Drawn examples as nodes have them, and the same as the graph's input: also missing and foreign values."""
     generator = np.random.default_rng(0)
     if isinstance(schema, ImageSchema):
@@ -185,6 +213,11 @@ def _drawn(schema: TableSchema | ImageSchema) -> tuple[Any, NDArray[Any]]:
         pixels, _ = room(shape[0], schema)
         pixels[:] = generator.integers(0, schema.white + 1, shape)
         return ImageSet(pixels, np.zeros(len(pixels), np.int64)), pixels
+    if isinstance(schema, SeriesSchema):
+        low, high = (ends[:, None] for ends in ranges(schema))
+        series = low + (high - low) * generator.uniform(-0.1, 1.1, (_EXAMPLES, len(low), schema.steps))
+        series[generator.random(series.shape) < generator.random((_EXAMPLES, len(low), 1))] = np.nan
+        return Stays(shares(series, low, high), np.zeros(_EXAMPLES, np.int64)), series
     bounds = [
         (min(one.codes), max(one.codes)) if one.kind == "category" else (one.min, one.max) for one in schema.features
     ]
@@ -219,6 +252,10 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
         name, encoding = "pixels", _OfImages(index.inputs)
     elif isinstance(schema, TableSchema):
         name, encoding = "rows", _OfTable(columns(schema), index.inputs)
+    elif isinstance(schema, SeriesSchema):
+        name, encoding = "series", _OfSeries(index.inputs, schema.steps)
+        if len(model_of(saved.spec).input_shape) == 1:  # a dense model's
+            encoding = nn.Sequential(encoding, nn.Flatten())
     model = model_of(saved.spec)
     output = PROBABILITIES if schema.classes or isinstance(schema, CorpusSchema) else ANSWERS
     module = _Whole(encoding, model.module(saved.parameters), model.objective).eval()
@@ -275,10 +312,3 @@ def _quiet() -> Iterator[None]:
 
 def _impossible(why: str) -> OperatorError:
     return OperatorError("OnnxImpossible", why=why)
-
-
-def _replace(path: Path, raw: bytes) -> None:
-    """A reader finds the old file or the new one."""
-    draft = path.with_name(f".{path.name}.new")
-    draft.write_bytes(raw)
-    draft.replace(path)

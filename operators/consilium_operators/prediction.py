@@ -2,8 +2,9 @@
 
 A request is JSON: {"rows": [{column: value, …}, …]}. Each row has the columns of hospitals' tables except the label. A
 table's value is a number, a text with a number, or null if it is missing. A text is a string. An image is the base64 of
-a PNG, JPEG, BMP or TIFF file, as "image". Rows are read as nodes read theirs. A bad request is refused as a whole. The
-errors have the nodes' names, and say row and column but never the value.
+a PNG, JPEG, BMP or TIFF file, as "image". A series' variable is a list of a number or null for each step. Rows are read
+as nodes read theirs. A bad request is refused as a whole. The errors have the nodes' names, and say row and column but
+never the value.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema
+from consilium_chain.tasks.questions import Segmentation
 from consilium_client.data.examples import Examples, Row
 from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import read_mapping
@@ -44,9 +46,11 @@ class Predictor:
         self.most_rows = max(1, min(MOST_ROWS, MOST_VALUES // math.prod(self._model.input_shape)))
 
     def require_answers(self) -> None:
-        """Raises OperatorError (ForetellsTokens) for a language model."""
+        """Raises OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation."""
         if isinstance(self.saved.spec.data, CorpusSchema):
             raise OperatorError("ForetellsTokens", name=self.saved.index.name)
+        if isinstance(self.saved.spec.data.asked, Segmentation):
+            raise OperatorError("MarksPixels", name=self.saved.index.name)
 
     def predict(self, body: bytes) -> NDArray[np.float64]:
         """As `predictions`. Raises RowsInvalid, and the client room's DataErrors."""
@@ -56,8 +60,10 @@ class Predictor:
     def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
         """The examples of a file or folder. `mapping`: in place of the model's own. `own`: as `Use` has it.
 
-        Raises DataError, RangeError.
+        Raises DataError, RangeError, and as `require_answers` does unless they are labelled.
         """
+        if not labelled:
+            self.require_answers()
         schema = self.saved.spec.data
         named = self.saved.index.mapping if mapping is None else read_mapping(mapping, schema)
         return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))
@@ -69,7 +75,7 @@ class Predictor:
 
     def predictions(self, examples: Examples) -> NDArray[np.float64]:
         """float64 (n, answers): of classes, each one's probability. Raises UpdateNotFinite, OperatorError
-        (ForetellsTokens).
+        (ForetellsTokens, MarksPixels).
         """
         self.require_answers()
         return self.evaluation(examples).predictions

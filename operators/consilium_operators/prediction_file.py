@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_client.models.metrics import predicted
 from consilium_core.private_files import write_private_file
 
@@ -18,8 +19,8 @@ from consilium_operators.prediction import Predictor
 class Predictions:
     """A row for each row or file, in their order.
 
-    Columns: `row` from 1, or `file`; the copied column; `class`, where the question asks for one; and each answer, such
-    as the probability of a class.
+    Columns: `row` from 1, `file`, or the column of stays; the copied column; `class`, where the question asks for one;
+    and each answer, such as the probability of a class.
     """
 
     columns: list[str]
@@ -37,11 +38,12 @@ def predictions(predictor: Predictor, rows: Path, mapping: Path | None = None, o
     """`own`: a column to copy. Raises DataError, RangeError."""
     used = predictor.read(rows, mapping, own)
     found = predictor.predictions(used.examples)
-    classes, of_files = predictor.saved.spec.data.classes, used.names is not None
+    schema, of_files = predictor.saved.spec.data, used.names is not None
+    classes, named = schema.classes, schema.stay if isinstance(schema, SeriesSchema) else "file"
     called = [[classes[int(one)]] for one in predicted(found)] if classes else [[] for _ in found]
     copied = [[] for _ in found] if used.own is None else [[one] for one in used.own]
     names = used.names or range(1, len(found) + 1)
-    columns = ["file" if of_files else "row", *filter(None, [own]), *(["class"] if classes else []), *predictor.answers]
+    columns = [named if of_files else "row", *filter(None, [own]), *(["class"] if classes else []), *predictor.answers]
     cells: list[list[object]] = [
         [name, *beside, *likeliest, *answers]
         for name, beside, likeliest, answers in zip(names, copied, called, found.tolist(), strict=True)

@@ -13,6 +13,7 @@ Schema = dict[str, Any]
 NOTES = {
     "data": "The shape of all rows, texts or images. It is public: take nothing in it from anybody's rows.",
     "data.features": "One for each column of a table, each under its own [[data.features]].",
+    "summary": "Without this section round 0 counts nothing of rows, unless statistics are exact.",
     "privacy": "Without this section nothing bounds how much the sums show of a row.",
     "data.question": "In the place of label and classes.",
     "data.reader": "Without a mapping, hospitals and voters read their files by it.",

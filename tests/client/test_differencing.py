@@ -24,6 +24,7 @@ from consilium_client.config import HospitalSettings
 from consilium_client.data.standardise import sums_of
 from consilium_client.errors import ClientError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
+from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import Frame, deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
@@ -48,12 +49,13 @@ class Consortium:
     folder: Path
     homes: list[HospitalSettings]
 
-    def propose(self, statistics: str | None) -> tuple[int, TaskSpec]:
-        """None: the task file says nothing of it."""
+    def propose(self, statistics: str | None, sections: str = "") -> tuple[int, TaskSpec]:
+        """None: the task file says nothing of it. `sections`: more of the file."""
         windows = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), WINDOW)
         text = task_toml(DATA, TaskSettings(rounds=1, cohorts=1, windows=windows))
         said = "" if statistics is None else f'statistics = "{statistics}"\n'
         raw = (said + "".join(line for line in text.splitlines(True) if "statistics =" not in line)).encode()
+        raw += sections.encode()
         spec = parse_task_spec(raw)
         (aggregator,) = self.chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
         params = task_params(spec, ArtifactStore(self.folder / "artifacts").put_file(raw), aggregator.address)
@@ -71,13 +73,13 @@ class Consortium:
         approved = self.chain.treasury.tasks.params(task).spec_hash.hex()
         return HospitalNode(self.homes[index].model_copy(update={"task": task, "data": path, "approved": approved}))
 
-    def allow_exact(self) -> None:
+    def allow(self, **rules: object) -> None:
         for home in self.homes:
-            home.policy.write_text(tomli_w.dumps(OPEN_POLICY | {"exact_statistics": True}))
+            home.policy.write_text(tomli_w.dumps(OPEN_POLICY | rules))
 
-    def read_sums(self, statistics: str | None, rows: list[Frame]) -> NDArray[np.float64]:
+    def read_sums(self, statistics: str | None, rows: list[Frame], sections: str = "") -> NDArray[np.float64]:
         """The public sums of a task's round 0, in which all hospitals take part with these rows."""
-        task, spec = self.propose(statistics)
+        task, spec = self.propose(statistics, sections)
         nodes = [self.node(index, task, own) for index, own in enumerate(rows)]
         for node in nodes:
             node.join()
@@ -118,7 +120,7 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
         consortium.node(0, task, DATA.hospitals[0])
     for index in range(1, HOSPITALS):
         consortium.homes.append(hospital_settings(consortium.chain, task, tmp_path / f"h{index}", tmp_path / "none"))
-    consortium.allow_exact()
+    consortium.allow(exact_statistics=True)
     before = consortium.read_sums("exact", DATA.hospitals)
 
     # With one patient more the node stakes nothing, and it signs nothing where it joined before the rows were counted.
@@ -142,6 +144,37 @@ def test_differencing_exact_statistics_is_refused_by_the_hospital_whose_rows_dif
     own = sums_of(grown.training.examples, spec.data)
     earlier = sums_of(read_table(_written(tmp_path, DATA.hospitals[0]), of_kind(TableSchema, spec.data)), spec.data)
     np.testing.assert_allclose(np.split(own - earlier, 3)[1], row, atol=1e-9)
+
+
+def test_differencing_two_summaries_is_refused_and_with_noise_a_patient_is_within_it(
+    consortium: Consortium, tmp_path: Path
+) -> None:
+    exact, noisy = "[summary]\nbins = 4\n", "[summary]\nbins = 4\nepsilon = 1.0\n"
+    task, _ = consortium.propose(None, exact)
+    for index in range(HOSPITALS):
+        consortium.homes.append(hospital_settings(consortium.chain, task, tmp_path / f"h{index}", tmp_path / "none"))
+    for rules, why in (({}, '`summaries` is "no"'), ({"summaries": "noisy"}, '`summaries` is "noisy"')):
+        consortium.allow(**rules)
+        with raises_fault(OwnersRefusal, "NotAllowed", match=why):
+            consortium.node(0, task, DATA.hospitals[0])
+    consortium.allow(summaries="exact")
+    before = consortium.read_sums(None, DATA.hospitals, exact)
+    np.testing.assert_array_equal(consortium.read_sums(None, DATA.hospitals, exact), before)
+    frame = DATA.hospitals[0]
+    relabelled = frame.assign(**{frame.columns[-1]: frame[frame.columns[-1]].to_numpy()[::-1]})
+    for sections, rows, why in (
+        (exact, with_patient(DATA.hospitals), "1 row.s. are in only one set"),
+        ("[summary]\nbins = 5\n", DATA.hospitals, "its histograms have 4 parts, not 5"),
+        (exact, [relabelled, *DATA.hospitals[1:]], "the answers of some rows differ"),
+    ):
+        with raises_fault(ClientError, "StatisticsOverlap", match=why):
+            consortium.read_sums(None, rows, sections)
+    # With noise the node gives them, at a price, and one patient is less than a standard deviation.
+    consortium.read_sums(None, DATA.hospitals, noisy)
+    after = consortium.read_sums(None, with_patient(DATA.hospitals), noisy)
+    assert np.abs(after - before).max() > 5
+    charges = PrivacyAccountant(consortium.homes[0].home / "privacy.jsonl").charges()
+    assert [one.round for one in charges] == [0, 0]
 
 
 def _written(folder: Path, rows: Frame) -> Path:

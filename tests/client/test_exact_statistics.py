@@ -129,12 +129,12 @@ def test_classes_are_counted_once(path: Path) -> None:
     ledger = ExactStatisticsRecord(path)
     corrected = Table(TABLE.features, np.where(np.arange(ROWS) == 3, 1 - TABLE.labels, TABLE.labels))
     ledger.give("bare", TABLE, SCHEMA)
-    ledger.give("counted", TABLE, SCHEMA, with_classes=True)
-    ledger.give("again", TABLE, SCHEMA, with_classes=True)
+    ledger.give("counted", TABLE, SCHEMA, with_answers=True)
+    ledger.give("again", TABLE, SCHEMA, with_answers=True)
     ledger.give("corrected, not counted", corrected, SCHEMA)
     written = path.read_bytes()
-    with raises_fault(ClientError, "StatisticsOverlap", match="classes of some rows differ") as caught:
-        ledger.give("corrected", corrected, SCHEMA, with_classes=True)
+    with raises_fault(ClientError, "StatisticsOverlap", match="answers of some rows differ") as caught:
+        ledger.give("corrected", corrected, SCHEMA, with_answers=True)
     assert caught.value.values["task"] == "counted"
     assert path.read_bytes() == written
 

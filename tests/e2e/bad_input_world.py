@@ -38,6 +38,7 @@ TASKS = {
     "strict": f'name = "next to nothing"\n{LOGISTIC}[privacy]\nepsilon = 1e-6\nmax_grad_norm = 1.0\n',
     "demanding": f'name = "many of both"\n{LOGISTIC}[judging]\nleast_rows = 40\nleast_of_class = 10\n',
     "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
+    "counted": f'name = "how many"\n{LOGISTIC}[summary]\n',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
     "times": f'name = "how long"\n{LOGISTIC}'.replace(
         'label = "sick"\nclasses = ["no", "yes"]',
@@ -49,6 +50,10 @@ TASKS = {
     f'[model]\nname = "cnn"\nchannels = [4]\n{WINDOWS}',
 }
 TASKS["scans"] = TASKS["images"].replace("height", 'modality = "CT"\nwindow = { center = 40, width = 400 }\nheight', 1)
+TASKS["masks"] = (
+    'name = "lesions"\n[data]\nkind = "images"\nheight = 8\nwidth = 8\nquestion = { kind = "segmentation", classes = '
+    f'["background", "lesion"] }}\n[model]\nname = "unet"\nwidths = [2, 2]\n{WINDOWS}'
+)
 WITH_LOCAL = TASKS["table"] + '[training]\nlocal = ["0.bias"]\n'
 WITH_CODES = TASKS["table"].replace(
     "[model]", '[[data.features]]\nkind = "category"\nname = "sex"\nvalues = [0, 1]\n[model]'

@@ -71,6 +71,7 @@ from bad_input_breaks import (
     voting,
     voting_twice,
 )
+from bad_input_volumes import VOLUMES
 from bad_input_world import LOGISTIC, LOGISTIC_MODEL, MISTYPED, NAME, ROWS, SHADES, TASKS, WITH_CODES, WITH_LOCAL, Case
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.data.examples import MOST_ROWS
@@ -210,6 +211,7 @@ AREAS: dict[str, list[Case]] = {
         Case("it is in colour, and the task has a window", scan(ct(pixels=np.stack([SHADES] * 3, axis=-1)))),
         Case("a PNG of 8 bits, where units are needed", folder("scans", ill__a_dot_png=png(SHADES))),
     ],
+    "Volumes and masks": [Case(*one) for one in VOLUMES],
     "Your table, and public data": [
         Case("the label is no column of it", drafting("weight", ROWS)),
         Case("the label is a measurement", drafting("age", measured(30))),
@@ -266,6 +268,7 @@ AREAS: dict[str, list[Case]] = {
         Case("this hospital has too few rows", policy(min_rows=50)),
         Case("a round is too few steps of training", policy(min_steps=4)),
         Case("exact statistics are not allowed", policy("exact")),
+        Case("exact counts are not allowed", policy("counted", summaries="noisy")),
         Case("it was narrowed after the yes", policy_changed(models=["mlp"])),
     ],
     "Privacy budget": [
@@ -367,6 +370,9 @@ AREAS: dict[str, list[Case]] = {
         Case("a task that there is not is stopped", stopping(999_999, "--yes")),
         Case("nobody is there to say yes to a stop", stopping()),
         Case("a task that there is not is watched", lambda w: w.on_chain("watch", 999_999)),
+        Case("the statistics of a task without a summary", lambda w: w.on_chain(
+            "statistics", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts"
+        )),
         Case("a model of a task that there is not", downloading(999_999)),
         Case("a model of a task that nobody has trained", downloading()),
         Case("a model, and the task's file is not in the store", downloading(lost=True)),

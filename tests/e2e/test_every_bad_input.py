@@ -42,7 +42,8 @@ ELSEWHERE = {
     },
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
-    "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
+    "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
+    "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {

@@ -13,8 +13,8 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.data.kinds import read_examples
 from consilium_client.data.table.reader import Table
+from consilium_client.evaluation.importance import importances, subgroups
 from consilium_core.kinds import of_kind
-from consilium_operators.importance import importances, subgroups
 from model_driver import written
 
 TASK = """

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.evaluations.measures import Group
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of
@@ -47,14 +48,15 @@ def test_its_evaluation_counts_tokens_and_draws_texts(programs: Path, tmp_path: 
         own = model_of(saved.spec)
         tokens = own.inputs(library_texts(), saved.sums)
         found = own.evaluate(saved.parameters, tokens)
-    assert set(report.all_rows.measures) == {"log_loss", "accuracy", "perplexity"}
-    loss = report.all_rows.measures["log_loss"]
+    whole = of_kind(Group, report.all_rows)
+    assert set(whole.measures) == {"log_loss", "accuracy", "perplexity"}
+    loss = whole.measures["log_loss"]
     assert loss.value == pytest.approx(float(-np.log(found.predictions[:, 0]).mean()))
     bounds = [loss.low, loss.value, loss.high]
     assert None not in bounds
     assert bounds == sorted(bounds)  # type: ignore[type-var]
-    assert (report.all_rows.rows, [one.rows for one in report.sites]) == (24, [12, 12])
-    assert report.all_rows.classes == {"text": 24}
+    assert (whole.rows, [one.rows for one in report.sites]) == (24, [12, 12])
+    assert whole.classes == {"text": 24}
     assert report.calibration == ()
 
 

@@ -10,24 +10,25 @@ import numpy as np
 import pytest
 import sklearn.calibration
 import sklearn.metrics
+from consilium_chain.evaluations.measures import Calibration, Group
+from consilium_chain.evaluations.report import EvaluationReport
 from consilium_chain.tasks.questions import Classification, Metric
 from consilium_client.errors import DataError
-from consilium_client.models import Evaluation
-from consilium_client.models.objectives.classification import Classify
-from consilium_operators.calibration_chart import draw
-from consilium_operators.errors import OperatorError
-from consilium_operators.evaluation import (
+from consilium_client.evaluation.measuring import (
     BINS,
     LEAST_ROWS,
     MOST_SITES,
     RESAMPLES,
-    Calibration,
-    EvaluationReport,
     calibration,
-    evaluate,
     measured,
     wilson,
 )
+from consilium_client.models import Evaluation
+from consilium_client.models.objectives.classification import Classify
+from consilium_core.kinds import of_kind
+from consilium_operators.calibration_chart import draw
+from consilium_operators.errors import OperatorError
+from consilium_operators.evaluation import evaluate
 from consilium_operators.model_folder import SavedModel, read_model
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +72,10 @@ def found(probabilities: NDArray[np.float64]) -> Evaluation:
     return Evaluation(probabilities, np.zeros((len(probabilities), 1)))
 
 
+def whole(report: EvaluationReport) -> Group:
+    return of_kind(Group, report.all_rows)
+
+
 REFERENCE: dict[Metric, Callable[[Any, Any], float]] = {
     "accuracy": lambda labels, likely: sklearn.metrics.accuracy_score(labels, likely >= 0.5),
     "auc": sklearn.metrics.roc_auc_score,
@@ -86,7 +91,7 @@ def test_metrics_equal_the_reference_for_all_rows_and_for_each_site(saved: Saved
     assert (report.metric, report.sha256, [one.name for one in report.sites]) == (
         "auc", saved.index.sha256, ["Basel", "Bern", "Genf"],
     )  # fmt: skip
-    for group in (report.all_rows, *report.sites):
+    for group in (whole(report), *report.sites):
         own = slice(None) if group.name is None else sites == group.name
         assert group.rows == len(labels[own])
         assert group.classes == {"no": int((labels[own] == 0).sum()), "yes": int((labels[own] == 1).sum())}
@@ -122,7 +127,7 @@ def test_intervals_follow_from_the_seed(saved: SavedModel) -> None:
     labels, probabilities = calibrated(60, 2)
     first, again, other = (evaluate(saved, labels, found(probabilities), None, seed, 50) for seed in (4, 4, 5))
     assert first == again
-    assert first.all_rows.measures != other.all_rows.measures
+    assert whole(first).measures != whole(other).measures
     assert EvaluationReport.model_validate_json(first.model_dump_json()) == first
     assert evaluate(saved, labels[:1], found(probabilities[:1]), None, 0).resamples == RESAMPLES
 

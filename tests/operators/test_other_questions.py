@@ -10,7 +10,9 @@ import consilium
 import numpy as np
 import onnxruntime
 import pytest
-from consilium_cli.operator.evaluation_screen import screen
+from consilium_chain.evaluations.measures import Group
+from consilium_cli.evaluation_screen import of_operator
+from consilium_core.kinds import of_kind
 from consilium_operators.hugging_face import export_hugging_face
 from consilium_operators.model_folder import INDEX, ONNX, read_model
 from consilium_operators.model_server import service
@@ -95,11 +97,12 @@ def test_predictions_have_a_column_for_each_answer(question: str, tmp_path: Path
 def test_an_evaluation_has_the_questions_metrics(question: str, tmp_path: Path) -> None:
     model = consilium.Model.read(written(tmp_path, text_of(question)))
     report = model.evaluate(rows_of(tmp_path / "rows.csv", question)).report
-    assert set(report.all_rows.measures) == set(model.details.spec.data.asked.metrics)
-    assert all(one.low is not None for one in report.all_rows.measures.values())
+    whole = of_kind(Group, report.all_rows)
+    assert set(whole.measures) == set(model.details.spec.data.asked.metrics)
+    assert all(one.low is not None for one in whole.measures.values())
     assert [one.class_name for one in report.calibration] == (["fluid", "mass"] if question == EACH else [])
     console = Console(record=True, width=120, file=io.StringIO())
-    for part in screen(report):
+    for part in of_operator(report):
         console.print(part)
     said = console.export_text()
     assert {AMOUNT: "0 to 20", TIMES: "died by 365", EACH: "mass"}[question] in said

@@ -13,7 +13,18 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.outgoing import Sent
 from consilium_client.errors import AuditError
-from consilium_client.hospital.audit_log import Export, Identifying, Recovered, parse_export
+from consilium_client.hospital.audit_log import (
+    Batch,
+    Counted,
+    Export,
+    Identifying,
+    Recovered,
+    Reply,
+    Shared,
+    Transaction,
+    Trial,
+    parse_export,
+)
 
 
 def read_export(path: Path) -> Export:
@@ -36,10 +47,16 @@ class Message(NamedTuple):
 def messages_of(log: Export) -> list[Message]:
     """Without lines that a crash cut off: their messages were not sent; and without lines of what stayed there."""
     return [
-        Message(one.at, f"{one.kind} {one.code if one.kind == 'reply' else one.call}", one.to, one.bytes)
+        Message(one.at, f"{one.kind} {_which(one)}", one.to, one.bytes)
         for one in log.entries
-        if not isinstance(one, Recovered | Identifying)
+        if not isinstance(one, Recovered | Identifying | Counted)
     ]
+
+
+def _which(one: Trial | Transaction | Batch | Reply | Shared) -> str:
+    if one.kind == "evaluation":
+        return f"of task {one.task}"
+    return one.code if one.kind == "reply" else one.call
 
 
 def require_complete(checked: Export, ledger: Ledger) -> int:

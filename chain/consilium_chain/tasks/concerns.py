@@ -21,6 +21,7 @@ HIGH_DELTA = 1e-3
 # Of the outer step; docs/models.md has measurements. Of a momentum that fades, so much at most after each round.
 FAST_MOMENTUM, FAST_ADAM, FADES = 0.5, 0.03, 0.7
 SMALLEST_COMMITTEE = 3
+FEW_TO_COUNT = 5  # hospitals, whose exact counts are added up
 
 
 class Rule(StrEnum):
@@ -34,6 +35,7 @@ class Rule(StrEnum):
     DECOYS_FADE = "decoys fade"
     DIGESTS = "sums off chain"
     LOCAL = "local tensors"
+    EXACT_COUNTS = "exact counts of few"
     NO_BLOBS = "no blobs here"
     ONE_COHORT = "one cohort"
     SMALL_COMMITTEE = "small committee"
@@ -93,6 +95,12 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
         yield Concern(
             Rule.HIGH_DELTA,
             f"delta {privacy.delta:g} leaves one row in {1 / privacy.delta:,.0f} unprotected: keep it below 1 / rows",
+        )
+    if spec.summary is not None and spec.summary_variance == 0 and rounds.min_hospitals < FEW_TO_COUNT:
+        yield Concern(
+            Rule.EXACT_COUNTS,
+            f"the summary's counts have no noise, and {rounds.min_hospitals} hospital(s) may be all: the others learn"
+            f" one's counts together. Set epsilon under [summary], or min_hospitals to {FEW_TO_COUNT} or more",
         )
     if update.publication == "digests":
         yield Concern(

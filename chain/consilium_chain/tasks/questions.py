@@ -1,4 +1,5 @@
-"""The question that a task asks of each example: a class, an amount, a time until an event, or several yes or no.
+"""The question that a task asks of each example: a class, an amount, a time until an event, several yes or no, or
+each pixel's class.
 
 Everything here is public, so ranges and bounds may not come from anybody's data. A new question is a class here, in
 `AskedQuestion`, and an objective in `consilium_client.models.objectives`.
@@ -17,19 +18,20 @@ from pydantic import Field, model_validator
 
 Metric = Literal[
     "log_loss", "accuracy", "auc", "macro_f1", "pr_auc", "calibration_error", "squared_error", "absolute_error", "r2",
-    "c_index", "brier", "perplexity",
+    "c_index", "brier", "perplexity", "dice",
 ]  # fmt: skip
 
 TITLES: Mapping[Metric, str] = {
     "log_loss": "log loss", "accuracy": "accuracy", "auc": "AUC", "macro_f1": "macro F1", "pr_auc": "PR-AUC",
     "calibration_error": "calibration error", "squared_error": "squared error", "absolute_error": "absolute error",
-    "r2": "R²", "c_index": "C-index", "brier": "Brier score", "perplexity": "perplexity",
+    "r2": "R²", "c_index": "C-index", "brier": "Brier score", "perplexity": "perplexity", "dice": "Dice",
 }  # fmt: skip
 """For people."""
 
 MAX_CLASSES = 256
 MOST_BOUNDS = 64
 MOST_LABELS = 64
+MOST_MARKED = 32  # classes of a mask
 LEAST_DEVIATION = 0.001  # of a range
 
 # A class is also a folder's name if examples are files. Cells have no surrounding spaces.
@@ -239,4 +241,35 @@ class Multilabel(Section, Question):
         return f"yes or no for each of {', '.join(self.labels)}"
 
 
-AskedQuestion = Annotated[Regression | Survival | Multilabel, Field(discriminator="kind")]
+class Segmentation(Section, Question):
+    """The class of each pixel. A model has a logit for each class and pixel, (classes, height, width)."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = ("log_loss", "dice", "accuracy", "brier")
+    shown: ClassVar[tuple[Metric, ...]] = ("dice", "accuracy", "log_loss")
+
+    kind: Literal["segmentation"]
+    classes: Annotated[list[ClassName], Field(min_length=2, max_length=MOST_MARKED)] = Field(
+        description="names of a mask's values 0, 1 and so on; the first is the background"
+    )
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Segmentation:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError("question: a class appears twice")
+        return self
+
+    @property
+    def columns(self) -> list[str]:
+        return ["mask"]
+
+    @property
+    def outputs(self) -> int:
+        """For each pixel."""
+        return len(self.classes)
+
+    @property
+    def in_words(self) -> str:
+        return f"each pixel's class ({' or '.join(self.classes)})"
+
+
+AskedQuestion = Annotated[Regression | Survival | Multilabel | Segmentation, Field(discriminator="kind")]

@@ -10,7 +10,14 @@ from pydantic import Field, model_validator
 
 from consilium_chain.tasks.features import EncodedColumn
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
-from consilium_chain.tasks.questions import MAX_CLASSES, AskedQuestion, Classification, ClassName, Question
+from consilium_chain.tasks.questions import (
+    MAX_CLASSES,
+    AskedQuestion,
+    Classification,
+    ClassName,
+    Question,
+    Segmentation,
+)
 
 
 class Schema(Section, ABC):
@@ -81,6 +88,8 @@ class Labelled(Schema, ABC):
         if self.question is not None:
             if self.classes or self.label != type(self).model_fields["label"].default:
                 raise ValueError("data has a question: leave out label and classes, which ask another one")
+            if isinstance(self.question, Segmentation) and self.things != "images":
+                raise ValueError(f'a segmentation asks of pixels, and {self.things} have none: set kind = "images"')
             return self
         if not self.label or len(self.classes) < 2:
             raise ValueError("data needs a label and at least two classes, or a question")

@@ -22,6 +22,11 @@ class SeedStart(Section):
         description="public share of each class, in their order, from the literature: the last bias starts from it,"
         " and else from 0",
     )
+    counted: bool = Field(
+        default=False,
+        description="the last biases start from the answers' shares, or an amount's mean, as round 0 counts them in all"
+        " hospitals",
+    )
 
     @field_validator("prevalence")
     @classmethod
@@ -32,10 +37,15 @@ class SeedStart(Section):
 
     def require_fits(self, model: str, ends_with_bias: bool, classes: int) -> None:
         """Raises ValueError unless the model and so many classes can start from these shares, if there are any."""
+        if self.prevalence is None and not self.counted:
+            return
+        key = "counted" if self.counted else "prevalence"
+        if not ends_with_bias:
+            raise ValueError(f"the model {model} need not end with biases: remove {key}, and set them in its file")
         if self.prevalence is None:
             return
-        if not ends_with_bias:
-            raise ValueError(f"the model {model} need not end with biases: remove prevalence, and set them in its file")
+        if self.counted:
+            raise ValueError("the start has a prevalence, and counts one too: remove one of both")
         if len(self.prevalence) != classes:
             raise ValueError(f"prevalence has {len(self.prevalence)} shares for {classes} class(es): give one for each")
 
@@ -44,7 +54,8 @@ class SeedStart(Section):
         shares = (
             "" if self.prevalence is None else f", with classes in the shares {', '.join(map(str, self.prevalence))}"
         )
-        return f"its family's own start, drawn from the task file's hash{shares}"
+        counted = ", with the answers' shares as round 0 counts them" if self.counted else ""
+        return f"its family's own start, drawn from the task file's hash{shares}{counted}"
 
 
 class TaskStart(Section):

@@ -7,6 +7,7 @@ runs only its installed ones.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from consilium_core.typed_toml import Section, parse_toml
@@ -28,6 +29,7 @@ from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.tasks.plugin_specs import require_metric
 from consilium_chain.tasks.questions import Regression
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
+from consilium_chain.tasks.summary_spec import MOST_DEVIATION, Part, SummarySpec, parts_of
 from consilium_chain.tasks.training_specs import PrivacySpec, TrainingSpec, UpdateSpec
 from consilium_chain.tasks.windows_spec import WindowsSpec
 
@@ -71,6 +73,7 @@ class TaskSpec(Section):
     start: StartSpec = SeedStart()
     training: TrainingSpec = TrainingSpec()
     privacy: PrivacySpec | None = None
+    summary: SummarySpec | None = None
     update: UpdateSpec = UpdateSpec()
     outer: OuterSpec = MeanSpec()
     rounds: RoundsSpec = RoundsSpec()
@@ -141,8 +144,39 @@ class TaskSpec(Section):
 
     @property
     def statistics_values(self) -> int:
-        """Length of round 0's vector, also if it has no statistics of rows. Classes' rows come last, if they count."""
-        return self.data.statistics_values + self.counted_classes
+        """Length of round 0's vector, also if it has no statistics of rows. The summary comes after the sums, and
+        classes' rows come last, if they count.
+        """
+        return self.data.statistics_values + self.summary_values + self.counted_classes
+
+    @property
+    def summary_parts(self) -> list[Part]:
+        """The counts of the summary, in their order; none without one."""
+        return [] if self.summary is None else parts_of(self.data, self.summary.bins)
+
+    @property
+    def summary_values(self) -> int:
+        return sum(len(part.counts) for part in self.summary_parts)
+
+    @property
+    def summary_changed(self) -> int:
+        """The most counts of the summary that one row is in."""
+        return sum(part.changed for part in self.summary_parts)
+
+    @property
+    def summary_variance(self) -> int:
+        """Of the noise that each hospital adds to each count of the summary; 0 without noise."""
+        return 0 if self.summary is None else self.summary.variance(self.summary_changed)
+
+    @property
+    def summary_in_words(self) -> str:
+        """The counts that leave a hospital for the summary; "" without one."""
+        return "" if self.summary is None else self.summary.in_words(self.summary_values, self.summary_variance)
+
+    @property
+    def counts_exactly(self) -> bool:
+        """True if round 0 has sums or counts of rows without noise."""
+        return self.statistics == "exact" or (self.summary is not None and self.summary.epsilon is None)
 
     @property
     def counted_classes(self) -> int:
@@ -165,6 +199,11 @@ class TaskSpec(Section):
         self.model.require_start(self.start.name)
         if isinstance(self.start, SeedStart):
             self.start.require_fits(self.model.name, self.model.ends_with_bias, len(self.data.classes))
+            counts = self.counted_classes or any(part.answers for part in self.summary_parts)
+            if self.start.counted and not counts:
+                raise ValueError(
+                    "a counted start needs counts of the answers: add a [summary], or state the prevalence instead"
+                )
         if r.min_hospitals > r.max_hospitals:
             raise ValueError(f"min_hospitals {r.min_hospitals} is above max_hospitals {r.max_hospitals}")
         if r.min_hospitals < r.min_cohort_size:
@@ -208,6 +247,7 @@ class TaskSpec(Section):
             raise ValueError(
                 f'the model {self.model.name} has no form with noise: set it to "lora", or remove [privacy]'
             )
+        self._require_summary_fits()
         private = self.privacy is not None
         self.model.require_alongside(self.update.codec.name, self.training.control_variates, private)
         self.training.require_alongside(self.privacy, self.statistics, self.update.codec)
@@ -240,6 +280,11 @@ class TaskSpec(Section):
                 f" {r.rounds} rounds: lower it to {most // (TICKS_PER_ROUND * (r.rounds + 1) * 10_000)}"
             )
         # Lanes too wide for a cohort's weight are refused here too, by their own error.
+        if self.summary is not None and self.statistics_blobs > MAX_BLOBS:
+            raise ValueError(
+                f"the {self.statistics_values:,} values of round 0 take {self.statistics_blobs} blobs, more than the"
+                f" {MAX_BLOBS} of a task: lower bins under [summary]"
+            )
         blobs = max(self.update_blobs, self.statistics_blobs)
         if blobs > MAX_BLOBS:
             raise ValueError(
@@ -247,6 +292,34 @@ class TaskSpec(Section):
                 f" shrink the model"
             )
         return self
+
+    def _require_summary_fits(self) -> None:
+        """Raises ValueError if other sections of the task file rule out its summary."""
+        summary, privacy = self.summary, self.privacy
+        if summary is None:
+            return
+        if summary.epsilon is None:
+            if privacy is not None:
+                raise ValueError(
+                    "the epsilon of [privacy] does not bound a summary without noise: set epsilon under [summary], or"
+                    " remove one of both"
+                )
+            return
+        if self.statistics == "exact":
+            raise ValueError(
+                'noise in the summary hides nothing beside exact statistics: set statistics = "schema", or remove'
+                " epsilon from [summary]"
+            )
+        if privacy is not None and not (summary.epsilon < privacy.epsilon and summary.delta == privacy.delta):
+            raise ValueError(
+                f"the summary costs a part of the task's epsilon {privacy.epsilon:g} at delta {privacy.delta:g}: set a"
+                " lower epsilon and the same delta under [summary]"
+            )
+        if math.sqrt(self.summary_variance) > MOST_DEVIATION:
+            raise ValueError(
+                f"the summary's noise has a deviation of {math.sqrt(self.summary_variance):,.0f} rows at each hospital,"
+                f" above {MOST_DEVIATION:,.0f}: raise its epsilon, or leave out columns"
+            )
 
 
 def parse_task_spec(raw: bytes) -> TaskSpec:

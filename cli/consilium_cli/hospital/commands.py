@@ -18,6 +18,8 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    SeedOption,
+    ShareOption,
     TaskArgument,
     YesOption,
 )
@@ -102,7 +104,8 @@ def check_data(
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="also write histograms of the columns, or a few images as a model gets them, PNG, for you alone"
+            help="also write histograms of columns, variables over time, or a few images as a model gets them, PNG, for"
+            " you alone"
         ),
     ] = None,
 ) -> None:
@@ -144,6 +147,24 @@ def run(
 
     with on_terminal(HOSPITAL):
         Client(home).run(task)
+
+
+@app.command("evaluate")
+def evaluate(
+    task: TaskArgument,
+    home: HomeOption = USUAL_HOME,
+    share: ShareOption = None,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="also train a model on this hospital's other rows alone, to compare")
+    ] = False,
+    seed: SeedOption = 0,
+) -> None:
+    """Measures a task's model on the rows that this hospital kept out of its training (`held_out` in node.toml)."""
+    from consilium.client import Client
+
+    from consilium_cli.nodes.evaluating import show_own
+
+    show_own(Client(home).evaluate(task, share=share, alone=alone, seed=seed), share)
 
 
 @app.command("leave")

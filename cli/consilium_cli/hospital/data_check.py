@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from consilium.data_check import ImageProfile, Profile, TableProfile, TextProfile, check_data
+from consilium.data_check import ImageProfile, Profile, SeriesProfile, TableProfile, TextProfile, check_data
 from consilium.task import Task
 from consilium_core.kinds import of_kind
 from consilium_core.visible_text import shown
@@ -28,19 +28,25 @@ TITLE = "bold"
 NEVER = {
     "rows": "the file: its rows and cells, its codes, the names of its columns",
     "texts": "the texts: their words and letters, the names of files and columns",
-    "images": "the images: their pixels, their sizes, their headers, the names of files",
+    "images": "the images: their pixels, their masks, their sizes, their headers, the names of files",
+    "stays": "the measurements: their values and times, the names of stays, files and columns",
 }
-PICTURED = {"rows": "the columns' histograms", "images": "a few of your patients' images"}
-ONE = {"rows": "a row", "texts": "a text", "images": "an image"}
+PICTURED = {
+    "rows": "the columns' histograms", "images": "a few of your patients' images", "stays": "your patients' variables"
+    " over time",
+}  # fmt: skip
+ONE = {"rows": "a row", "texts": "a text", "images": "an image", "stays": "a stay"}
 UNSCALED = {
     "rows": "the task scales by constants of its schema",
     "texts": "texts are not scaled",
     "images": "the task scales as if all shades were equally likely",
+    "stays": "the task scales by constants of its schema",
 }
-COUNTED = {"rows": "encoded column", "images": "channel"}
+COUNTED = {"rows": "encoded column", "images": "channel", "stays": "variable"}
 SHADES = {
     "rows": "u is a value in its range, from 0 to 1",
     "images": "u is an image's mean shade, u² its mean squared shade, from 0 to 1",
+    "stays": "u is a stay's mean of a variable in its range, u² its mean square, from 0 to 1",
 }
 
 
@@ -87,12 +93,13 @@ def _heading(profile: Profile) -> Text:
     named = [shown(name + source.called(name)) for name in asked if source.names.get(name)]
     unnamed = "classes" if profile.spec.data.classes else "answers"
     text.append(f"\n{'label ' + ' and '.join(named) if named else unnamed}: {shares}")
-    if isinstance(profile, TableProfile) and profile.patients is not None:
+    if isinstance(profile, TableProfile | SeriesProfile) and profile.patients is not None:
         text.append(f"\npatients: {profile.patients:,}")
     if profile.repeated:
         text.append(f"\nrepeated {profile.things}: {profile.repeated:,}")
     if source.left_aside:
-        of = "file(s) that its list does not name" if source.kind == "folder" else "column(s) of the file"
+        is_list = source.kind == "folder" and not isinstance(profile, SeriesProfile)
+        of = "file(s) that its list does not name" if is_list else "column(s) of the file"
         names = f" ({shown(source.left_aside_shortened)})" if source.left_aside_names else ""
         text.append(f"\nnot read: {source.left_aside:,} {of}{names}")
     if source.identifying:
@@ -110,6 +117,8 @@ def _body(profile: Profile) -> list[RenderableType]:
         return [Text("\nThe task's columns, in the task's units", TITLE), _columns(profile)]
     if isinstance(profile, TextProfile):
         return [Text("\nLengths", TITLE), *_lengths(profile)]
+    if isinstance(profile, SeriesProfile):
+        return [Text("\nThe task's variables, in the task's units", TITLE), *_variables(profile)]
     return [Text("\nSizes and shades", TITLE), *_sizes(of_kind(ImageProfile, profile))]
 
 
@@ -131,6 +140,28 @@ def _columns(profile: TableProfile) -> Table:
     return table
 
 
+def _variables(profile: SeriesProfile) -> list[RenderableType]:
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("variable", "in the file", "allowed"):
+        table.add_column(title, overflow="fold")
+    for title in ("stays, steps", "outside", "smallest", "mean", "largest"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one, shares in zip(profile.variables, profile.shares, strict=True):
+        table.add_row(
+            Text(shown(one.feature.name)),
+            Text(shown(one.source) if one.source is not None else "absent"),
+            f"{one.feature.min:g} to {one.feature.max:g}",
+            f"{_share(one.stays, one.of)}, {shares.mean():.0%}",
+            _counted(one.outside, one.measurements),
+            *map(_number, (one.smallest, one.mean, one.largest)),
+        )
+    words = (
+        "  The first numbers are the shares of stays with a measurement, and of steps with one. The node"
+        f" reads {profile.schema.steps_in_words}; it ignores {profile.after:,} later measurement(s).\n"
+    )
+    return [table, Text(words)]
+
+
 def _lengths(profile: TextProfile) -> list[RenderableType]:
     table = _spread("shortest", "median", "longest")
     for name, of in (("words", profile.words), ("characters", profile.characters)):
@@ -145,6 +176,8 @@ def _sizes(profile: ImageProfile) -> list[RenderableType]:
     table.add_row("height × width, pixels", *(f"{height:,} × {width:,}" for height, width in profile.sizes))
     schema = profile.schema
     table.add_row(f"mean shade, 0 (black) to {schema.white:,}", *(f"{shade:,.0f}" for shade in profile.shades))
+    for name, shares in profile.marked.items():
+        table.add_row(f"part of an image that is {shown(name)}", *(f"{share:.2%}" for share in shares))
     colours = {1: "in grey", 3: "in colour"}.get(schema.channels, f"in {schema.channels} channels")
     window = f", in a {schema.window}" if schema.window else ""
     return [table, Text(f"  The node scales them to {schema.height:,} × {schema.width:,} pixels, {colours}{window}.\n")]
@@ -224,11 +257,15 @@ def _leaves(profile: Profile) -> Table:
 
 
 def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
-    if profile.spec.statistics != "exact":
+    spec = profile.spec
+    if spec.summary is not None:
+        sums = f"the {3 * len(profile.statistics)} sums above, and " if profile.statistics else ""
+        return f"{sums}{spec.summary_in_words}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
+    if spec.statistics != "exact":
         return f"nothing about these {profile.things}: {UNSCALED[profile.things]}"
     if profile.statistics:
         count = f"the {3 * len(profile.statistics)} sums above, rounded to multiples of {profile.statistics_step:.2g}"
-    return f"{count}; {_blobs(profile.spec, profile.spec.statistics_blobs)}; {seen}"
+    return f"{count}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
 
 
 def _blobs(spec: TaskSpec, count: int) -> str:

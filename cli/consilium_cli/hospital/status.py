@@ -164,10 +164,11 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     seen = "masked: only the cohort's sum becomes visible" if update.masked else "NOT masked: the aggregator sees it"
     once = f"the number of {things}, in public"
     if spec.statistics == "exact":
-        once += (
-            f"; exactly, without noise: {spec.data.summed}, {seen}. Together with another task's, of nearly the same"
-            f" {things}, they can reveal single {things}"
-        )
+        once += f"; exactly, without noise: {spec.data.summed}, {seen}"
+    if spec.summary is not None:
+        once += f"; {spec.summary_in_words}, {seen}"
+    if spec.counts_exactly:
+        once += f". Together with another task's, of nearly the same {things}, they can reveal single {things}"
     return [
         ("leaves once", once),
         ("leaves each round", f"the update in {update.bits} bits a parameter, {size:,} bytes, {seen}"),

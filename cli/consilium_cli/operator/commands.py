@@ -22,7 +22,7 @@ from consilium_cli.operator.proposal_screen import (
     show_plan,
     show_proposed,
 )
-from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument, YesOption
+from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, SeedOption, TaskArgument, YesOption
 from consilium_cli.prediction import ClampOption, LocalOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
@@ -212,6 +212,34 @@ def _check_server(uri: str) -> None:
         )
 
 
+@app.command("statistics")
+def statistics(
+    task: TaskArgument,
+    *,
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, with all counts")] = False,
+    picture: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="file for the histograms, PNG; needs matplotlib")
+    ] = None,
+) -> None:
+    """Shows the summary that round 0 counted over all hospitals' rows, once its checks hold."""
+    found = consilium.statistics(task, artifacts=places_to_read(artifacts), rpc=rpc, address_book=address_book)
+    if picture is not None:
+        picture.write_bytes(found.picture())
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(asdict(found), indent=2))
+        return
+    from rich.console import Console
+
+    from consilium_cli.operator.summary_screen import show
+
+    show(Console(), found)
+
+
 @app.command("download-model")
 def download_model(
     task: TaskArgument,
@@ -251,7 +279,7 @@ def download_model(
     if onnx:
         export_onnx(output)
     typer.echo(f"Next: consilium operator serve-model {output}")
-    typer.echo(f"      consilium operator evaluate {output} --data labelled.csv")
+    typer.echo(f"      consilium operator evaluate {output} --data labelled.csv --into-card")
     typer.echo(f"      consilium predict {output} --input rows.csv --output predictions.csv")
 
 
@@ -303,28 +331,46 @@ def serve_model(
 def evaluate(
     model: ModelArgument,
     *,
-    data: Annotated[Path, typer.Option(help="labelled data: CSV or Parquet; a folder of texts or images")],
+    data: Annotated[
+        Path | None, typer.Option(help="labelled data: CSV or Parquet; a folder of texts or images")
+    ] = None,
+    sites: Annotated[
+        list[Path] | None,
+        typer.Option(help="report that a node of the task wrote by `evaluate --share`; may be repeated"),
+    ] = None,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    into_card: Annotated[
+        bool, typer.Option("--into-card", help="also write the result into the model's folder and card")
+    ] = False,
     mapping: MappingOption = None,
     site_column: Annotated[str | None, typer.Option(help="column of the data that names each row's site")] = None,
     output: Annotated[
         Path | None,
         typer.Option(dir_okay=False, help="new file for the result, JSON; the curve's picture goes beside it, PNG"),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="seed of the intervals' draws")] = 0,
+    seed: SeedOption = 0,
     clamp: ClampOption = False,
     local: LocalOption = None,
 ) -> None:
-    """Measures a model on labelled rows: metrics with 95 % intervals, sites, subgroups, importance, calibration."""
-    from rich.console import Console
+    """Measures a model on labelled rows: metrics with 95 % intervals, sites, subgroups, importance, calibration.
 
-    from consilium_cli.operator.evaluation_screen import show
+    Beside them are the figures that the task's nodes share, of rows of their own.
+    """
+    from consilium_cli.evaluation_screen import of_operator, show
 
     if output is not None and output.suffix == ".png":
         raise typer.BadParameter("pass a name such as result.json; the picture goes beside it", param_hint="--output")
     used = consilium.Model.read(model, local=local)
     warn_unverified(used.verified)
-    found = used.evaluate(data, mapping=mapping, site_column=site_column, seed=seed, clamp=clamp, output=output)
-    show(Console(), found.report)
+    found = used.evaluate(
+        data, sites=sites or (), rpc=rpc, address_book=address_book, mapping=mapping, site_column=site_column,
+        seed=seed, clamp=clamp, output=output,
+    )  # fmt: skip
+    show(of_operator(found.report))
+    if into_card:
+        found.add_to(model)
+        typer.echo(f"added to {model / 'model-card.md'}")
     for path in found.written:
         typer.echo(f"written: {path}")
     if len(found.written) == 1:

@@ -72,6 +72,8 @@ def _show_model(task: Task, found: Estimate) -> None:
 
 def _show_privacy(task: Task) -> None:
     spec = task.spec
+    if spec.summary is not None:
+        typer.echo(f"  round 0 publishes {spec.summary_in_words}")
     if spec.privacy is None:
         typer.echo("  not private: nothing bounds what updates reveal about a hospital's rows")
         return

@@ -1,6 +1,6 @@
 """The columns that answer a task's question: how their cells become labels, and how many rows have which answer.
 
-Labels of n rows are int64 (n,), classes' numbers, or float64 (n, columns).
+Labels of n rows are int64 (n,), classes' numbers, float64 (n, columns), or masks uint8 (n, height, width).
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.questions import Classification, Multilabel, NextToken, Question, Regression, Survival
+from consilium_chain.tasks.questions import (
+    Classification,
+    Multilabel,
+    NextToken,
+    Question,
+    Regression,
+    Segmentation,
+    Survival,
+)
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
@@ -158,6 +166,28 @@ class OfEach(Answers):
         return bool((labels == labels[0]).all())
 
 
+class OfPixels(Answers):
+    """Masks, whose pixels are classes' numbers. No column has them."""
+
+    def __init__(self, asked: Segmentation) -> None:
+        self._classes = asked.classes
+
+    def accepted(self, column: str, cell: Cell, found: float | str) -> float | str:
+        return found
+
+    def counts(self, labels: Labels) -> tuple[tuple[str, int], ...]:
+        """Images with at least one pixel of each class."""
+        present = [int((labels == number).any(axis=(1, 2)).sum()) for number in range(len(self._classes))]
+        return tuple(zip(self._classes, present, strict=True))
+
+    def alike(self, labels: Labels) -> bool:
+        """True if all pixels of all images have one class."""
+        return bool((labels == labels.flat[0]).all())
+
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        return []
+
+
 def above_median(amounts: NDArray[np.float64]) -> NDArray[np.int64]:
     return (amounts > np.median(amounts)).astype(np.int64)
 
@@ -170,7 +200,7 @@ def yes_or_no(found: float | str) -> float | str:
 
 ANSWERS: Mapping[type[Question], Callable[[Any], Answers]] = {
     Classification: OfClasses, Regression: OfAmount, Survival: OfTime, Multilabel: OfEach,
-    NextToken: lambda _: OfTexts(),
+    NextToken: lambda _: OfTexts(), Segmentation: OfPixels,
 }  # fmt: skip
 
 

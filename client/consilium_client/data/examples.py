@@ -20,7 +20,7 @@ MOST_ROWS = int(STATISTICS_RANGE) - 1  # that round 0 can count
 
 Row = Mapping[str, Any]
 Refusal = Callable[[str], Exception]
-Labels = NDArray[Any]  # int64 (n,), classes' numbers, or float64 (n, …), the columns of another answer
+Labels = NDArray[Any]  # int64 (n,), classes' numbers; float64 (n, …), columns of another answer; or uint8, masks
 ExamplesType = TypeVar("ExamplesType", bound="Examples")
 
 
@@ -47,6 +47,10 @@ class Source:
         """The first few of these names."""
         return shortened(self.left_aside_names)
 
+    def with_names(self, names: Mapping[str, str | None]) -> Source:
+        """With other names of these columns, too."""
+        return replace(self, names={**self.names, **names})
+
     def called(self, column: str) -> str:
         """The file's name for a column, where the task has another, to follow the task's name."""
         return in_file(column, self.names.get(column))
@@ -65,7 +69,7 @@ REQUEST = Source(Path("the request"), "JSON")  # of rows to predict for
 
 class Examples(ABC):
     """A frozen dataclass whose fields have one entry for each example. `labels`: int64 (n,), class numbers from 0, or
-    float64 (n, …), a question's other answers.
+    float64 (n, …), a question's other answers, or uint8 (n, height, width), masks.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -84,8 +88,8 @@ class Examples(ABC):
 
     @property
     def label_bytes(self) -> list[bytes]:
-        """Each label, little-endian: a class's number in 4 bytes, or numbers in 8 bytes each."""
-        kind = "<u4" if self.labels.dtype.kind == "i" else "<f8"
+        """Each label, little-endian: a class's number in 4 bytes, numbers in 8 bytes each, or a mask's in 1 byte."""
+        kind = {"i": "<u4", "u": "u1"}.get(self.labels.dtype.kind, "<f8")
         return [label.tobytes() for label in self.labels.astype(kind)]
 
     @abstractmethod

@@ -62,7 +62,7 @@ def labelled_files(
     Raises FolderError, DataFileEmpty, TooManyRows, the errors of CSV files and of answers, LabelUnknown; and OSError.
     """
     if (folder / LIST).exists():
-        _require_inside(folder, LIST, folder / LIST)
+        require_inside(folder, LIST, folder / LIST)
         found = _listed(folder, schema)
     elif schema.classes:
         found = _by_class(folder, _numbers(schema), nested)
@@ -74,7 +74,7 @@ def labelled_files(
     if len(found.files) > at_most:
         raise DataError("TooManyRows", rows=len(found.files), at_most=at_most)
     for file in found.files:
-        _require_example(folder, file.name, file.path, endings, told)
+        require_example(folder, file.name, file.path, endings, told)
     return found
 
 
@@ -91,13 +91,15 @@ def unlabelled_files(
     if len(files) > at_most:
         raise DataError("TooManyRows", rows=len(files), at_most=at_most)
     for name, path in files.items():
-        _require_example(folder, name, path, endings, told)
+        require_example(folder, name, path, endings, told)
     return sorted(files.items())
 
 
-def _require_example(folder: Path, name: str, path: Path, endings: Sequence[str], told: Callable[[Path], bool]) -> None:
+def require_example(
+    folder: Path, name: str, path: Path, endings: Sequence[str], told: Callable[[Path], bool] = _no_other
+) -> None:
     """Raises LeadsOutside, FileUnexpected."""
-    _require_inside(folder, name, path)
+    require_inside(folder, name, path)
     if not (path.is_file() and (name.lower().endswith(tuple(endings)) or told(path))):  # reading a pipe would never end
         raise FolderError("FileUnexpected", file=folder / name)
 
@@ -107,19 +109,19 @@ def _within(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for part, _, _ in os.walk(place, onerror=_raise):  # it does not follow links
         inner = Path(part).relative_to(place).as_posix()
-        paths |= _named(Path(part), folder, under if inner == "." else composed(f"{under}{inner}/"))
+        paths |= named_paths(Path(part), folder, under if inner == "." else composed(f"{under}{inner}/"))
     return paths
 
 
 def _by_class(folder: Path, numbers: dict[str, int], nested: bool) -> Listing:
     files = []
-    for name, inside in _named(folder, folder).items():
+    for name, inside in named_paths(folder, folder).items():
         if not inside.is_dir():
             raise FolderError("FileUnexpected", file=folder / name)
         if name not in numbers:
             raise FolderError("ClassFolderUnknown", file=folder / name)
-        _require_inside(folder, name, inside)
-        entries = _named(inside, folder, f"{name}/")
+        require_inside(folder, name, inside)
+        entries = named_paths(inside, folder, f"{name}/")
         if nested:  # a link to a folder is not followed, and refused as an example
             within = _within(inside, folder, f"{name}/")
             entries = {name: path for name, path in within.items() if path.is_symlink() or not path.is_dir()}
@@ -162,7 +164,7 @@ def _listed(folder: Path, schema: DataSchema) -> Listing:
     return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(paths) - len(files) - 1)
 
 
-def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
+def named_paths(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
     """The paths in one part of `folder`, by their names there. Raises FolderError (NamesAlike)."""
     found: dict[str, Path] = {}
     for path in sorted(place.iterdir()):
@@ -175,7 +177,7 @@ def _named(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
     return found
 
 
-def _require_inside(folder: Path, name: str, path: Path) -> None:
+def require_inside(folder: Path, name: str, path: Path) -> None:
     """Follows links. Raises LeadsOutside."""
     root = os.path.realpath(folder)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:

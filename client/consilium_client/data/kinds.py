@@ -1,4 +1,4 @@
-"""The kinds of examples: tables, texts and images.
+"""The kinds of examples: tables, texts, images and series.
 
 A new kind is a folder beside this module, with a `Kind` in its `kind` module, and an entry in `KINDS`.
 """
@@ -21,7 +21,7 @@ from consilium_client.data.use import Use, Used
 from consilium_client.errors import DataError
 
 # A schema's kind: its folder here, imported when needed.
-KINDS = {"table": "table", "text": "text", "corpus": "text", "images": "image"}
+KINDS = {"table": "table", "text": "text", "corpus": "text", "images": "image", "series": "series"}
 
 Raw = TypeVar("Raw")
 Schema = TypeVar("Schema")

@@ -21,6 +21,16 @@ A column without a line here has the same name in the file. For texts, the label
 
     diagnosis = { column = "Befund", codes = { neg = "healthy", pos = "ill" } }
 
+A series' measurements may have one value a row. Then the task's variables are names in a column:
+
+    [file]
+    variable = "itemid"
+    value = "valuenum"
+
+    [columns]
+    time = { column = "minutes", scale = 0.016666666666666666 }  # the task's unit is hours
+    heart_rate = "220045"
+
 A plug-in may read the file or folder (`foreign`). Then columns have the names that it gives:
 
     [reader]
@@ -47,6 +57,7 @@ from consilium_chain.tasks.data_schemas import DataSchema, TableSchema, TextSche
 from consilium_chain.tasks.features import UNKNOWN, CategoryFeature, Feature, NumericFeature
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -57,6 +68,7 @@ Delimiter = Literal[",", ";", "\t", "|"]
 Position = Annotated[int, Field(ge=1, strict=True)]
 # Keys of columns that are read beside the task's own, which cannot have such names.
 PATIENT = "\0patient"
+VARIABLE, VALUE = "\0variable", "\0value"
 ON = "\0on"  # after a column's name
 _ON_IN_WORDS = " (on)"
 
@@ -73,8 +85,15 @@ class FileFormat(Section):
         default=None, description="column that names the patient: all rows of one are held out, or none"
     )
 
+    variable: str | Position | None = Field(
+        default=None, description="of a series with one value a row: the column that names the variable"
+    )
+    value: str | Position | None = Field(default=None, description="the column of this variable's value")
+
     @model_validator(mode="after")
     def _unambiguous(self) -> FileFormat:
+        if (self.variable is None) != (self.value is None):
+            raise ValueError("measurements with one value a row need both: variable and value")
         if self.delimiter == self.decimal:
             raise ValueError("delimiter and decimal are the same character; change one")
         return self
@@ -190,6 +209,11 @@ class Mapping(Section):
         """For other people's data: a query is its hospital's own."""
         return self if self.query is None else self.model_copy(update={"query": None})
 
+    def of_measurements(self) -> Mapping:
+        """The same for a series' file of measurements, which names no patient."""
+        both = {VARIABLE: ColumnMapping(column=self.file.variable), VALUE: ColumnMapping(column=self.file.value)}
+        return self.without_patients().model_copy(update={"columns": self.columns | both})
+
     def without_patients(self) -> Mapping:
         return self.model_copy(update={"file": self.file.model_copy(update={"patient": None})})
 
@@ -222,7 +246,9 @@ class Mapping(Section):
             raise DataError("MappingInvalid", why="images have no columns; leave the mapping out")
         expected = schema.used
         faults = [f"the task has no column {name}" for name in self.columns if name not in expected]
-        sources = [(_in_words(name), source) for name, source in self.sources(expected).items()]
+        is_narrow = self.file.variable is not None  # then features are no columns
+        columns = [name for name in expected if not is_narrow or name not in schema.inputs]
+        sources = [(_in_words(name), source) for name, source in self.sources(columns).items()]
         own = [(name, source) for name, source in sources if not name.endswith(_ON_IN_WORDS)]  # several ages share one
         for source, count in Counter(source for _, source in own if source is not None).items():
             if count > 1:
@@ -242,7 +268,11 @@ class Mapping(Section):
                 faults += self._faults_of_codes(column, schema.asked.codes(column))
                 if self.columns.get(column, ColumnMapping()).born is not None:
                     faults.append(f"the label {column} is no age: leave out born and on")
-        if isinstance(schema, TableSchema):
+        if isinstance(schema, SeriesSchema):
+            faults += self._faults_of_series(schema)
+        elif is_narrow:
+            faults.append("variable and value are of a series: leave them out")
+        if isinstance(schema, TableSchema | SeriesSchema):
             for feature in schema.features:
                 faults += self._faults_of_feature(feature)
         else:
@@ -253,6 +283,20 @@ class Mapping(Section):
         faults += [f"the label {column} may not be absent" for column in absent]
         if faults:
             raise DataError("MappingInvalid", why=f"the mapping does not fit the task: {'; '.join(faults)}")
+
+    def _faults_of_series(self, schema: SeriesSchema) -> list[str]:
+        given = {name: self.columns.get(name, ColumnMapping()) for name in schema.used}
+        faults = ["a plug-in reads tables and images so far: leave reader out"] * (self.reader is not None)
+        faults += [f"{name} is no age: leave out born and on" for name in schema.inputs if given[name].born is not None]
+        faults += [f"{name} may not be absent" for name in (schema.stay, schema.time) if given[name].absent]
+        allowed = {schema.stay: {"column", "absent"}, schema.time: {"column", "absent", "scale", "offset"}}
+        for name, fields in allowed.items():
+            extra = given[name].model_fields_set - fields
+            faults += [f"{name} has no {field}: leave it out" for field in sorted(extra)]
+        names = [(name, str(self.source(name))) for name in schema.inputs if not given[name].absent]
+        if self.file.variable is not None and len({key(source, ".") for _, source in names}) < len(names):
+            faults.append("two variables have one name in the file")
+        return faults
 
     def _faults_of_feature(self, feature: Feature) -> list[str]:
         if not isinstance(feature, CategoryFeature):

@@ -10,6 +10,7 @@ from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from consilium_chain.tasks.start_specs import SeedStart
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec
 from consilium_zk.quantise import Quantiser
 
@@ -17,6 +18,12 @@ from consilium_client.data.examples import Examples, Source
 from consilium_client.data.standardise import sums_of
 
 ONE_CLASS = "all labels are the same: a model learns little from them, and voters need several"
+INVERTED = (
+    "the classes are as frequent as if they were exchanged, by the prevalence that the task states: check that their"
+    " numbers or codes are not inverted"
+)
+RARE, LEAST_INVERTED = 0.25, 50  # the most of a class that is called rare; rows
+NEARLY = 1.5  # times the rare share that the common class may have
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,16 @@ def repeats(contents: Iterable[Hashable], labels: Sequence[bytes]) -> tuple[int,
         repeated += content in first
         otherwise += first.setdefault(content, label) != label
     return repeated, otherwise
+
+
+def inverted(answers: Sequence[tuple[str, int]], spec: TaskSpec) -> bool:
+    """True if of two classes the one that the task calls rare is the common one here."""
+    stated = spec.start.prevalence if isinstance(spec.start, SeedStart) else None
+    counts = [count for _, count in answers]
+    if stated is None or len(counts) != 2 or sum(counts) < LEAST_INVERTED or min(stated) > RARE:
+        return False
+    rare = stated.index(min(stated))
+    return counts[1 - rare] <= NEARLY * min(stated) * sum(counts)
 
 
 def findings_of(counts: Mapping[StrEnum, int], rows: int, asking: Container[StrEnum]) -> tuple[Finding, ...]:

@@ -2,38 +2,69 @@
 
 By default, every hospital brings the same public vector of the schema (`public_sums`), without any rows. In a task with
 exact statistics, each brings the sums of its own rows. Sums are of u in [0, 1] (the schema's public range; for an
-image, each channel's mean and mean square), so a hospital's sum cannot exceed its row count. A missing value does not
-count in its column, and becomes 0 after standardising, which is the mean. Texts are not scaled: their sum is the number
-of rows.
+image or a stay, the mean and mean square of each channel or variable), so a hospital's sum cannot exceed its row count.
+A missing value does not count in its column, and becomes 0 after standardising, which is the mean. Texts are not
+scaled: their sum is the number of rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.summary_spec import Part
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE, TaskSpec
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.series.stays import Stays, carried
+from consilium_client.data.summary import columns_of, counted_bias, counts_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, DataError, ModelError
+from consilium_client.privacy.discrete_noise import noise
 
 # Round 0 rounds each hospital's sums to 2 · 65536 / 2^40 = 1.2e-7. With at least one row per hospital, that changes a
 # variance by less than 2e-7. Below twice that, a column counts as constant and is switched off, not amplified.
 LEAST_VARIANCE = 4e-7
 
 
-def round_0_values(examples: Examples, spec: TaskSpec) -> NDArray[np.float64]:
-    """A hospital's values for round 0: float64 (spec.statistics_values,). Raises as `sums_of` does."""
-    if spec.statistics == "schema":
-        return public_sums(spec.data)
-    if spec.counted_classes == 0:
-        return sums_of(examples, spec.data)
-    rows = np.bincount(examples.labels.astype(np.int64), minlength=spec.counted_classes)
-    return np.concatenate([sums_of(examples, spec.data), rows])
+def round_0_values(examples: Examples, spec: TaskSpec, summary: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """A hospital's values for round 0: float64 (spec.statistics_values,). `summary`: its counts, with the task's noise;
+    by default drawn now. Raises as `sums_of` does.
+    """
+    exact = spec.statistics == "exact"
+    parts: list[NDArray[Any]] = [sums_of(examples, spec.data) if exact else public_sums(spec.data)]
+    if spec.summary is not None:
+        parts.append(summary_of(examples, spec) if summary is None else summary)
+    if spec.counted_classes:
+        parts.append(np.bincount(examples.labels.astype(np.int64), minlength=spec.counted_classes))
+    return np.concatenate(parts)
+
+
+def summary_of(examples: Examples, spec: TaskSpec) -> NDArray[np.int64]:
+    """A hospital's counts for the summary (spec.summary_values,), with the task's noise, which is drawn now."""
+    return counts_of(examples, spec) + noise(spec.summary_values, spec.summary_variance)
+
+
+def summed_counts(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.int64]:
+    """The summary's counts over all hospitals (spec.summary_values,), from round 0's sums (spec.statistics_values,)."""
+    start = spec.data.statistics_values
+    return np.rint(sums[start : start + spec.summary_values]).astype(np.int64)  # whole numbers before they were rounded
+
+
+def counted_start(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float32]:
+    """The last biases (outputs,) of the base rate, by round 0's sums (spec.statistics_values,): of the summary, or else
+    of the counted classes.
+    """
+    asked = spec.data.asked
+    for column in columns_of(summed_counts(sums, spec), spec) if spec.summary else []:
+        if column.part.answers:
+            return counted_bias(column.counts, int(np.rint(sums[spec.data.statistics_values])), asked, column.part)
+    counts = np.rint(sums[-spec.counted_classes :]).astype(np.int64)
+    return counted_bias(counts, int(counts.sum()), asked, Part("classes", tuple(spec.data.classes)))
 
 
 def class_weights(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float32] | None:
@@ -108,6 +139,21 @@ class Standardiser:
             )
         standard = (table.features - self.mean) * self.inverse_deviation
         return np.where(np.isnan(standard), 0.0, standard).astype(np.float32)
+
+    def transform_stays(self, stays: Stays) -> NDArray[np.float32]:
+        """Inputs float32 (n, 2 · variables, steps): standardised values, carried forward, then 1 in steps with a
+        measurement and 0 in others. Raises ShapeMismatch.
+        """
+        many = stays.values.shape[1]
+        if many != len(self.mean):
+            raise ModelError("ShapeMismatch", what="variables", expected=(len(self.mean),), found=(many,))
+        found = np.empty((stays.rows, 2 * many, stays.values.shape[2]), np.float32)
+        for at, (mean, factor) in enumerate(zip(self.mean, self.inverse_deviation, strict=True)):
+            own = stays.values[:, at : at + 1]
+            standard = (carried(own).astype(np.float64) - mean) * factor
+            found[:, at : at + 1] = np.where(np.isnan(standard), 0.0, standard)
+            found[:, many + at : many + at + 1] = ~np.isnan(own)
+        return found
 
     def transform_images(self, images: ImageSet) -> NDArray[np.float32]:
         """Standardised pixels float32 (n, channels, height, width). Raises ShapeMismatch."""

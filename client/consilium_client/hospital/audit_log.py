@@ -1,5 +1,6 @@
 """A hospital's audit log: one JSON line for each message that left its node, chained by hashes; and a signed export.
-A line also names the header fields by which the read files can identify patients, and which stay there.
+Lines also name the counts of rows that a summary gives, and the header fields by which the read files can identify
+patients, and which stay there.
 
 Each line has the SHA-256 of the line before it, with its newline. So nobody can change, remove or move a line without
 changing all later ones. The export's last line signs their number and the last hash. A line never has the content of a
@@ -103,6 +104,16 @@ class Reply(_Left):
     upload: Digest
 
 
+class Shared(_Left):
+    """A file that was written for others: a signed report of a task's model on this hospital's held-out rows. `to`:
+    its path.
+    """
+
+    kind: Literal["evaluation"]
+    contract: Text
+    task: Count
+
+
 class Recovered(_Entry):
     """A crash cut a line off, before its message left. The log no longer has the incomplete line."""
 
@@ -121,8 +132,20 @@ class Identifying(_Entry):
     files: Count
 
 
-Entry = Annotated[Trial | Transaction | Batch | Reply | Recovered | Identifying, Field(discriminator="kind")]
-_ENTRY: TypeAdapter[Trial | Transaction | Batch | Reply | Recovered | Identifying] = TypeAdapter(Entry)
+class Counted(_Entry):
+    """Round 0 of the task gives so many counts of this hospital's rows, within the reply that follows. `variance`: of
+    the noise on each; 0 for exact counts.
+    """
+
+    kind: Literal["counted"]
+    task: Count
+    counts: Count
+    variance: Count
+
+
+Kind = Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying | Counted
+Entry = Annotated[Kind, Field(discriminator="kind")]
+_ENTRY: TypeAdapter[Kind] = TypeAdapter(Entry)
 
 
 class Seal(_Line):
@@ -260,6 +283,10 @@ class AuditLog:
     def identifying(self, fields: Mapping[str, int]) -> None:
         """`fields`: the number of files by a field's name. Raises as `record` does."""
         self.record("identifying", fields=", ".join(sorted(fields)), files=max(fields.values()))
+
+    def counted(self, task: int, counts: int, variance: int) -> None:
+        """The summary of a task. Raises as `record` does."""
+        self.record("counted", task=task, counts=counts, variance=variance)
 
     def record(self, kind: str, **fields: str | int) -> None:
         """Adds an entry, on disk on return. Raises AuditUnwritable, AuditMalformed; then nothing may leave."""

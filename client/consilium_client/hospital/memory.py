@@ -1,7 +1,7 @@
 """A hospital's memory of its own updates, from round to round of one task: it never leaves the hospital.
 
 Control variates need the hospital's own mean gradient, error feedback the part of its update that was not sent, and
-local tensors their values.
+local tensors their values. A summary's counts are kept with their noise: a second draw would show more of the counts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ FORMATS: Final[Mapping[str, np.dtype[Any]]] = {
     "variate": np.dtype("<f8"),
     "unsent": np.dtype("<i8"),
     "local": np.dtype("<f4"),
+    "summary": np.dtype("<i8"),
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.roles import NO_KEY
-from consilium_chain.ledger.structs import Role
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
 from consilium_chain.rpc.retry import retry_policy
@@ -29,7 +29,6 @@ from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
 from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.relay.wire import RoundReply, RoundRequest
-from consilium_client.replay import FIRST_ROUND
 
 
 class HospitalNode(Hooks):
@@ -62,7 +61,7 @@ class HospitalNode(Hooks):
         membership, masking = self.context.membership, self.updates.masking
         if membership.find() is None:
             self.training.privacy.require_affordable()
-            self.training.record.base(FIRST_ROUND)  # may start from another task
+            self.training.record.base_digest(STATISTICS_ROUND)  # may start from another task
             key = read_transport_key(self.settings.flower.transport_key)
             bond = self.task.params.hospital_bond
             encryption_key = masking.encryption_key if masking else NO_KEY

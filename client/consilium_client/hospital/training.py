@@ -29,11 +29,12 @@ from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from consilium_client.config import HospitalSettings
+from consilium_client.config import HospitalAccountSettings
 from consilium_client.consent import Policy
 from consilium_client.data.examples import Examples, Labels
-from consilium_client.data.standardise import round_0_values
+from consilium_client.data.standardise import round_0_values, summary_of
 from consilium_client.errors import ClientError, DataError
+from consilium_client.evaluation.own import note_trained
 from consilium_client.home import SALT_FILE
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.learning import Updates
@@ -77,7 +78,7 @@ def held_out(examples: Examples, share: float, salt: bytes) -> NDArray[np.bool_]
     return np.array([int.from_bytes(digest) < below for digest in digests], dtype=np.bool_)
 
 
-def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, Examples | None]:
+def keep_out(settings: HospitalAccountSettings, examples: Examples) -> tuple[Examples, Examples | None]:
     """Splits the examples into those to train on and those kept out, if any. Raises TooFewRows."""
     if settings.held_out == 0:
         return examples, None
@@ -96,9 +97,9 @@ def keep_out(settings: HospitalSettings, examples: Examples) -> tuple[Examples, 
     return kept, out if out.rows else None
 
 
-def statistics_blobs(examples: Examples, spec: TaskSpec) -> list[Blob]:
-    """Round 0's values of these examples, quantised and packed."""
-    lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(round_0_values(examples, spec), None)
+def statistics_blobs(examples: Examples, spec: TaskSpec, summary: NDArray[np.int64] | None = None) -> list[Blob]:
+    """Round 0's values of these examples, quantised and packed. `summary`: as `round_0_values` takes it."""
+    lanes = Quantiser(STATISTICS_BITS, STATISTICS_RANGE).quantise(round_0_values(examples, spec, summary), None)
     return pack(lanes, spec.statistics_layout)
 
 
@@ -119,23 +120,23 @@ class RoundSeeds:
 
 
 class Privacy:
-    """The records of privacy costs and of exact statistics. `rounds`: None in a task without differential privacy."""
+    """The records of privacy costs and of exact statistics. `rounds`: None in a task without noise."""
 
     def __init__(self, context: Context, policy: Policy, examples: Examples) -> None:
         """Raises EpsilonUnreachable, ChargesUnknown, DeploymentInvalid."""
         self._context, self._examples = context, examples
         self.rounds = self._private_rounds(policy)
-        exact = context.task.spec.statistics == "exact"
+        exact = context.task.spec.counts_exactly
         self._statistics = ExactStatisticsRecord(context.settings.statistics_file) if exact else None
 
     def _private_rounds(self, policy: Policy) -> PrivateRounds | None:
         spec, context = self._context.task.spec, self._context
-        if spec.privacy is None:
+        if spec.privacy is None and spec.summary_variance == 0:
             return None
         from consilium_client.privacy.accountant import Budget, PrivateRounds  # Opacus: seconds to import, and 120 MB
 
         own = None if policy.max_epsilon is None else Budget(policy.max_epsilon, policy.delta)
-        found = PrivateRounds(context.settings.privacy_file, own, context.name, spec, spec.privacy, self._examples.rows)
+        found = PrivateRounds(context.settings.privacy_file, own, context.name, spec, self._examples.rows)
         for ledger in self._ledgers():
             found.make_up(ledger, context.store)
         return found
@@ -153,10 +154,15 @@ class Privacy:
         self._require_givable()
 
     def give_statistics(self) -> None:
-        """Records on disk that exact statistics leave, if the task takes them, before anything is signed."""
+        """Records on disk that exact statistics leave, or what a noisy summary costs, before anything is signed."""
         self._require_givable()
+        spec = self._context.task.spec
         if self._statistics:
             self._statistics.give(*self._given)
+        elif self.rounds and spec.summary:
+            self.rounds.pay(STATISTICS_ROUND)
+        if spec.summary:
+            self._context.audit.counted(self._context.task.number, spec.summary_values, spec.summary_variance)
 
     def _require_givable(self) -> None:
         """Raises ClientError (StatisticsOverlap and others), DeploymentInvalid."""
@@ -167,9 +173,10 @@ class Privacy:
         self._statistics.require_givable(*self._given)
 
     @property
-    def _given(self) -> tuple[str, Examples, DataSchema, bool]:
+    def _given(self) -> tuple[str, Examples, DataSchema, bool, int | None]:
         spec = self._context.task.spec
-        return self._context.name, self._examples, spec.data, spec.counted_classes > 0
+        bins = spec.summary.bins if spec.summary else None
+        return self._context.name, self._examples, spec.data, spec.counted_classes > 0 or bins is not None, bins
 
     def _ledgers(self) -> Iterator[Ledger]:
         """The task's, and those of earlier contracts on its chain. Raises DeploymentInvalid."""
@@ -195,6 +202,7 @@ class Training:
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
+        self._place = context.name
         self._folder = context.settings.home / "memory" / context.name
         self._memory = OnDisk(self._folder)
         self._updates = Updates(self._spec, self.record, self._memory)
@@ -212,9 +220,21 @@ class Training:
         spec = self._spec
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()
-            return statistics_blobs(self.examples, spec)
+            return statistics_blobs(self.examples, spec, self._summary() if spec.summary_variance else None)
+        note_trained(self._settings, self._place)
         seeds = RoundSeeds.of(self._settings.trial_seed, round_)
         return self._updates.blobs(round_, local_update(round_, self.record.base(round_)), seeds.rounding)
+
+    def _summary(self) -> NDArray[np.int64]:
+        """The noisy counts that leave: drawn once, and kept on disk before they leave. Two draws for the
+        same rows would average out, and the same draw for other rows would show which ones differ.
+        """
+        kept = self._memory.recall("summary", STATISTICS_ROUND + 1, self._spec.summary_values)
+        if kept is not None:
+            return kept[1]
+        counts = summary_of(self.examples, self._spec)
+        self._memory.keep("summary", STATISTICS_ROUND, counts)
+        return counts
 
     def local_update(self, round_: int, base: Vector) -> Coordinates:
         """The difference that training makes to `base`, as coordinates in the task's basis, float64 (k,). Never the
@@ -225,7 +245,7 @@ class Training:
         def progress(done: int, steps: int, loss: float) -> None:
             hint("training", step=done, of=steps, loss=loss)
 
-        if self.privacy.rounds is not None:
+        if self.privacy.rounds is not None and self._spec.privacy is not None:
             return self.privacy.rounds.learn(round_, self.record.basis, base, *rows, progress, self._settings.device)
         seed = RoundSeeds.of(self._settings.trial_seed, round_).training
         return self._updates.learn(round_, base, rows, self._held_out(), seed, progress, self._settings.device)

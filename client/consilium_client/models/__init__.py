@@ -44,6 +44,8 @@ class Evaluation:
     """A model's results on n examples. `predictions`: float64 (n, …), as the task's objective says. `activations`:
     float64 (n, width), the last layer's inputs; its outputs, if it is the only layer.
 
+    Of a segmentation, predictions are float32, and activations the pixels' means.
+
     Of a language model, predictions are float64 (m, 2), of the examples' m tokens. `rows`: the example of each token,
     int64 (m,).
     """
@@ -125,6 +127,8 @@ FAMILIES: Mapping[str, tuple[str, str]] = {  # by the name in tasks: module in t
     "logistic": ("dense", "Dense"),
     "mlp": ("dense", "Dense"),
     "cnn": ("cnn", "Cnn"),
+    "tcn": ("tcn", "Tcn"),
+    "unet": ("unet", "Unet"),
     "lora": ("lora", "Lora"),
     "encoder": ("lora", "WholeEncoder"),
     "program": ("program", "OfProgram"),
@@ -140,12 +144,15 @@ def model_of(spec: TaskSpec) -> Model:
     return model
 
 
-def start_of(spec: TaskSpec, seed: int) -> Vector:
+def start_of(spec: TaskSpec, seed: int, counted: Vector | None = None) -> Vector:
     """The start of a task that starts from a seed, (p,): `Model.initial`, with the last biases from the public
-    prevalence, if the task states one. Without evidence each class is then as likely as that.
+    prevalence, if the task states one. Without evidence each class is then as likely as that. `counted`: the last
+    biases (outputs,) by round 0's counts, in a task that asks for them.
     """
     found = model_of(spec).initial(seed)
-    if isinstance(spec.start, SeedStart) and spec.start.prevalence is not None:
+    if counted is not None:
+        found[-len(counted) :] = counted
+    elif isinstance(spec.start, SeedStart) and spec.start.prevalence is not None:
         logs = np.log(np.array(spec.start.prevalence, dtype=np.float64))
         outputs = spec.data.outputs
         found[-outputs:] = logs[1] - logs[0] if outputs == 1 else logs - logs.mean()

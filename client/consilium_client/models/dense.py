@@ -1,4 +1,4 @@
-"""Logistic regression and multilayer perceptron, on a table's standardised columns."""
+"""Logistic regression and multilayer perceptron, on a table's standardised columns, or on all steps of a series."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples
+from consilium_client.data.series.stays import Stays
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
 from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal
@@ -35,7 +36,10 @@ class Dense(Model):
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Standardised columns, float32 (n, columns)."""
-        return Standardiser.from_sums(sums).transform(of_kind(Table, examples))
+        standardiser = Standardiser.from_sums(sums)
+        if isinstance(examples, Stays):
+            return standardiser.transform_stays(examples).reshape(examples.rows, -1)
+        return standardiser.transform(of_kind(Table, examples))
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
         """In double precision, so that two voters' machines agree far below a millionth; by numpy, so that a voter's

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from consilium_chain.tasks.data_schemas import DataSchema
-from consilium_chain.tasks.model_specs import ENCODERS, LoraSpec, OnEncoder
+from consilium_chain.tasks.encoder_shapes import ENCODERS
+from consilium_chain.tasks.model_specs import LoraSpec, OnEncoder
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn

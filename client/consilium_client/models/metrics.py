@@ -123,6 +123,18 @@ def brier(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> floa
     return float(np.mean(np.sum((probabilities - own) ** 2, axis=1)) / 2)
 
 
+def dice(hits: NDArray[np.float64], own: NDArray[np.float64], called: NDArray[np.float64]) -> float | None:
+    """Mean of Dice = 2·TP / (2·TP + FP + FN) over the classes that are there: that some pixel has. None without any.
+
+    Of each class (classes,): the pixels rightly called it, those that have it, those called it. A class that nobody
+    marked does not count, also where it is called: else a single wrong pixel would cost the whole mean a class.
+    """
+    present = own > 0
+    if not present.any():
+        return None
+    return float(np.mean(2 * hits[present] / (own[present] + called[present])))
+
+
 def _ranked(labels: NDArray[np.int64], probabilities: NDArray[np.float64]) -> list[int]:
     """The classes to rank each against the rest; none if one alone is present."""
     present = [int(label) for label in np.unique(labels)]

@@ -12,11 +12,13 @@ import torch
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, TableSchema
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, Labels
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.series.stays import Stays
 from consilium_client.data.standardise import Standardiser
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
@@ -67,6 +69,8 @@ class OfProgram(Computed):
             type_, shape = "float32", (data.columns,)
         elif isinstance(data, ImageSchema):
             type_, shape = "float32", (data.channels, data.height, data.width)
+        elif isinstance(data, SeriesSchema):
+            type_, shape = "float32", (data.channels, data.steps)
         else:  # of any number of tokens
             type_, shape = "int64", program.shape[:1] or (1,)
         if program.shape != shape or program.type_ != type_:
@@ -97,14 +101,17 @@ class OfProgram(Computed):
         return vector_of({name: self._loaded.tensors[name] for name in self._program.learnt})
 
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
-        """Standardised columns, float32 (n, columns), images, float32 (n, channels, height, width), or tokens, int64
-        (n, tokens). Raises ProgramError (TokenizerUnusable, ProgramEnded, NotConfined) too.
+        """Standardised columns, float32 (n, columns), images, float32 (n, channels, height, width), series, float32 (n,
+        channels, steps), or tokens, int64 (n, tokens). Raises ProgramError (TokenizerUnusable, ProgramEnded,
+        NotConfined) too.
         """
         if isinstance(examples, TextSet):
             return self._tokens_elsewhere(examples.texts) if is_elsewhere() else self.tokens(examples.texts)
         standardiser = Standardiser.from_sums(sums)
         if isinstance(examples, Table):
             return standardiser.transform(examples)
+        if isinstance(examples, Stays):
+            return standardiser.transform_stays(examples)
         return standardiser.transform_images(of_kind(ImageSet, examples))
 
     def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:

@@ -17,7 +17,6 @@ from consilium_chain.errors import SpecInvalid, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_core.logs import emit
 from consilium_zk.basis import Basis, Coordinates
@@ -28,7 +27,7 @@ from consilium_client.data.examples import Labels
 from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
 from consilium_client.models.training import Progress, in_round
-from consilium_client.privacy.dp_sgd import Mechanism, epsilon, learn_privately, plan
+from consilium_client.privacy.dp_sgd import Mechanism, epsilon, learn_privately, of_summary, plan
 
 
 class Charge(BaseModel):
@@ -155,31 +154,45 @@ def _cost(charges: Charges, delta: float, task: str | None = None) -> float:
     return epsilon([one.mechanism for one in charges.values() if task in (None, one.task)], delta)
 
 
-class PrivateRounds:
-    """One hospital's part in one private task, `place`. Each round is charged before it is trained."""
+def budget_of(spec: TaskSpec) -> Budget | None:
+    """The bound on a row's cost in all rounds with noise of a task; None without any."""
+    if spec.privacy is not None:
+        return Budget(spec.privacy.epsilon, spec.privacy.delta)
+    if spec.summary is None or spec.summary.epsilon is None:
+        return None
+    return Budget(spec.summary.epsilon, spec.summary.delta)
 
-    def __init__(
-        self, privacy_file: Path, own: Budget | None, place: str, spec: TaskSpec, privacy: PrivacySpec, rows: int
-    ) -> None:
+
+class PrivateRounds:
+    """One hospital's part in one task with noise, `place`. Each round is charged before it is trained, and round 0
+    before its counts get their noise.
+    """
+
+    def __init__(self, privacy_file: Path, own: Budget | None, place: str, spec: TaskSpec, rows: int) -> None:
         """`own` bounds all tasks together. The search for the noise takes seconds. Raises EpsilonUnreachable."""
-        self._place, self._spec, self._privacy, self._rows = place, spec, privacy, rows
+        bound = budget_of(spec)
+        if bound is None:
+            raise ValueError("the task has no noise")
+        self._place, self._spec, self._bound, self._rows = place, spec, bound, rows
         self._accountant = PrivacyAccountant(privacy_file)
         self._own = own
-        self._mechanism = plan(spec, privacy, rows)
+        self._counted = of_summary(spec)
+        self._trained = None if spec.privacy is None else plan(spec, spec.privacy, rows)
         self.spent = False  # once a round was refused; a spent budget never comes back
 
     def make_up(self, ledger: Ledger, store: ArtifactStore) -> None:
         """Charges rounds that the ledger's account committed to, but that this file lacks: it was restored from an
         older copy, or was lost.
 
-        A round costs the same as other charged rounds of its task; without these, the cost for the current rows.
-        Raises ChargesUnknown if a task's file cannot be read, and all tasks together have a bound.
+        A round costs the same as other charged rounds of its task; without these, the cost for the current rows. Round
+        0 is in every copy that has a later round of its task. Raises ChargesUnknown if a task's file cannot be read,
+        and all tasks together have a bound.
         """
         charged = self._accountant.charges()
-        known = {charge.key for charge in charged}
+        known = {charge.key for charge in charged} | {(charge.task, STATISTICS_ROUND) for charge in charged}
         lacking: dict[int, list[int]] = defaultdict(list)
         for task, round_ in ledger.record.rounds_committed(ledger.address):
-            if round_ != STATISTICS_ROUND and (ledger.folder_name(task), round_) not in known:
+            if (ledger.folder_name(task), round_) not in known:
                 lacking[task].append(round_)
         for task, rounds in lacking.items():
             place = ledger.folder_name(task)
@@ -192,17 +205,26 @@ class PrivateRounds:
                     ) from error
                 emit("not-charged", place=place, rounds=rounds, error=name_of(error))
                 continue
-            if spec.privacy is None:
-                continue
-            like = next((charge.mechanism for charge in charged if charge.task == place), None)
-            mechanism = like or plan(spec, spec.privacy, self._rows)
-            spent = [Charge.of(place, round_, mechanism, spec.privacy.delta) for round_ in rounds]
-            emit("charged-late", place=place, rounds=[one.round for one in self._accountant.make_up(spent)])
+            like = [charge.mechanism for charge in charged if charge.task == place and charge.round != STATISTICS_ROUND]
+            if spent := self._unpaid(place, spec, rounds, like):
+                emit("charged-late", place=place, rounds=[one.round for one in self._accountant.make_up(spent)])
+
+    def _unpaid(self, place: str, spec: TaskSpec, rounds: Sequence[int], like: Sequence[Mechanism]) -> list[Charge]:
+        """Charges of these rounds of a task, of those that have noise. `like`: of the task's other training rounds."""
+        bound, counted, trained = budget_of(spec), of_summary(spec), None
+        if bound is None:
+            return []
+        if spec.privacy is not None and any(rounds):
+            trained = like[0] if like else plan(spec, spec.privacy, self._rows)
+        costs = [(round_, trained if round_ else counted) for round_ in rounds]
+        return [Charge.of(place, round_, cost, bound.delta) for round_, cost in costs if cost is not None]
 
     def require_affordable(self) -> None:
         """Raises BudgetExceeded if the budget is too small for all rounds of the task."""
-        rounds = range(1, self._spec.rounds.rounds + 1)
-        self._accountant.require_affordable([self._charge(one) for one in rounds], self._privacy.epsilon, self._own)
+        first = STATISTICS_ROUND if self._counted else 1
+        last = self._spec.rounds.rounds if self._trained else STATISTICS_ROUND
+        planned = [self._charge(round_) for round_ in range(first, last + 1)]
+        self._accountant.require_affordable(planned, self._bound.epsilon, self._own)
 
     def learn(
         self,
@@ -214,20 +236,28 @@ class PrivateRounds:
         progress: Progress,
         device: str,
     ) -> Coordinates:
-        """An update float64 (k,), the coordinates in the basis. If `PrivacyAccountant.charge` raises, nothing is
-        trained.
-        """
+        """An update float64 (k,) of a private task, as coordinates in the basis. If `pay` raises, it trains nothing."""
+        if self._spec.privacy is None or self._trained is None:
+            raise ValueError("the task is not private")
+        self.pay(round_)
+        return learn_privately(
+            in_round(self._spec, round_), self._spec.privacy, self._trained, basis, base, inputs, labels, progress,
+            device,
+        )  # fmt: skip
+
+    def pay(self, round_: int) -> None:
+        """Charges a round. Raises as `PrivacyAccountant.charge`."""
         try:
-            cost = self._accountant.charge(self._charge(round_), self._privacy.epsilon, self._own)
+            cost = self._accountant.charge(self._charge(round_), self._bound.epsilon, self._own)
         except BudgetError as error:
             self.spent = True
             of = error.values
             emit("over-budget", round=round_, spent=of["spent"], would_be=of["would_be"], allowed=of["allowed"])
             raise
-        emit("privacy", round=round_, epsilon=cost, of=self._privacy.epsilon)
-        return learn_privately(
-            in_round(self._spec, round_), self._privacy, self._mechanism, basis, base, inputs, labels, progress, device
-        )
+        emit("privacy", round=round_, epsilon=cost, of=self._bound.epsilon)
 
     def _charge(self, round_: int) -> Charge:
-        return Charge.of(self._place, round_, self._mechanism, self._privacy.delta)
+        mechanism = self._counted if round_ == STATISTICS_ROUND else self._trained
+        if mechanism is None:
+            raise ValueError(f"round {round_} has no noise")
+        return Charge.of(self._place, round_, mechanism, self._bound.delta)

@@ -44,6 +44,7 @@ from consilium_client.programs.row_gradients import Loss, take_row_gradients
 
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
 _ORDERS = RDPAccountant.DEFAULT_ALPHAS
+_MOST_NOISE = 1e6  # times the norm
 _TOLERANCE = 0.01  # how far below a task's epsilon its last round may end, absolute or as a share: the smaller one
 
 
@@ -61,12 +62,43 @@ class Mechanism:
 def plan(spec: TaskSpec, privacy: PrivacySpec, rows: int) -> Mechanism:
     """One round's training on `rows` (≥ 1) rows, with the noise that makes the task's last round end at its epsilon.
 
-    It has as many steps as plain training. Raises EpsilonUnreachable.
+    It has as many steps as plain training. The summary's cost is a part of the epsilon. Raises EpsilonUnreachable.
     """
     sample_rate = min(1.0, spec.training.batch_size / rows)
     steps = spec.training.steps_on(rows)
-    total = steps * spec.rounds.rounds
-    return Mechanism(_noise_multiplier(privacy.epsilon, privacy.delta, sample_rate, total), sample_rate, steps)
+    total, counted = steps * spec.rounds.rounds, of_summary(spec)
+    if counted is None:
+        noise = _noise_multiplier(privacy.epsilon, privacy.delta, sample_rate, total)
+    else:
+        noise = _noise_beside(counted, privacy.epsilon, privacy.delta, sample_rate, total)
+    return Mechanism(noise, sample_rate, steps)
+
+
+def of_summary(spec: TaskSpec) -> Mechanism | None:
+    """The noise on a hospital's counts in round 0: as concentrated as a Gaussian of its variance (Canonne, Kamath and
+    Steinke 2020, theorem 4), by the Euclidean norm of one row's part. None without noise.
+    """
+    if spec.summary_variance == 0:
+        return None
+    return Mechanism(math.sqrt(spec.summary_variance / spec.summary_changed), 1.0, 1)
+
+
+@cache
+def _noise_beside(other: Mechanism, bound: float, delta: float, sample_rate: float, steps: int) -> float:
+    """The least noise multiplier whose steps cost a row at most `bound` together with another mechanism."""
+
+    def cost(noise: float) -> float:
+        return epsilon([other, Mechanism(noise, sample_rate, steps)], delta)
+
+    low, high = 0.0, 1.0
+    while cost(high) > bound:
+        low, high = high, 2 * high
+        if high > _MOST_NOISE:
+            raise BudgetError("EpsilonUnreachable", epsilon=bound, delta=delta, steps=steps)
+    while bound - cost(high) > min(1.0, bound) * _TOLERANCE:
+        middle = (low + high) / 2
+        low, high = (low, middle) if cost(middle) <= bound else (middle, high)
+    return high
 
 
 @cache

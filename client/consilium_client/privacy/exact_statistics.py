@@ -41,7 +41,8 @@ class Given(BaseModel):
 
     `encoding`: hash of the schema's part that turns rows into numbers. `whole`: hash of all rows exactly, in any order.
     `rows`: hash of each row, as coarse as `Examples.contents`, so that another file format hides no row; empty if an
-    earlier line has the same `whole`. `labelled`: hash of all rows with their classes, if the task counts these.
+    earlier line has the same `whole`. `labelled`: hash of all rows with their answers, if the task counts these.
+    `bins`: of the histograms, if the task has a summary.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -51,6 +52,7 @@ class Given(BaseModel):
     whole: Digest
     rows: tuple[Tag, ...]
     labelled: Digest | None = None
+    bins: Annotated[int, Field(ge=1)] | None = None
 
 
 class ExactStatisticsRecord:
@@ -66,22 +68,27 @@ class ExactStatisticsRecord:
         with self._file.open() as opened:
             return {one.task for one in opened.lines}
 
-    def require_givable(self, task: str, examples: Examples, schema: DataSchema, with_classes: bool = False) -> None:
+    def require_givable(
+        self, task: str, examples: Examples, schema: DataSchema, with_answers: bool = False, bins: int | None = None
+    ) -> None:
         """Raises StatisticsOverlap or StatisticsUncomparable if `give` would."""
         with self._file.open() as opened:
-            _require_new(opened.lines, given_of(task, examples, schema, self._key(opened), with_classes))
+            _require_new(opened.lines, given_of(task, examples, schema, self._key(opened), with_answers, bins))
 
-    def give(self, task: str, examples: Examples, schema: DataSchema, with_classes: bool = False) -> None:
-        """Records on disk that the sums of these rows leave; `with_classes`: and how many rows each class has.
+    def give(
+        self, task: str, examples: Examples, schema: DataSchema, with_answers: bool = False, bins: int | None = None
+    ) -> None:
+        """Records on disk that the sums of these rows leave; `with_answers`: and how many rows have each answer;
+        `bins`: and histograms with so many parts.
 
         Raises StatisticsOverlap if some but not all of them were counted before, StatisticsUncomparable if earlier rows
         were counted under another schema. Then it writes nothing.
         """
         with self._file.open() as opened:
-            new = given_of(task, examples, schema, self._key(opened), with_classes)
+            new = given_of(task, examples, schema, self._key(opened), with_answers, bins)
             known = _require_new(opened.lines, new)
-            written = [(one.task, one.whole, one.labelled) for one in opened.lines]
-            if (new.task, new.whole, new.labelled) not in written:
+            written = [(one.task, one.whole, one.labelled, one.bins) for one in opened.lines]
+            if (new.task, new.whole, new.labelled, new.bins) not in written:
                 opened.append(new.model_copy(update={"rows": ()}) if known else new)
             opened.sync()
 
@@ -111,7 +118,9 @@ class ExactStatisticsRecord:
         return key
 
 
-def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes, with_classes: bool = False) -> Given:
+def given_of(
+    task: str, examples: Examples, schema: DataSchema, key: bytes, with_answers: bool = False, bins: int | None = None
+) -> Given:
     encoding = hashlib.sha256(schema.row_encoding).digest()
 
     def tag(what: bytes, of: bytes) -> bytes:
@@ -122,19 +131,24 @@ def given_of(task: str, examples: Examples, schema: DataSchema, key: bytes, with
 
     labels = zip(examples.row_bytes(), examples.label_bytes, strict=True)
     bare = (tag(b"exact", row[len(label) :]) for row, label in labels)  # labels are not in features' sums
-    labelled = whole(b"labelled", (tag(b"exact", row) for row in examples.row_bytes())) if with_classes else None
+    labelled = whole(b"labelled", (tag(b"exact", row) for row in examples.row_bytes())) if with_answers else None
     rows = sorted(tag(b"row", row)[:TAG_BYTES].hex() for row in examples.contents())
-    return Given(task=task, encoding=encoding.hex(), whole=whole(b"whole", bare), rows=tuple(rows), labelled=labelled)
+    return Given(
+        task=task, encoding=encoding.hex(), whole=whole(b"whole", bare), rows=tuple(rows), labelled=labelled, bins=bins
+    )
 
 
 def _require_new(earlier: Sequence[Given], new: Given) -> bool:
     """True if the same set was counted before: then its sums show nothing new."""
     if same := [one for one in earlier if one.whole == new.whole]:
         for one in same:
+            apart = ""
             if one.labelled and new.labelled and one.labelled != new.labelled:  # the counts' difference shows which
-                rows = len(new.rows)
-                apart = "the classes of some rows differ"
-                raise ClientError("StatisticsOverlap", task=one.task, shared=rows, differing=0, apart=apart)
+                apart = "the answers of some rows differ"
+            elif one.bins and new.bins and one.bins != new.bins:  # together they have more and finer parts
+                apart = f"its histograms have {one.bins} parts, not {new.bins}"
+            if apart:
+                raise ClientError("StatisticsOverlap", task=one.task, shared=len(new.rows), differing=0, apart=apart)
         return True
     for one in earlier:
         if one.encoding != new.encoding:
@@ -149,6 +163,6 @@ def _require_new(earlier: Sequence[Given], new: Given) -> bool:
 
 def _may_be_exact(ledger: Ledger, store: ArtifactStore, task: int) -> bool:
     try:
-        return parse_task_spec(store.get_file(ledger.tasks.params(task).spec_hash)).statistics == "exact"
+        return parse_task_spec(store.get_file(ledger.tasks.params(task).spec_hash)).counts_exactly
     except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid):
         return True

@@ -41,7 +41,7 @@ from consilium_client.home import is_paused
 from consilium_client.membership import ROUND_ERRORS, Membership, log_failed
 from consilium_client.models import model_of
 from consilium_client.models.worth import require_metric_installed
-from consilium_client.replay import FIRST_ROUND, PublicRecord
+from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask, load_task
 from consilium_client.voter.ballots import Ballot, Ballots, held_out_secret
 from consilium_client.voter.evaluating import Judge
@@ -121,7 +121,7 @@ class VoterNode:
             free = self.ledger.staking.stake_of(self.ledger.address, Role.VOTER).free
             if free < bond:
                 raise ConsentError("StakeTooSmall", task=self.number, bond=tokens(bond), free=tokens(free))
-            self.record.base(FIRST_ROUND)  # may start from another task
+            self.record.base_digest(STATISTICS_ROUND)  # may start from another task
             self._commit_held_out()
             self.ledger.voter.join(self.number)
         index = self.membership.require()

@@ -29,7 +29,8 @@ export class ApiUnreachable extends Error {
 
 const TIMEOUT = 20_000 // milliseconds
 
-async function fetchInTime(request: Request): Promise<Response> {
+/** Throws ApiUnreachable without an answer in time. */
+export async function fetchInTime(request: Request): Promise<Response> {
   try {
     return await fetch(request, { signal: AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT)]) })
   } catch (error) {

@@ -2,7 +2,7 @@
 import { queryOptions } from '@tanstack/react-query'
 import { getAddress, isAddress, type Address } from 'viem'
 import { fieldOf } from '../lib/fields'
-import { BASE } from './client'
+import { BASE, fetchInTime } from './client'
 
 export interface Config {
   chainId: number
@@ -57,7 +57,7 @@ export const config = () =>
     queryKey: ['config'],
     staleTime: Infinity,
     queryFn: async ({ signal }) => {
-      const response = await fetch(`${BASE}/config.json`, { signal })
+      const response = await fetchInTime(new Request(`${BASE}/config.json`, { signal }))
       if (!response.ok) throw new ConfigInvalid('answer')
       return parseConfig(await response.json())
     },
@@ -68,7 +68,7 @@ export const exampleTask = () =>
     queryKey: ['example'],
     staleTime: Infinity,
     queryFn: async ({ signal }) => {
-      const response = await fetch(`${BASE}/example.toml`, { signal })
+      const response = await fetchInTime(new Request(`${BASE}/example.toml`, { signal }))
       if (!response.ok) throw new ConfigInvalid('example')
       return await response.text()
     },

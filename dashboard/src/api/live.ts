@@ -19,28 +19,76 @@ function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
   })
 }
 
+/** `chain`: the task that an event is about, if it is about one. */
+type Heard = { state: Live } | { chain: number | undefined } | { reorg: true }
+
+const SHARED = `consilium-events ${BASE}`
+
+function listen(hear: (heard: Heard) => void): () => void {
+  const source = new EventSource(`${BASE}/v1/events`)
+  source.onopen = () => hear({ state: 'live' })
+  source.onerror = () => hear({ state: 'lost' }) // the browser tries again by itself
+  source.addEventListener('chain', (event: MessageEvent<string>) => hear({ chain: taskOf(event) }))
+  source.addEventListener('reorg', () => hear({ reorg: true }))
+  return () => source.close()
+}
+
+/** One tab alone asks the server, and tells the others: over HTTP/1.1 a browser opens six connections to a server. Where
+ * a page may not use locks (plain HTTP), each tab asks.
+ */
+function listenTogether(hear: (heard: Heard) => void): () => void {
+  if (!('locks' in navigator)) return listen(hear)
+  const channel = new BroadcastChannel(SHARED)
+  const over = new AbortController()
+  channel.onmessage = ({ data }: MessageEvent<Heard | 'new'>) => {
+    if (data !== 'new') hear(data)
+  }
+  channel.postMessage('new')
+  const lead = () =>
+    new Promise<void>((resolve) => {
+      let state: Live = 'connecting'
+      const close = listen((heard) => {
+        if ('state' in heard) state = heard.state
+        channel.postMessage(heard)
+        hear(heard)
+      })
+      channel.onmessage = ({ data }: MessageEvent<Heard | 'new'>) => {
+        if (data === 'new') channel.postMessage({ state } satisfies Heard)
+      }
+      over.signal.addEventListener('abort', () => {
+        close()
+        resolve()
+      })
+    })
+  navigator.locks.request(SHARED, { signal: over.signal }, lead).catch((error: unknown) => {
+    if (!over.signal.aborted) throw error
+  })
+  return () => {
+    over.abort()
+    channel.close()
+  }
+}
+
 export function useLive(): Live {
   const client = useQueryClient()
   const [state, setState] = useState<Live>('connecting')
   useEffect(() => {
-    const source = new EventSource(`${BASE}/v1/events`)
     const tasks = new Set<number>()
     let timer: ReturnType<typeof setTimeout> | undefined
-    source.onopen = () => setState('live')
-    source.onerror = () => setState('lost') // the browser tries again by itself
-    source.addEventListener('chain', (event: MessageEvent<string>) => {
-      const task = taskOf(event)
-      if (task !== undefined) tasks.add(task)
+    const stop = listenTogether((heard) => {
+      if ('state' in heard) setState(heard.state)
+      if ('reorg' in heard) void client.invalidateQueries()
+      if (!('chain' in heard)) return
+      if (heard.chain !== undefined) tasks.add(heard.chain)
       timer ??= setTimeout(() => {
         timer = undefined
         refresh(client, new Set(tasks))
         tasks.clear()
       }, GATHER)
     })
-    source.addEventListener('reorg', () => void client.invalidateQueries())
     return () => {
       clearTimeout(timer)
-      source.close()
+      stop()
     }
   }, [client])
   return state

@@ -54,6 +54,11 @@ export const models = (number: number) =>
     },
   })
 
+export const report = (number: number) =>
+  single(['task', number, 'report'], (signal) =>
+    api.GET('/v1/tasks/{task}/report', { params: { path: { task: number } }, signal }),
+  )
+
 export const rounds = (number: number) =>
   list(['task', number, 'rounds'], (cursor, signal) => {
     const params = { path: { task: number }, query: { limit: 200, ...cursor } }

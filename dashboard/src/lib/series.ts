@@ -35,6 +35,7 @@ function mean(values: readonly number[]): number {
 
 /** Metrics in the order in which they are shown, of every question a few. */
 export const METRICS = [
+  'dice',
   'accuracy',
   'auc',
   'log_loss',
@@ -47,7 +48,7 @@ export const METRICS = [
 ] as const
 export type MetricName = (typeof METRICS)[number]
 type Quality = { round: number } & { [name in MetricName]?: number | null }
-const FROM_ZERO_TO_ONE: readonly MetricName[] = ['accuracy', 'auc', 'c_index', 'brier', 'r2']
+const FROM_ZERO_TO_ONE: readonly MetricName[] = ['dice', 'accuracy', 'auc', 'c_index', 'brier', 'r2']
 
 /** The first metrics that a model has. */
 export function metricsOf(measured: readonly Quality[], atMost: number): MetricName[] {

@@ -120,7 +120,8 @@ function Committee({ of }: { of: Round }) {
               { number: columns.votes, of: (one) => one.votes },
               { number: columns.lowest, of: (one) => formatScore(one.lowest) },
               { number: columns.lower, of: (one) => formatScore(one.lower_quartile) },
-              { number: columns.median, of: (one) => formatScore(one.median) },
+              // The contract's, as in the table of cohorts.
+              { number: columns.median, of: (one) => formatScore(of.cohorts[one.cohort]?.median ?? one.median) },
               { number: columns.upper, of: (one) => formatScore(one.upper_quartile) },
               { number: columns.highest, of: (one) => formatScore(one.highest) },
             ]}

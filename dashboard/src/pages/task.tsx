@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { Fragment, lazy, type ReactNode } from 'react'
+import { Fragment, lazy, Suspense, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
 import { rounds, task as taskOf } from '../api/queries'
@@ -31,6 +31,7 @@ import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
 import Missing from './missing'
 
+const Report = lazy(() => import('../parts/report'))
 const Operate = lazy(() => import('../wallet/operate'))
 const words = say.task
 const { columns } = say
@@ -58,6 +59,9 @@ export default function Task() {
             {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
           </dl>
           <Quality task={task} />
+          <Suspense>
+            <Report task={task} />
+          </Suspense>
           <Rounds task={task} />
           <Later>
             <div className="columns">

@@ -6,6 +6,7 @@ import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
 import { formatScore } from '../lib/amounts'
 import { isKey } from '../lib/fields'
+import { calibrationOf, type Curve } from '../lib/report'
 import { progressOf, qualityOf, shareWorths } from '../lib/series'
 import { formatTime } from '../lib/times'
 import { say } from '../strings'
@@ -57,6 +58,22 @@ export function QualityChart({ of }: { of: readonly Schemas['Quality'][] }) {
       unit={words.unit}
       shown={(value) => value.toFixed(3)}
       empty={words.oneRound}
+    />
+  )
+}
+
+/** Observed shares over predicted probabilities. */
+export function CalibrationChart({ of }: { of: readonly Curve[] }) {
+  const words = say.report
+  const { across, series } = calibrationOf(of, words)
+  return (
+    <Drawn
+      caption={words.calibration}
+      across={{ name: words.predicted, values: across, shown: (value) => value.toFixed(2) }}
+      series={series}
+      unit={words.observed}
+      shown={(value) => value.toFixed(2)}
+      empty={words.noCurve}
     />
   )
 }

@@ -33,9 +33,16 @@ export function useWallets(): Wallet[] {
       const found = walletOf(fieldOf(detail, 'provider'), fieldOf(fieldOf(detail, 'info'), 'name'))
       setAnnounced((known) => [...known.filter(({ name }) => name !== found[0]?.name), ...found])
     }
+    const look = () => setAnnounced((known) => [...known]) // one that does not announce itself is there now
     window.addEventListener('eip6963:announceProvider', hear)
+    window.addEventListener('ethereum#initialized', look)
+    window.addEventListener('focus', look)
     window.dispatchEvent(new Event('eip6963:requestProvider'))
-    return () => window.removeEventListener('eip6963:announceProvider', hear)
+    return () => {
+      window.removeEventListener('eip6963:announceProvider', hear)
+      window.removeEventListener('ethereum#initialized', look)
+      window.removeEventListener('focus', look)
+    }
   }, [])
   return announced.length > 0 ? announced : loneWallet()
 }

@@ -7,6 +7,7 @@ import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
 import { propose } from './propose'
+import { report } from './report'
 import { round } from './round'
 import { setup } from './setup'
 import { overview, quality, task, tasks } from './tasks'
@@ -28,6 +29,7 @@ export const say = {
   propose,
   quality,
   refused,
+  report,
   round,
   sending,
   setup,

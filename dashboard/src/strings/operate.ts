@@ -43,6 +43,8 @@ export const operate = {
     'program-frozen.safetensors': 'its tensors that no hospital trains',
     'program-tokenizer.json': 'it makes tokens of texts',
     'model.onnx': 'the model by itself, for onnxruntime',
+    'report.json': 'what it is worth: an evaluation, with the nodes’ signed figures',
+    'report.svg': 'the same as a picture',
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>
     `After round ${round} of ${rounds}. ${verified ? 'Each round was checked when the model was derived.' : 'NOT VERIFIED: some checks fail. See the model card.'}`,

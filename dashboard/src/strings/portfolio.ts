@@ -12,6 +12,7 @@ export const delegate = {
   approve: 'Approval',
   bySignature: 'By a signature: one transaction',
   byTransaction: 'By an approval: two transactions',
+  contractWallet: 'This account is a contract and has no key to sign with, so the approval is a transaction.',
   go: 'Delegate',
 }
 

@@ -54,6 +54,7 @@ export const task = {
     absolute_error: 'deviations taken away',
     r2: 'R²',
     c_index: 'C-index',
+    dice: 'Dice',
   },
   unitUnknown: 'the task’s metric',
   total: 'Gain since the start',
@@ -107,6 +108,7 @@ export const quality = {
     `Measured on ${rows.toLocaleString('en')} rows ${sources === 1 ? 'of one file' : `of ${sources} files`} that no hospital trains on. The party that gives this server its models has these rows. The chain cannot prove these figures, because the rows are not public.`,
   none: 'Not measured so far. The chain has only gains. If you have held-out rows, pass them to `consilium operator download-model` with --measure-on: it measures the model before the first round and after each.',
   metric: {
+    dice: 'Dice',
     accuracy: 'Accuracy',
     auc: 'AUC',
     log_loss: 'Log loss',

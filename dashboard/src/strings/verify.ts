@@ -14,6 +14,7 @@ export const verify = {
   verdict: {
     running: 'Verifying…',
     holds: 'All checks hold.',
+    unchecked: 'Could not check: this says nothing about the round, good or bad. See the steps.',
     partly: 'No check fails, but some could not be done. See the steps.',
     fails: 'A check FAILS. Do not rely on this round until you know why.',
   },
@@ -27,12 +28,15 @@ export const verify = {
   wrongChain: (given: number, wanted: number) =>
     `The node is on chain ${given}, but the contracts are on chain ${wanted}. Switch the wallet’s network.`,
   noCode: (contract: string) => `There is no contract at ${contract} on this chain.`,
-  unreachable: (node: string, why: string) => `No answer from ${node}: ${why}`,
+  unreachable: (node: string, why: string) =>
+    `This could not be asked of ${node}: ${why}. Choose another node, or try again later.`,
 
   record: 'The round’s record is complete',
   recordHolds: (events: number, block: bigint, hospitals: number, survivors: number) =>
     `Read from ${events} events, and from the contract at block ${block}: ${hospitals} hospitals committed, and ${survivors} are in the sums.`,
-  recordFails: (why: string) => `The record could not be read: ${why}`,
+  recordUnread: (why: string) => `The record could not be read, so nothing in it was checked: ${why}`,
+  noAnswer: 'the node does not answer',
+  code: (code: number) => `the node reports a fault (code ${code})`,
   manyQueries: (most: number) =>
     `the node answers for so few blocks at once that ${most} queries are not enough. Use another node.`,
   noTask: (task: number) => `The contract has no task ${task}.`,
@@ -101,6 +105,7 @@ export const verify = {
   blobDiffers: (blob: number, held: string, given: string) =>
     `Blob ${blob}: the contract holds ${held}, but the mirror’s blob commits to ${given}. It is damaged or was tampered with.`,
   ceremony: 'The points of Ethereum’s KZG ceremony',
-  ceremonyFails: (why: string) => `They could not be loaded from this site: ${why}`,
+  ceremonyUnread: (why: string) => `They could not be loaded from this site: ${why}`,
+  ceremonyFails: (why: string) => `This site gives other points: ${why}`,
   ceremonyHolds: '4096 points, with the SHA-256 of the ceremony.',
 }

@@ -7,6 +7,8 @@ import {
   getContract,
   http,
   HttpRequestError,
+  RpcError,
+  TimeoutError,
   numberToHex,
   parseEventLogs,
   toEventSelector,
@@ -52,8 +54,9 @@ export async function readRound(node: Node, config: Config, task: number, round:
   try {
     return { steps: [reached], record: await recordOf(client, config, task, round) }
   } catch (error) {
-    const why = error instanceof TaskUnknown ? words.noTask(task) : words.recordFails(brief(error))
-    const failed: Step = { key: 'record', title: words.record, state: 'fails', lines: [why] }
+    const isUnknown = error instanceof TaskUnknown
+    const why = isUnknown ? words.noTask(task) : words.recordUnread(brief(error))
+    const failed: Step = { key: 'record', title: words.record, state: isUnknown ? 'fails' : 'skipped', lines: [why] }
     return { steps: [reached, failed], record: null }
   }
 }
@@ -61,7 +64,7 @@ export async function readRound(node: Node, config: Config, task: number, round:
 class TaskUnknown extends Error {}
 
 async function connectionStep(client: PublicClient, name: string, config: Config): Promise<Step> {
-  const step = (state: 'fails' | 'holds', line: string): Step => ({
+  const step = (state: 'fails' | 'skipped' | 'holds', line: string): Step => ({
     key: 'chain',
     title: words.chain,
     state,
@@ -69,18 +72,22 @@ async function connectionStep(client: PublicClient, name: string, config: Config
   })
   try {
     const chainId = await client.getChainId()
-    if (chainId !== config.chainId) return step('fails', words.wrongChain(chainId, config.chainId))
+    if (chainId !== config.chainId) return step('skipped', words.wrongChain(chainId, config.chainId))
     const code = await client.getCode({ address: config.tasks })
     if (code === undefined) return step('fails', words.noCode(config.tasks))
     return step('holds', words.chainHolds(chainId, config.tasks, name))
   } catch (error) {
-    return step('fails', words.unreachable(name, brief(error)))
+    return step('skipped', words.unreachable(name, brief(error)))
   }
 }
 
+/** The reason why a node gave no answer. Its own text may be raw JSON, so it is left out. */
 function brief(error: unknown): string {
-  if (error instanceof BaseError) return error.details || error.shortMessage
-  return messageOf(error)
+  if (!(error instanceof BaseError)) return messageOf(error)
+  const coded = error.walk((one) => one instanceof RpcError)
+  if (coded instanceof RpcError) return words.code(Number(coded.code))
+  const unanswered = error.walk((one) => one instanceof HttpRequestError || one instanceof TimeoutError)
+  return unanswered ? words.noAnswer : error.shortMessage
 }
 
 /** Reads a task and its rounds, as the contract has them at one block. */

@@ -28,7 +28,8 @@ export interface Step {
   lines: string[]
 }
 
-export type Verdict = 'running' | 'holds' | 'partly' | 'fails'
+/** `unchecked`: not even the record could be read. */
+export type Verdict = 'running' | 'holds' | 'partly' | 'unchecked' | 'fails'
 
 /** A blob from the mirror. */
 export type Fetched = { blob: Uint8Array } | { missing: true } | { unreachable: string }
@@ -43,7 +44,12 @@ export function verdictOf(steps: readonly Step[]): Verdict {
   const states = new Set(steps.map((step) => step.state))
   if (states.has('fails')) return 'fails'
   if (states.has('running') || states.size === 0) return 'running'
-  return states.has('waits') || states.has('skipped') ? 'partly' : 'holds'
+  if (states.has('waits') || states.has('skipped')) return steps.some(isOfRecord) ? 'partly' : 'unchecked'
+  return 'holds'
+}
+
+function isOfRecord({ key, state }: Step): boolean {
+  return key === 'record' && state !== 'skipped'
 }
 
 class Finding {

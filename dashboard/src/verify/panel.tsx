@@ -102,7 +102,7 @@ function Verifying(props: RoundToVerify & { node: Node; again: () => void }) {
   )
 }
 
-const NOTICE: Record<Verdict, string> = { running: '', holds: 'good', partly: 'wait', fails: 'bad' }
+const NOTICE: Record<Verdict, string> = { running: '', holds: 'good', partly: 'wait', unchecked: 'wait', fails: 'bad' }
 
 function Line({ of }: { of: Step }) {
   return (
@@ -143,7 +143,11 @@ function useVerification({ node, config, task, round, coordinates }: RoundToVeri
       isOver = true
     }
     const crash = (why: string) => {
-      if (!isOver) put({ key: 'crash', title: words.crash, state: 'fails', lines: [why] })
+      if (!isOver)
+        setSteps((known) => [
+          ...known.map((one): Step => (one.state === 'running' ? { ...one, state: 'skipped' } : one)),
+          { key: 'crash', title: words.crash, state: 'skipped', lines: [why] },
+        ])
       finish()
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerMessage>) => {

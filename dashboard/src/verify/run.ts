@@ -15,7 +15,7 @@ import {
   type Learnt,
   type Step,
 } from './core'
-import { PointMalformed, scalarsOf, USABLE, type Point } from './kzg'
+import { CeremonyWrong, PointMalformed, scalarsOf, USABLE, type Point } from './kzg'
 import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord } from './record'
 
 const words = say.verify
@@ -55,7 +55,9 @@ async function ceremonyOf(source: Source): Promise<{ step: Step; points?: Point[
     const points = await source.ceremony()
     return { step: { key, title, state: 'holds', lines: [words.ceremonyHolds] }, points }
   } catch (error) {
-    return { step: { key, title, state: 'fails', lines: [words.ceremonyFails(messageOf(error))] } }
+    const isWrong = error instanceof CeremonyWrong
+    const line = isWrong ? words.ceremonyFails(error.message) : words.ceremonyUnread(messageOf(error))
+    return { step: { key, title, state: isWrong ? 'fails' : 'skipped', lines: [line] } }
   }
 }
 

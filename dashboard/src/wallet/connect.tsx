@@ -1,15 +1,16 @@
-import { Fragment, type ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
+import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
-import { ConnectCard, loneWallet } from '../parts/wallets'
+import { ConnectCard, useWallets } from '../parts/wallets'
 import { say } from '../strings'
 import { refusal } from './errors'
 import { usePlace, WithWallet } from './provider'
 
 const words = say.wallet
 
-/** Shows its children once a wallet is connected and on the right chain; anew for another account. */
+/** Shows its children once a wallet is connected and on the right chain. They stay as they are, if it switches later. */
 export function Connected({ children }: { children: (account: Address) => ReactNode }) {
   return (
     <WithWallet>
@@ -21,12 +22,33 @@ export function Connected({ children }: { children: (account: Address) => ReactN
 function Connection({ children }: { children: (account: Address) => ReactNode }) {
   const { address, chainId } = useConnection()
   const place = usePlace()
+  const isRight = chainId === place.chainId
+  const [wasRight, setWasRight] = useState(isRight)
+  if (isRight && !wasRight) setWasRight(true)
   if (!address) return <Choose />
   return (
     <>
       <ConnectedAs account={address} />
-      {chainId === place.chainId ? <Fragment key={address}>{children(address)}</Fragment> : <WrongChain />}
+      <Switched account={address} />
+      {!isRight && <WrongChain />}
+      {wasRight && <div hidden={!isRight}>{children(address)}</div>}
     </>
+  )
+}
+
+/** Says that the wallet has another account selected than when the page was opened, because forms keep their content. */
+function Switched({ account }: { account: Address }) {
+  const [known, setKnown] = useState(account)
+  if (same(known, account)) return null
+  return (
+    <div className="notice wait" role="alert">
+      <span>
+        {words.switched} <Account of={account} />
+      </span>
+      <button type="button" onClick={() => setKnown(account)}>
+        {words.understood}
+      </button>
+    </div>
   )
 }
 
@@ -35,7 +57,8 @@ export function Choose() {
   const { mutate: connect, isPending, error } = useConnect()
   // The wallet that does not announce itself is shown only if no other is there.
   const announced = connectors.filter((one) => one.id !== 'injected')
-  const shown = announced.length > 0 ? announced : connectors.filter(() => loneWallet().length > 0)
+  const hasLone = useWallets().length > 0
+  const shown = announced.length > 0 ? announced : connectors.filter(() => hasLone)
   return (
     <ConnectCard>
       {shown.length === 0 && <p>{words.noWallet}</p>}
@@ -60,10 +83,12 @@ export function Choose() {
 
 export function ConnectedAs({ account }: { account: Address }) {
   const { mutate: disconnect } = useDisconnect()
+  const { connector } = useConnection()
   return (
     <p className="tools small">
       <span>
         {words.connected} <Account of={account} />
+        {connector && ` ${words.by(connector.id === 'injected' ? words.injected : connector.name)}`}
       </span>
       <button type="button" className="plain" onClick={() => disconnect()}>
         {words.disconnect}

@@ -9,15 +9,14 @@ import { same } from '../lib/accounts'
 import { formatMillionths, formatTokens } from '../lib/amounts'
 import { numberOf } from '../lib/enums'
 import { whatIf } from '../lib/whatif'
-import { Facts, Fault, Loading, Notice, Tokens } from '../parts/basics'
+import { Facts, Fault, Loading, Tokens } from '../parts/basics'
 import { Radios } from '../parts/choice'
 import { Field, readAmount } from '../parts/field'
 import { say } from '../strings'
 import { Connected } from './connect'
-import { refusal } from './errors'
 import { useHoldings } from './positions'
-import { usePlace } from './provider'
-import { isBusy, SendingNotice, useCalls, useSending, type Call } from './sending'
+import { useIsContract, usePlace } from './provider'
+import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Step } from './sending'
 
 const words = say.delegate
 const PERMIT_SECONDS = 1_800n
@@ -32,30 +31,29 @@ export default function Delegate({ node }: { node: Schemas['Node'] }) {
 
 function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   const { data, error } = useHoldings(account)
-  const { sending, send, reset } = useSending()
-  const { staking, approve } = useCalls()
+  const flow = useSending()
+  const { sending, send, reset } = flow
+  const { staking } = useCalls()
+  const approvals = { account, contract: 'staking' } as const
+  const approved = useApproved(approvals)
+  const isContract = useIsContract(account)
   const sign = usePermit(account)
   const [text, setText] = useState('')
   const [approval, setApproval] = useState<'signature' | 'transaction'>('signature')
-  const [declined, setDeclined] = useState('')
   if (error) return <Fault error={error} />
   if (!data) return <Loading />
   const { amount, fault } = readAmount(text, data.balance)
   const canGo = amount !== null && fault === '' && !isBusy(sending)
 
-  async function callsFor(value: bigint): Promise<Call[]> {
+  function stepsFor(value: bigint): Step[] {
     const args = [node.node, numberOf(node.role), value] as const
-    if (approval === 'signature') return [staking('delegateWithPermit', ...args, ...(await sign(value)))]
-    return [approve('staking', value), staking('delegate', ...args)]
+    if (approval === 'signature' && !isContract)
+      return [async () => staking('delegateWithPermit', ...args, ...(await sign(value)))]
+    return approved(value, staking('delegate', ...args))
   }
 
   async function go(value: bigint) {
-    setDeclined('')
-    try {
-      if (await send(...(await callsFor(value)))) setText('')
-    } catch (refused) {
-      setDeclined(refusal(refused))
-    }
+    if (await send(...stepsFor(value))) setText('')
   }
 
   const held = data.holdings.find((one) => same(one.node, node.node) && one.role === node.role)
@@ -83,14 +81,17 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
         }}
       />
       {amount !== null && <Estimate amount={amount} node={node} />}
-      <Radios name={words.approve} value={approval} of={APPROVALS} change={setApproval} />
+      {isContract ? (
+        <p className="soft small">{words.contractWallet}</p>
+      ) : (
+        <Radios name={words.approve} value={approval} of={APPROVALS} change={setApproval} />
+      )}
       <div>
         <button type="submit" className="main" disabled={!canGo}>
           {words.go}
         </button>
       </div>
-      {declined && <Notice kind="bad">{declined}</Notice>}
-      <SendingNotice of={sending} />
+      <SendingNotice of={flow} approvals={approvals} />
     </form>
   )
 }

@@ -6,7 +6,7 @@ import { say } from '../strings'
 import { Connected } from './connect'
 import { Duties } from './duties'
 import { useOwn } from './own'
-import { isBusy, SendingNotice, useCalls, useSending } from './sending'
+import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
 import { OwnNode, Register, type Staking } from './stake'
 
 const words = say.desk
@@ -18,8 +18,11 @@ export default function OwnDesk() {
 
 function Desk({ account }: { account: Address }) {
   const { data: own, error, refetch } = useOwn(account)
-  const { sending, send, reset } = useSending()
-  const { staking, tasks, approve } = useCalls()
+  const flow = useSending()
+  const { sending, send, reset } = flow
+  const { staking, tasks } = useCalls()
+  const approvals = { account, contract: 'staking' } as const
+  const approved = useApproved(approvals)
   const fault = error && <Fault error={error} retry={() => void refetch()} />
   if (!own) return fault ?? <Loading />
 
@@ -31,7 +34,7 @@ function Desk({ account }: { account: Address }) {
     reset,
     send: (name, amount, ...args) => {
       const call = staking(name, ...args)
-      return amount > 0n ? send(approve('staking', amount), call) : send(call)
+      return amount > 0n ? send(...approved(amount, call)) : send(call)
     },
   }
   const missing = ROLES.filter((role) => !own.nodes.some((one) => one.role === role))
@@ -47,7 +50,7 @@ function Desk({ account }: { account: Address }) {
           beside={<Link to="/portfolio">{words.toPortfolio}</Link>}
         />
       </dl>
-      <SendingNotice of={sending} />
+      <SendingNotice of={flow} approvals={approvals} />
       {own.nodes.length > 0 && (
         <Duties
           account={account}

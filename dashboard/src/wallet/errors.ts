@@ -4,12 +4,14 @@ import {
   ContractFunctionRevertedError,
   HttpRequestError,
   InsufficientFundsError,
-  InternalRpcError,
+  RpcError,
+  TimeoutError,
   UserRejectedRequestError,
+  WaitForTransactionReceiptTimeoutError,
 } from 'viem'
 import { formatTokens } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
-import { isKey } from '../lib/fields'
+import { fieldOf, isKey } from '../lib/fields'
 import { formatTime } from '../lib/times'
 import { say } from '../strings'
 
@@ -20,6 +22,21 @@ const CHAIN_ERRORS: ReadonlySet<string> = new Set([
   'SwitchChainError',
   'ConnectorChainMismatchError',
 ])
+
+const ACCOUNT_ERRORS: ReadonlySet<string> = new Set(['ConnectorAccountNotFoundError'])
+
+/** Of EIP-1193 and EIP-1474. */
+const BY_CODE: ReadonlyMap<number, string> = new Map([
+  [4001, words.declined],
+  [-32002, words.busy],
+  [4100, words.noAccount],
+  [4900, words.disconnected],
+  [4901, words.wrongChain],
+])
+
+function byCode(code: unknown): string | null {
+  return typeof code === 'number' ? (BY_CODE.get(code) ?? words.code(code)) : null
+}
 
 /** Names of fields that are amounts of tokens, or times. All others are shown as they are. */
 const AMOUNTS = new Set(['free', 'wanted', 'locked', 'left', 'needed', 'balance', 'allowance', 'supply'])
@@ -49,7 +66,7 @@ function reverted(error: ContractFunctionRevertedError): string {
 }
 
 export function refusal(error: unknown): string {
-  if (!(error instanceof BaseError)) return messageOf(error)
+  if (!(error instanceof BaseError)) return byCode(fieldOf(error, 'code')) ?? messageOf(error)
   const found = <Kind extends Error>(kind: abstract new (...given: never[]) => Kind): Kind | null => {
     const at = error.walk((one) => one instanceof kind)
     return at instanceof kind ? at : null
@@ -62,7 +79,9 @@ export function refusal(error: unknown): string {
   if (error.walk((one) => one instanceof BaseError && /out ?of ?gas/i.test(one.details)) !== null)
     return say.sending.outOfGas
   if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null) return words.wrongChain
-  if (found(HttpRequestError)) return words.noNode
-  if (found(InternalRpcError) && /insufficient funds/i.test(error.message)) return words.noEther
-  return words.other(error.shortMessage)
+  if (error.walk((one) => one instanceof HttpRequestError || one instanceof TimeoutError) !== null) return words.noNode
+  if (found(WaitForTransactionReceiptTimeoutError)) return words.late
+  if (/insufficient funds/i.test(error.message)) return words.noEther
+  if (error.walk((one) => one instanceof Error && ACCOUNT_ERRORS.has(one.name)) !== null) return words.otherAccount
+  return byCode(found(RpcError)?.code) ?? words.other(error.shortMessage)
 }

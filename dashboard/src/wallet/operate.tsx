@@ -15,7 +15,7 @@ import { Table } from '../parts/table'
 import { say } from '../strings'
 import { Connected } from './connect'
 import { useBalance, usePlace } from './provider'
-import { isBusy, SendingNotice, useCalls, useSending } from './sending'
+import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Flow } from './sending'
 
 const words = say.operate
 const { columns } = say
@@ -25,7 +25,7 @@ type Task = Schemas['Task']
 interface Acting {
   task: Task
   busy: boolean
-  send: ReturnType<typeof useSending>['send']
+  send: Flow['send']
 }
 
 export default function Operate({ task }: { task: Task }) {
@@ -47,13 +47,13 @@ export default function Operate({ task }: { task: Task }) {
 }
 
 function Actions({ account, task }: { account: Address; task: Task }) {
-  const { sending, send, reset } = useSending()
-  const acting = { task, busy: isBusy(sending), send }
+  const flow = useSending()
+  const acting = { task, busy: isBusy(flow.sending), send: flow.send }
   return (
     <div className="stack parts">
-      <SendingNotice of={sending} />
+      <SendingNotice of={flow} approvals={{ account, contract: 'tasks' }} />
       {task.phase === 'joining' ? (
-        <Fund {...acting} account={account} reset={reset} />
+        <Fund {...acting} account={account} reset={flow.reset} />
       ) : (
         <Section title={words.fund}>
           <p className="soft">{task.phase === 'ended' ? words.fundEnded : words.fundOver}</p>
@@ -96,7 +96,8 @@ function Refund({ account, busy, send }: Acting & { account: Address }) {
 }
 
 function Fund({ account, task, busy, send, reset }: Acting & { account: Address; reset: () => void }) {
-  const { tasks, approve } = useCalls()
+  const { tasks } = useCalls()
+  const approved = useApproved({ account, contract: 'tasks' })
   const [text, setText] = useState('')
   const balance = useBalance(account)
   const { terms } = task
@@ -109,7 +110,7 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
   const canGo = amount !== null && fault === '' && balance !== undefined && !busy
 
   async function go(wanted: bigint) {
-    if (await send(approve('tasks', wanted), tasks('fund', BigInt(task.task), wanted))) setText('')
+    if (await send(...approved(wanted, tasks('fund', BigInt(task.task), wanted)))) setText('')
   }
 
   return (

@@ -41,7 +41,8 @@ function total(amounts: readonly bigint[]): bigint {
 type Action = { unbond: Holding } | { redelegate: Unbonding }
 
 function Positions({ of }: { of: Holdings }) {
-  const { sending, send, reset } = useSending()
+  const flow = useSending()
+  const { sending, send, reset } = flow
   const [action, setAction] = useState<Action | null>(null)
   const { staking } = useCalls()
   const busy = isBusy(sending)
@@ -63,7 +64,7 @@ function Positions({ of }: { of: Holdings }) {
         <Figure name={words.claimable} value={<Tokens of={total(of.holdings.map((one) => one.claimable))} />} />
         <Figure name={words.unbonding} value={<Tokens of={total(of.unbondings.map((one) => one.worth))} />} />
       </dl>
-      <SendingNotice of={sending} />
+      <SendingNotice of={flow} />
       <Delegations of={of.holdings} busy={busy} go={go} unbond={(one) => ask({ unbond: one })} />
       <Unbondings of={of.unbondings} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
       {action && 'unbond' in action && (

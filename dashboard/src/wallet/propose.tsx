@@ -17,7 +17,7 @@ import { say } from '../strings'
 import { Connected } from './connect'
 import { refusal } from './errors'
 import { useBalance, usePlace } from './provider'
-import { isBusy, SendingNotice, useCalls, useSending } from './sending'
+import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
 
 const words = say.propose
 
@@ -37,8 +37,11 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const place = usePlace()
   const balance = useBalance(account)
   const { storing, store } = useStoring(account)
-  const { sending, send } = useSending()
-  const { tasks, approve } = useCalls()
+  const flow = useSending()
+  const { sending, send } = flow
+  const { tasks } = useCalls()
+  const approvals = { account, contract: 'tasks' } as const
+  const approved = useApproved(approvals)
   const [proposed, setProposed] = useState<{ task: number; by: string } | null>(null)
   const [isMeant, setIsMeant] = useState(false)
   const { data: mine } = useInfiniteQuery(tasksOf({ operator: account, limit: 200 }))
@@ -57,7 +60,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
 
   async function propose() {
     const proposal = tasks('propose', taskParams(of.terms, hash, of.aggregator))
-    const receipt = await send(approve('tasks', pool), proposal)
+    const receipt = await send(...approved(pool, proposal))
     if (!receipt) return
     const [event] = parseEventLogs({ abi: tasksAbi, eventName: 'TaskProposed', logs: receipt.logs })
     if (event) setProposed({ task: Number(event.args.taskId), by: hash })
@@ -114,7 +117,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
           canGo={canGo && isStored}
           go={() => void propose()}
         >
-          <SendingNotice of={sending} />
+          <SendingNotice of={flow} approvals={approvals} />
           {proposed && isDone && (
             <Notice kind="good">
               <span>{words.proposed(proposed.task)}</span>

@@ -6,6 +6,7 @@ import {
   custom,
   http,
   injected,
+  useBytecode,
   usePublicClient,
   useReadContract,
   WagmiProvider,
@@ -84,6 +85,14 @@ function Connected({ place, children }: { place: Config; children: ReactNode }) 
 export function useBalance(account: Address): bigint | undefined {
   const { token } = usePlace()
   return useReadContract({ address: token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }).data
+}
+
+/** True if the account is a contract, as a multi-signature wallet is: it has no key to sign an approval with (ERC-2612).
+ * An account with a delegation (EIP-7702) has its key.
+ */
+export function useIsContract(account: Address): boolean {
+  const { data: code } = useBytecode({ address: account })
+  return !!code && !code.startsWith('0xef0100')
 }
 
 /** Reads an account's state from the chain every 12 s, because rewards vest by the second. */

@@ -1,10 +1,11 @@
 /** Sends transactions: a simulation, the wallet's signature, the receipt, with words for each state. */
 import { useQueryClient } from '@tanstack/react-query'
-import { useCallback, useState } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import type { Abi, Address, Hash, PublicClient, TransactionReceipt } from 'viem'
-import { useConfig, useConnection, type Config } from 'wagmi'
+import { useConfig, useConnection, useReadContract, type Config } from 'wagmi'
 import { getPublicClient, simulateContract, writeContract } from 'wagmi/actions'
 import { stakingAbi, tasksAbi, tokenAbi } from '../generated/abi'
+import { formatTokens } from '../lib/amounts'
 import { Hash as ShownHash } from '../parts/basics'
 import { say } from '../strings'
 import { refusal } from './errors'
@@ -31,12 +32,18 @@ export function useCalls() {
   }
 }
 
+/** A step of a flow: a call; or a function that has the owner sign first, and makes the call from the signature. */
+export type Step = Call | (() => Promise<Call>)
+
+/** `at`: the present act of the owner, and the number of all, from 1. */
 export type Sending =
   | { state: 'idle' }
-  | { state: 'checking' | 'signing' }
-  | { state: 'pending'; hash: Hash }
+  | { state: 'permitting' | 'checking' | 'signing'; at: At }
+  | { state: 'pending'; at: At; hash: Hash }
   | { state: 'confirmed'; hash: Hash; block: bigint; replaced: boolean }
   | { state: 'failed'; why: string; hash?: Hash }
+  | { state: 'left' }
+type At = readonly [act: number, of: number]
 
 const TIMEOUT = 180_000 // milliseconds. A transaction may still be mined later
 
@@ -67,31 +74,51 @@ async function whyReverted(config: Config, call: Call & { account: Address; bloc
   }
 }
 
-/** `send` sends calls one after another, each after the receipt of the one before. It resolves to the last receipt, or to
- * null if a call failed.
- */
-export function useSending(): {
+export interface Flow {
   sending: Sending
-  send: (...calls: readonly Call[]) => Promise<TransactionReceipt | null>
+  send: (...steps: readonly Step[]) => Promise<TransactionReceipt | null>
   reset: () => void
-} {
+  leave: () => void
+}
+
+interface Running {
+  isLeft: boolean
+  show: (now: Sending) => void
+}
+
+const actsOf = (steps: readonly Step[]) => steps.reduce((sum, one) => sum + (typeof one === 'function' ? 2 : 1), 0)
+
+/** One flow at a time: `send` does its steps one after another, each after the receipt of the one before, and resolves to
+ * the last receipt, or to null if a step failed. Meanwhile, a second `send` does nothing. `leave` stops waiting for a
+ * wallet: no further step is done, but a request that the wallet already has may still be carried out.
+ */
+export function useSending(): Flow {
   const config = useConfig()
   const place = usePlace()
   const client = useQueryClient()
   const { address } = useConnection()
   const [sending, setSending] = useState<Sending>({ state: 'idle' })
+  const running = useRef<Running | null>(null)
 
   const one = useCallback(
-    async (call: Call, account: Address): Promise<TransactionReceipt | null> => {
+    async (step: Step, account: Address, at: At, flow: Running): Promise<TransactionReceipt | null> => {
       let hash: Hash | undefined
       let replaced: 'repriced' | 'cancelled' | 'replaced' | undefined
+      const { show } = flow
       try {
-        setSending({ state: 'checking' })
+        let act = at
+        if (typeof step === 'function') {
+          show({ state: 'permitting', at })
+          act = [at[0] + 1, at[1]]
+        }
+        const call = typeof step === 'function' ? await step() : step
+        show({ state: 'checking', at: act })
         const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
         const gas = gasLimit(await nodeOf(config).estimateContractGas({ ...call, account }))
-        setSending({ state: 'signing' })
+        if (flow.isLeft) return null
+        show({ state: 'signing', at: act })
         hash = await writeContract(config, { ...request, gas })
-        setSending({ state: 'pending', hash })
+        show({ state: 'pending', at: act, hash })
         // Not wagmi's function, which throws without a reason if a transaction was reverted.
         const receipt = await nodeOf(config).waitForTransactionReceipt({
           hash,
@@ -102,26 +129,18 @@ export function useSending(): {
         })
         const by = receipt.transactionHash
         if (replaced === 'cancelled' || replaced === 'replaced') {
-          setSending({ state: 'failed', why: say.sending[replaced], hash: by })
+          show({ state: 'failed', why: say.sending[replaced], hash: by })
           return null
         }
         if (receipt.status === 'reverted') {
-          setSending({
-            state: 'failed',
-            why: await whyReverted(config, { ...call, account, blockNumber: receipt.blockNumber }),
-            hash: by,
-          })
+          const why = await whyReverted(config, { ...call, account, blockNumber: receipt.blockNumber })
+          show({ state: 'failed', why, hash: by })
           return null
         }
-        setSending({
-          state: 'confirmed',
-          hash: by,
-          block: receipt.blockNumber,
-          replaced: replaced === 'repriced',
-        })
+        show({ state: 'confirmed', hash: by, block: receipt.blockNumber, replaced: replaced === 'repriced' })
         return receipt
       } catch (error) {
-        setSending({ state: 'failed', why: refusal(error), ...(hash ? { hash } : {}) })
+        show({ state: 'failed', why: refusal(error), ...(hash ? { hash } : {}) })
         return null
       } finally {
         void client.invalidateQueries()
@@ -131,40 +150,124 @@ export function useSending(): {
   )
 
   const send = useCallback(
-    async (...calls: readonly Call[]): Promise<TransactionReceipt | null> => {
+    async (...steps: readonly Step[]): Promise<TransactionReceipt | null> => {
       let receipt: TransactionReceipt | null = null
-      if (!address) return receipt
-      for (const call of calls) {
-        receipt = await one(call, address)
-        if (!receipt) return null
+      if (!address || running.current) return receipt
+      const flow: Running = {
+        isLeft: false,
+        // After `leave` a transaction that the wallet sends after all is still told, unless another flow has begun.
+        show: (now) => {
+          if (running.current === flow || (running.current === null && 'hash' in now)) setSending(now)
+        },
       }
+      running.current = flow
+      let act = 1
+      for (const step of steps) {
+        if (flow.isLeft) return null
+        receipt = await one(step, address, [act, actsOf(steps)], flow)
+        if (!receipt) break
+        act += actsOf([step])
+      }
+      if (running.current === flow) running.current = null
       return receipt
     },
     [address, one],
   )
-  return { sending, send, reset: useCallback(() => setSending({ state: 'idle' }), []) }
+
+  const leave = useCallback(() => {
+    if (running.current) running.current.isLeft = true
+    running.current = null
+    setSending({ state: 'left' })
+  }, [])
+  const reset = useCallback(() => {
+    if (!running.current) setSending({ state: 'idle' })
+  }, [])
+  return { sending, send, reset, leave }
 }
 
 export function isBusy(sending: Sending): boolean {
-  return sending.state === 'checking' || sending.state === 'signing' || sending.state === 'pending'
+  return 'at' in sending
 }
 
-export function SendingNotice({ of }: { of: Sending }) {
+const SLOW = 20_000 // milliseconds, after which a wallet that does not answer is spoken of
+
+/** A flow's state. `approvals`: of an account for a contract, to take back one that no transaction has used. */
+export function SendingNotice({ of: flow, approvals }: { of: Flow; approvals?: Approvals }) {
+  const of = flow.sending
   const kind = of.state === 'confirmed' ? 'good' : of.state === 'failed' ? 'bad' : 'wait'
+  const ref = useRef<HTMLDivElement>(null)
+  // The button that was pressed is disabled by now, and a disabled one loses the focus.
+  useEffect(() => {
+    if (of.state !== 'idle' && document.activeElement === document.body) ref.current?.focus()
+  }, [of.state])
   return (
-    <div role={of.state === 'failed' ? 'alert' : 'status'}>
-      {of.state !== 'idle' && (
-        <div className={`notice ${kind}`} data-sending={of.state}>
-          <span>
-            {of.state === 'failed'
-              ? of.why
-              : of.state === 'confirmed'
-                ? say.sending.confirmed(of.block, of.replaced)
-                : say.sending[of.state]}
-          </span>
-          {'hash' in of && <ShownHash of={of.hash} />}
-        </div>
-      )}
+    <>
+      <div role={of.state === 'failed' ? 'alert' : 'status'} ref={ref} tabIndex={-1}>
+        {of.state !== 'idle' && (
+          <div className={`notice ${kind}`} data-sending={of.state}>
+            <span>
+              {'at' in of && of.at[1] > 1 && say.sending.act(...of.at)}
+              {of.state === 'failed'
+                ? of.why
+                : of.state === 'confirmed'
+                  ? say.sending.confirmed(of.block, of.replaced)
+                  : say.sending[of.state]}
+            </span>
+            {'hash' in of && <ShownHash of={of.hash} />}
+            {(of.state === 'permitting' || of.state === 'signing') && <Unanswered leave={flow.leave} />}
+          </div>
+        )}
+      </div>
+      {approvals && !isBusy(of) && <StandingApproval {...approvals} send={flow.send} />}
+    </>
+  )
+}
+
+function Unanswered({ leave }: { leave: () => void }) {
+  const [isSlow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), SLOW)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <>
+      {isSlow && <span>{say.sending.slow}</span>}
+      <button type="button" onClick={leave}>
+        {say.sending.leave}
+      </button>
+    </>
+  )
+}
+
+export interface Approvals {
+  account: Address
+  contract: 'staking' | 'tasks'
+}
+
+/** The approval, in the smallest unit; undefined until it is known. */
+function useApproval({ account, contract }: Approvals): bigint | undefined {
+  const place = usePlace()
+  const args = [account, place[contract]] as const
+  return useReadContract({ address: place.token, abi: tokenAbi, functionName: 'allowance', args }).data
+}
+
+/** The steps of a call that takes tokens: with an approval before it, unless that amount is approved already. */
+export function useApproved(of: Approvals): (amount: bigint, call: Call) => Step[] {
+  const stands = useApproval(of)
+  const { approve } = useCalls()
+  return (amount, call) => (amount === (stands ?? 0n) ? [call] : [approve(of.contract, amount), call])
+}
+
+function StandingApproval({ send, ...of }: Approvals & Pick<Flow, 'send'>) {
+  const stands = useApproval(of)
+  const { approve } = useCalls()
+  if (!stands) return null
+  return (
+    <div className="notice wait">
+      <span>{say.sending.stands[of.contract](formatTokens(stands))}</span>
+      <button type="button" onClick={() => void send(approve(of.contract, 0n))}>
+        {say.sending.takeBack}
+      </button>
     </div>
   )
 }

@@ -17,9 +17,10 @@ from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.standardise import public_sums, sums_of
+from consilium_client.evaluation.own import train_alone
 from consilium_client.models import Vector, model_of, start_of
 from consilium_client.models.outer import outer_of
-from consilium_client.models.training import in_round, learn, train
+from consilium_client.models.training import in_round, learn
 from consilium_zk.basis import BYTES_PER_SEED, Basis, Coordinates, Dense
 from consilium_zk.quantise import Quantiser, clip_norm
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def pooled(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
 def trained_pooled(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int) -> Metrics:
     """`pooled` on examples that are read already."""
     sums = _summed(parts, spec.data)
-    return evaluated(spec, _train_alone(spec, joined(parts), sums, seed), sums, held_out)
+    return evaluated(spec, train_alone(spec, joined(parts), sums, seed), sums, held_out)
 
 
 def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
@@ -69,7 +70,7 @@ def mean_alone(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, se
 def trained_alone(spec: TaskSpec, own: Examples, held_out: Examples, seed: int) -> Metrics:
     """A model on one hospital's rows and statistics, tested on all held-out rows."""
     sums = _summed([own], spec.data)
-    return evaluated(spec, _train_alone(spec, own, sums, seed), sums, held_out)
+    return evaluated(spec, train_alone(spec, own, sums, seed), sums, held_out)
 
 
 def simulate_fedavg(
@@ -132,13 +133,6 @@ def _examples(data: DemoData) -> tuple[list[Examples], Examples]:
 
 def _summed(parts: Sequence[Examples], schema: DataSchema) -> NDArray[np.float64]:
     return np.asarray(np.sum([sums_of(part, schema) for part in parts], axis=0))
-
-
-def _train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int) -> Vector:
-    model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
-    more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
-    longer = spec.model_copy(update={"training": training.model_copy(update=more)})
-    return train(longer, start_of(spec, seed), model.inputs(examples, sums), examples.labels, seed)
 
 
 def evaluated(spec: TaskSpec, parameters: Vector, sums: NDArray[np.float64], held_out: Examples) -> Metrics:

@@ -231,7 +231,7 @@ class _Game:
         if not viable(everybody, absent, self._spec):
             self._record.void(STATISTICS_ROUND, VoidReason.TOO_FEW_HOSPITALS)
             return False
-        if self._spec.statistics == "exact":
+        if self._spec.statistics == "exact" or self._spec.summary is not None:
             updates = {
                 index: statistics_blobs(part, self._spec) for index, part in enumerate(parts) if index not in absent
             }

@@ -27,7 +27,7 @@ models = APIRouter(prefix="/v1", tags=["tasks"])
 ROUTERS = (models,)
 
 
-class _Index(BaseModel):
+class ModelIndex(BaseModel):
     """The part of `model.json` that the API shows."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -40,6 +40,8 @@ class _Index(BaseModel):
     rounds: NonNegativeInt
     verified: bool
     sha256: schemas.Sha256
+    spec_hash: schemas.Sha256 = "0" * 64
+    task_file: str = ""
     measured: schemas.Measured | None = None
 
 
@@ -54,7 +56,7 @@ def model_folder(models: FilePath, task: int) -> FilePath:
 )  # fmt: skip
 def list_models(service: Shared, response: Response, task: TaskNumber) -> schemas.Models:
     response.headers.update(AGAIN)
-    found = _find(service, task)
+    found = find_model(service, task)
     if found is None:
         return schemas.Models(items=[])
     folder, index = found
@@ -78,7 +80,7 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
 def get_model_file(
     request: Request, service: Shared, task: TaskNumber, name: Annotated[ModelFileName, Path(alias="file")]
 ) -> Response:
-    found = _find(service, task)
+    found = find_model(service, task)
     if found is None or not (path := found[0] / name).is_file():
         way = f"derive it with `consilium operator download-model {task}`"
         raise Problem("not-found", f"this server has no {name} of task {task}: {way}")
@@ -90,14 +92,14 @@ def get_model_file(
     return FileResponse(path, headers=headers, media_type="application/octet-stream", filename=f"task-{task}-{name}")
 
 
-def _find(service: Service, task: int) -> tuple[FilePath, _Index] | None:
+def find_model(service: Service, task: int) -> tuple[FilePath, ModelIndex] | None:
     """Folder and index of the task's model; None if it has none, or one of other contracts."""
     if service.settings.models is None:
         return None
     folder, book = model_folder(service.settings.models, task), service.deployment
     try:
         with (folder / INDEX).open("rb") as file:
-            index = _Index.model_validate_json(file.read(LARGEST_INDEX))
+            index = ModelIndex.model_validate_json(file.read(LARGEST_INDEX))
     except (OSError, ValidationError):
         return None
     is_own = (index.task, index.chain_id, index.contract) == (task, book.chain_id, book.tasks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import median_low, quantiles
 from typing import Annotated, Any
 
 from consilium_chain.ledger.structs import (
@@ -270,7 +270,7 @@ def spread(ballots: Iterable[Sequence[int]], flipped: Sequence[bool]) -> list[ta
         spreads.append(
             task_schemas.Spread(
                 cohort=cohort, votes=len(scores), lowest=scores[0], lower_quartile=round(lower),
-                median=round(median(scores)), upper_quartile=round(upper), highest=scores[-1],
+                median=median_low(scores), upper_quartile=round(upper), highest=scores[-1],
             )
         )  # fmt: skip
     return spreads

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+from consilium_chain.evaluations.report import EvaluationReport
 from consilium_chain.ledger.structs import Outcome, Phase, Role, SlashReason, VoidReason
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
 
@@ -268,7 +269,7 @@ ModelFileName = Literal[
     "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
     "program-frozen.safetensors",
     "program-tokenizer.json",
-    "model.onnx",
+    "model.onnx", "report.json", "report.svg",
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 
@@ -294,6 +295,7 @@ class Quality(ApiModel):
     absolute_error: FiniteFloat | None = Field(default=None, description="in deviations of the task")
     r2: FiniteFloat | None = None
     c_index: FiniteFloat | None = Field(default=None, description="0.5 is chance")
+    dice: FiniteFloat | None = None
 
 
 class Measured(ApiModel):
@@ -315,6 +317,10 @@ class ModelView(ApiModel):
 
 class Models(ApiModel):
     items: list[ModelView]
+
+
+class Reports(ApiModel):
+    items: list[EvaluationReport]
 
 
 class Nonce(ApiModel):

@@ -25,6 +25,7 @@ from consilium_client.errors import ExampleError
 FORMATS = ("PNG", "JPEG", "BMP", "TIFF")  # Pillow tries these decoders, and no other
 _PNG = b"\x89PNG\r\n\x1a\n"
 _STARTS = (_PNG, b"\xff\xd8\xff", b"BM", b"II*\0", b"MM\0*")
+_VOLUMES = (b"\x1f\x8b", b"\x5c\x01\0\0", b"\0\0\x01\x5c", b"\x1c\x02\0\0", b"\0\0\x02\x1c")  # NIfTI, perhaps packed
 _PNG_DEPTH = 24  # where a PNG's header has its bits a channel
 _GREY_16 = ("I;16", "I;16B", "I;16L", "I;16N")
 _DEEP = ("I", "F", *_GREY_16)
@@ -41,6 +42,8 @@ def decoded(
     file.seek(0)
     if not start:
         raise ExampleError("ImageEmpty", path=folder, at=name)
+    if start.startswith(_VOLUMES):
+        raise ExampleError("ImageInParts", path=folder, at=name)
     fault = "ImageUnreadable"
     try:
         with warnings.catch_warnings():
@@ -58,6 +61,27 @@ def decoded(
     except UnidentifiedImageError:
         fault = "ImageUnreadable" if start.startswith(_STARTS) else "ImageKindWrong"
     except Exception:  # decoders raise any error on foreign bytes, with the bytes in its message
+        pass
+    raise ExampleError(fault, path=folder, at=name)
+
+
+def decoded_mask(file: BinaryIO, folder: Path, name: str) -> Image.Image:
+    """The shades of grey, or the numbers of a palette, of 8 bits or less. Raises ExampleError about `name`."""
+    fault = "ImageUnreadable"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(file, formats=("PNG", "BMP", "TIFF"))
+            if image.width * image.height > MOST_PIXELS:
+                fault = "ImageTooLarge"
+            elif _has_second(image):
+                fault = "ImageInParts"
+            else:
+                image.load()
+                return image
+    except UnidentifiedImageError:
+        fault = "ImageKindWrong"
+    except Exception:  # as above
         pass
     raise ExampleError(fault, path=folder, at=name)
 

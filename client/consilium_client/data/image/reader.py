@@ -1,4 +1,5 @@
-"""Reads images with labels from a folder of PNG, JPEG, BMP, TIFF or DICOM files, or from a NumPy archive.
+"""Reads images with labels from a folder of PNG, JPEG, BMP, TIFF or DICOM files, or from a NumPy archive; images with
+masks by `cases`.
 
 Each image is brought to the schema's channels and size by `files`, one at a time.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from consilium_chain.tasks.image_schemas import CHANNELS, ImageSchema
 from consilium_chain.tasks.plugin_specs import ReaderPlugin
+from consilium_chain.tasks.questions import Segmentation
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -28,7 +30,7 @@ from consilium_client.data.image.headers import Headers, is_dicom_file
 from consilium_client.data.use import Use, Used, without_column
 from consilium_client.errors import DataError, ExampleError
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dcm")
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dcm", ".nii", ".nii.gz")
 MOST_BYTES = 1 << 32  # of all images together, in memory
 ZIP = b"PK\x03\x04"
 IMAGES, LABELS = "images", "labels"
@@ -37,12 +39,13 @@ Pixels = NDArray[np.uint8] | NDArray[np.uint16]
 
 @dataclass(frozen=True)
 class ImageSet(Examples):
-    """Pixels (n, channels, height, width) as the schema has them, uint8, or of 16 bits uint16; labels int64 (n,), a
-    class's number each.
+    """Pixels (n, channels, height, width) as the schema has them, uint8, or of 16 bits uint16. `cases`: each one's
+    case, if several may be slices of one volume; they stay in memory.
     """
 
     pixels: Pixels = field(repr=False)
     labels: Labels = field(repr=False)
+    cases: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def white(self) -> int:
@@ -59,6 +62,9 @@ class ImageSet(Examples):
 
     def contents(self) -> Iterator[bytes]:
         return (image.astype(image.dtype.newbyteorder("<"), copy=False).tobytes() for image in self.pixels)
+
+    def units(self) -> Iterable[bytes]:
+        return map(str.encode, self.cases) if self.cases else self.contents()
 
     def sums(self) -> NDArray[np.float64]:
         """The images of each channel, then all sums of their mean u, then of their mean u², float64 (3 · channels,)."""
@@ -85,6 +91,10 @@ class RawImages:
 
 def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None = None) -> RawImages:
     """Images of a folder or archive, or by a plug-in. Raises a DataError that names the file, and as `Foreign.rows`."""
+    if isinstance(schema.asked, Segmentation):
+        from consilium_client.data.image.cases import read_cases
+
+        return read_cases(path, schema)
     with reading(path):
         if plugin is None and path.is_dir():
             return _folder(path, schema)

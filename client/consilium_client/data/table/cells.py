@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
 from consilium_chain.tasks.features import UNKNOWN
+from numpy.typing import NDArray
 
 Cell: TypeAlias = str | float | None
 """A file's cell: text without blanks around it, or a number; None without a value."""
@@ -100,6 +102,14 @@ class Reading:
             return _not_a_number(known)
         number = known * self.scale + self.offset
         return number if math.isfinite(number) else "ValueNotFinite"
+
+    def numbers(self, values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """`number` of each value (n,), with the same bits. NaN is a cell without one. None if a cell needs `number`."""
+        if self.codes and self.only_codes:
+            return None
+        found = np.where(np.isin(values, [one for one in self.missing if isinstance(one, float)]), np.nan, values)
+        scaled: NDArray[np.float64] = found * self.scale + self.offset
+        return None if np.isinf(scaled).any() else scaled
 
 
 @dataclass(frozen=True)

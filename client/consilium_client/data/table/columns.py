@@ -46,7 +46,7 @@ class Columns:
             rows = file.rows()
         else:
             rows = opened(file, path, mapping)
-        self._rows = rows
+        self.rows = rows
         self.at = positions(rows, path, present, strict=mapping is None)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
         called = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
@@ -59,7 +59,7 @@ class Columns:
     def __iter__(self) -> Iterator[tuple[int, Sequence[Cell]]]:
         """Raises TooManyRows, DataFileEmpty, and the errors of the file's bytes."""
         count = 0
-        rows: Iterator[tuple[int, Sequence[Cell]]] = self._rows.cells(list(self.at.values()))
+        rows: Iterator[tuple[int, Sequence[Cell]]] = self.rows.cells(list(self.at.values()))
         for count, row in enumerate(rows, 1):
             if count > MOST_ROWS:
                 raise DataError("TooManyRows", rows=count, at_most=MOST_ROWS)

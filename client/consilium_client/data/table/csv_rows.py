@@ -42,7 +42,8 @@ _KINDS = {
 
 
 class CsvRows:
-    """An opened file, read to its first row. `names`: of its columns; None without a header line.
+    """An opened file, read to its first row. `names`: of its columns; None without a header line. `header_ends`: the
+    line on which the header ends; 0 without one.
 
     Raises DataFileMalformed and DataFileEmpty, here and from `cells`.
     """
@@ -50,17 +51,19 @@ class CsvRows:
     kind: Literal["CSV"] = "CSV"
 
     def __init__(self, file: BinaryIO, path: Path, format_: FileFormat) -> None:
-        self._path = path
+        self._path, self._format = path, format_
         refuse_other_kinds(file, path, format_.encoding)
         self._records = _records(text_lines(file, path, format_.encoding), path, format_.delimiter)
         first = next(self._records, None)
         if first is None:
             raise DataError("DataFileEmpty", path=path)
         line, cells = first
+        cells = [cell.strip() for cell in cells]
         if len(cells) == 1:
             _refuse_other_delimiter(cells[0], path, format_.delimiter)
         self.width = len(cells)
         self.names: list[str] | None = cells if format_.header else None
+        self.header_ends = line if format_.header else 0
         self._held_back = None if format_.header else (line, cells)
 
     def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[str]]]:
@@ -68,10 +71,20 @@ class CsvRows:
         if self._held_back is not None:
             line, cells = self._held_back
             yield line, [cells[position] for position in positions]
-        for line, cells in self._records:
+        yield from self._chosen(self._records, positions)
+
+    def cells_of(self, file: BinaryIO, positions: Sequence[int], line: int) -> Iterator[tuple[int, list[str]]]:
+        """The same of rows alone, from a part of the file that begins with this line."""
+        lines = text_lines(file, self._path, self._format.encoding, line - 1)
+        return self._chosen(_records(lines, self._path, self._format.delimiter, line - 1), positions)
+
+    def _chosen(
+        self, records: Iterator[tuple[int, list[str]]], positions: Sequence[int]
+    ) -> Iterator[tuple[int, list[str]]]:
+        for line, cells in records:
             if len(cells) != self.width:
                 raise DataError("LineWidthWrong", path=self._path, line=line, found=len(cells), expected=self.width)
-            yield line, [cells[position] for position in positions]
+            yield line, [cells[position].strip() for position in positions]
 
 
 def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
@@ -91,11 +104,12 @@ def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
         )
 
 
-def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
-    """Lines of text with their ends, of any kind."""
-    codec = "utf-8-sig" if encoding == "utf-8" else encoding  # spreadsheets put a byte order mark in front
+def text_lines(file: BinaryIO, path: Path, encoding: str, before: int = 0) -> Iterator[str]:
+    """Lines of text with their ends, of any kind. `before`: lines before the file's place."""
+    is_marked = encoding == "utf-8" and not before
+    codec = "utf-8-sig" if is_marked else encoding  # spreadsheets put a byte order mark in front
     text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")
-    number = 0
+    number = before
     try:
         while line := text.readline(MOST_OF_LINE + 1):
             number += 1
@@ -111,11 +125,11 @@ def text_lines(file: BinaryIO, path: Path, encoding: str) -> Iterator[str]:
             text.detach()  # the caller closes the file
 
 
-def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows, and the line on which each ends. Blank lines are ignored."""
+def _records(lines: Iterator[str], path: Path, delimiter: str, before: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """Rows, and the line on which each ends. Blank lines are ignored. `before`: as `text_lines` has it."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        begins = reader.line_num + 1
+        begins = before + reader.line_num + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -124,16 +138,14 @@ def _records(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[tuple
             if cells is None:
                 return
             if cells:
-                yield reader.line_num, [cell.strip() for cell in cells]
+                yield before + reader.line_num, cells
             continue
-        ended, too_long = next(lines, None) is None, "limit" in fault
-        if too_long and reader.line_num == begins:
+        ended, too_long, line = next(lines, None) is None, "limit" in fault, before + reader.line_num
+        if too_long and line == begins:
             raise DataError("LineTooLong", path=path, line=begins, what="cell", at_most=MOST_OF_CELL)
         if too_long or (ended and "unexpected end" in fault):
             raise DataError("QuoteNotClosed", path=path, line=begins)
-        raise DataError(
-            "DataFileMalformed", path=path, why="a quotation mark is in the wrong place", line=reader.line_num
-        )
+        raise DataError("DataFileMalformed", path=path, why="a quotation mark is in the wrong place", line=line)
 
 
 def _refuse_other_delimiter(line: str, path: Path, expected: str) -> None:

@@ -25,6 +25,11 @@ FAR = 3.0  # deviations: such a value is not typical
 GAP = 2.0  # deviations between such a value and the next one
 NEAR = 1.0  # deviations: such a value is typical
 SPREAD = 2.0  # most that a typical spread differs from the task's, as a factor
+APART = 1.5  # deviations between two parts of a column
+LEVELS = 3  # numbers of a grade, whose ends are far from its middle
+NARROW = 0.1  # of the task's deviation: so small a spread is not typical
+FILLED, AMID = 0.1, 0.05  # the least share of one value that fills gaps; its distance from the middle, in deviations
+COMMON = 10.0  # times as many as of any other value
 BY_CHANCE = 10.0  # times as many repeated rows as independent columns would have
 # Numbers that stand for missing values in many programs.
 PLACEHOLDERS = (-1.0, *(sign * float("9" * digits) for digits in range(1, 6) for sign in (1, -1)), 777.0, 888.0)
@@ -128,9 +133,45 @@ def placeholders(known: Values, feature: NumericFeature) -> int:
             continue
         spread, gap = float(others.std()), float(np.abs(others - end).min())
         is_far = abs(end - float(others.mean())) > FAR * spread and gap > GAP * spread
+        is_far &= len(np.unique(others)) >= LEVELS or end in PLACEHOLDERS
         is_outside = not feature.min <= end <= feature.max and end in PLACEHOLDERS
-        found += count if is_far or is_outside else 0
+        _, counts = np.unique(others, return_counts=True)
+        is_code = end in PLACEHOLDERS and len(counts) > FEW and count >= max(LEAST / 2, COMMON / 2 * counts.max())
+        found += count if is_far or is_outside or is_code else 0
     return found
+
+
+def filled(known: Values) -> int:
+    """Counts the values that are one and the same at the middle of the others, far more than of any other."""
+    numbers, counts = np.unique(known, return_counts=True)
+    if len(numbers) <= 2 * LEAST:
+        return 0
+    at = int(counts.argmax())
+    count, others = int(counts[at]), known[known != numbers[at]]
+    is_common = count >= max(LEAST, FILLED * len(known), COMMON * np.delete(counts, at).max())
+    distance = min(abs(numbers[at] - others.mean()), abs(numbers[at] - np.median(others)))
+    return count if is_common and distance <= AMID * others.std() else 0
+
+
+def mixed(known: Values) -> tuple[Conversion, int] | None:
+    """The conversion by which a part of the values, with a gap to the others, becomes like them; the part's size."""
+    ordered = np.sort(known)
+    if len(ordered) < 2 * LEAST:
+        return None
+    gaps = np.diff(ordered)[LEAST - 1 : len(ordered) - LEAST]
+    at = LEAST + int(gaps.argmax())
+    few, many = sorted((ordered[:at], ordered[at:]), key=len)
+    spread = _spread(many)
+    if min(len(np.unique(few)), len(np.unique(many))) <= FEW or gaps.max() <= APART * max(spread, _spread(few)):
+        return None
+    fits = [
+        one
+        for one in CONVERSIONS
+        if abs(_middle(few) * one.scale + one.offset - _middle(many)) <= NEAR * spread
+        and spread / SPREAD <= _spread(few) * one.scale <= SPREAD * spread
+    ]
+    best = min(fits, key=lambda one: abs(_middle(few) * one.scale + one.offset - _middle(many)), default=None)
+    return None if best is None else (best, len(few))
 
 
 def conversion(known: Values, feature: NumericFeature) -> Conversion | None:
@@ -139,7 +180,8 @@ def conversion(known: Values, feature: NumericFeature) -> Conversion | None:
         return None
     mean, deviation = typical(feature)
     middle, spread = _middle(known), _spread(known)
-    if spread == 0 or abs(middle - mean) <= FAR * deviation:
+    is_narrow = None not in (feature.mean, feature.deviation) and spread < NARROW * deviation
+    if spread == 0 or (abs(middle - mean) <= FAR * deviation and not is_narrow):
         return None
     fits = [
         one

@@ -19,18 +19,29 @@ from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import read_mapping
-from consilium_client.data.profile import ONE_CLASS, Finding, Profile, repeats, statistics_of
+from consilium_client.data.profile import (
+    INVERTED,
+    ONE_CLASS,
+    Finding,
+    Profile,
+    inverted,
+    repeats,
+    statistics_of,
+)
 from consilium_client.data.table.cells import Ages, Reading
 from consilium_client.data.table.doubts import (
     BY_CHANCE,
     conversion,
+    filled,
     leaks,
+    mixed,
     placeholders,
     repeated_by_chance,
     swapped,
 )
 from consilium_client.data.table.ranges import read_in_use, within
 from consilium_client.data.table.reader import RawTable, Table, checked, encoded, foreign, read_raw, rules
+from consilium_client.data.table.row_doubts import copied, is_numbering, is_summed, near_repeats, swapped_rows
 from consilium_client.data.use import Use, Used
 
 MOSTLY = 0.5
@@ -51,6 +62,13 @@ class Concern(StrEnum):
         " they are, add them to the column's missing in the mapping"
     )
     UNIT = "the values are typical only after a conversion: check their unit (scale and offset in the mapping)"
+    MIXED_UNITS = "a part of the values is like the others only after a conversion: check that all rows are in one unit"
+    FILLED = (
+        "one value at the middle stands in many rows, as where gaps were filled in: leave gaps empty, and the model"
+        " fills them alike for all"
+    )
+    NUMBERING = "the column counts the rows: check that it is no number of a row or a patient"
+    COPIED = "all values are those of another column: check the mapping's columns"
     SWAPPED = (
         "the values fit another column's typical ones, and its values fit this one: check that they are not swapped"
     )
@@ -61,6 +79,13 @@ class Concern(StrEnum):
     CONSTANT = "all values are the same"
     ONE_CLASS = ONE_CLASS
     DUPLICATES = "rows that repeat an earlier one: check that the export lists each patient once"
+    NEAR_DUPLICATES = (
+        "rows that equal an earlier one but for one column or for rounding: check that the export lists each patient"
+        " once, or name the patients' column in the mapping"
+    )
+    TOTALS = "the last row has the sums or the means of the others: remove it"
+    ONE_PATIENT = "all rows are of one patient: check the mapping's patient"
+    INVERTED = INVERTED
     CONTRADICTING = "rows that repeat an earlier one under another label: check which label is right"
 
 
@@ -146,16 +171,25 @@ def _findings(
     yield from of(Concern.MOSTLY_MISSING, gone if gone > MOSTLY * column.rows else 0)
     zeros = 0
     if isinstance(feature, NumericFeature):
-        unit = conversion(known[(known < feature.min) | (known > feature.max)], feature)
-        yield from of(Concern.OUTSIDE, column.outside, hint=f"perhaps {unit.words}, in these rows" if unit else "")
+        width = feature.max - feature.min
+        least = 0.0 if feature.min >= 0 else feature.min - width
+        is_far = bool(((known > feature.max + width) | (known < least)).any())
+        codes = placeholders(known, feature)
+        some = conversion(known[(known < feature.min) | (known > feature.max)], feature)
+        hint = f"perhaps {some.words}, in these rows" if some else ""
+        yield from of(Concern.OUTSIDE, column.outside, asks=is_far and not codes, hint=hint)
         zeros = _zeros(known) if feature.min >= 0 else 0
         yield from of(Concern.ZEROS, zeros, asks=True)
-        yield from of(Concern.PLACEHOLDERS, placeholders(known, feature), asks=True)
+        yield from of(Concern.PLACEHOLDERS, codes, asks=True)
+        yield from of(Concern.FILLED, filled(known), asks=True)
+        yield from of(Concern.NUMBERING, len(known) if is_numbering(values) else 0, asks=True)
         if unit := conversion(known, feature):
             hint = f"perhaps {unit.words}: scale = {unit.scale:.6g}" + f", offset = {unit.offset:.6g}" * bool(
                 unit.offset
             )
             yield from of(Concern.UNIT, len(known), asks=True, hint=hint)
+        elif part := mixed(known):
+            yield from of(Concern.MIXED_UNITS, part[1], asks=True, hint=f"perhaps {part[0].words}")
     is_leak = any(leaks(values, one, feature) for one in classes)
     yield from of(Concern.LEAK, len(known) if is_leak else 0, asks=True)
     constant = len(known) > 1 and len(np.unique(known)) == 1 and not zeros
@@ -173,6 +207,30 @@ def _zeros(known: NDArray[np.float64]) -> int:
         return zeros
     far = len(np.unique(others)) > 1 and others.mean() - ZERO_DEVIATIONS * others.std() > 0
     return zeros if far else 0
+
+
+def _of_columns(features: Sequence[Feature], raw: RawTable) -> Iterator[Finding]:
+    """Of columns that another column shows to be wrong."""
+    numeric = [one for one in features if isinstance(one, NumericFeature)]
+    whole = swapped(numeric, raw.values)
+    for column, other in whole.items():
+        yield Finding(Concern.SWAPPED, column, raw.rows, raw.rows, asks=True, hint=f"with {other}")
+    for column, (other, count) in swapped_rows(numeric, raw.values).items():
+        if column not in whole:
+            yield Finding(Concern.SWAPPED, column, count, raw.rows, asks=True, hint=f"with {other}, in some rows")
+    for column, other in copied(numeric, raw.values):
+        yield Finding(Concern.COPIED, column, raw.rows, raw.rows, asks=True, hint=f"of {other}")
+
+
+def _of_rows(features: Sequence[Feature], raw: RawTable) -> Iterator[Finding]:
+    """Of rows that other rows show to be wrong."""
+    if is_summed(features, raw.values):
+        yield Finding(Concern.TOTALS, None, 1, raw.rows, asks=True)
+    if raw.patients and raw.rows > 1 and len(set(raw.patients)) == 1:
+        yield Finding(Concern.ONE_PATIENT, None, raw.rows, raw.rows, asks=True)
+    alike = 0 if raw.patients else near_repeats(np.stack([raw.values[one.name] for one in features], axis=1))
+    if alike:
+        yield Finding(Concern.NEAR_DUPLICATES, None, alike, raw.rows, asks=True)
 
 
 def _repeats(table: Table, label: str, answers_vary: bool) -> Iterator[Finding]:
@@ -201,9 +259,9 @@ class TableKind(Kind[RawTable, TableSchema]):
         answers, label = answers_of(schema), " and ".join(schema.asked.columns)
         classes = answers.classes(table.labels)
         findings = [finding for one in columns for finding in _findings(one, raw.values[one.feature.name], classes)]
-        numeric = [one for one in schema.features if isinstance(one, NumericFeature)]
-        for column, other in swapped(numeric, raw.values).items():
-            findings.append(Finding(Concern.SWAPPED, column, raw.rows, raw.rows, asks=True, hint=f"with {other}"))
+        findings += [*_of_columns(schema.features, raw), *_of_rows(schema.features, raw)]
+        if inverted(answers.counts(raw.labels), spec):
+            findings.append(Finding(Concern.INVERTED, label, raw.rows, raw.rows, asks=True))
         if answers.alike(raw.labels):
             findings.append(Finding(Concern.ONE_CLASS, label, raw.rows, raw.rows))
         findings += _repeats(table, label, answers.vary)

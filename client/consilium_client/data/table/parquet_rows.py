@@ -6,7 +6,7 @@ Imported only for a Parquet file, because pyarrow takes a second to load, and 55
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -32,23 +32,31 @@ class ParquetRows:
 
     def __init__(self, file: BinaryIO, path: Path) -> None:
         self._path, self._source = path, file
-        encrypted = False
-        try:
-            self._file = pyarrow.parquet.ParquetFile(
+        self._file = self._read(
+            lambda: pyarrow.parquet.ParquetFile(
                 file, pre_buffer=False, buffer_size=READ_BUFFER, page_checksum_verification=True
             )
-            self._types = list(self._file.schema_arrow.types)
-            self._names = list(self._file.schema_arrow.names)
-        except _FAULTS as error:
-            encrypted = "crypt" in str(error)
-        else:
-            self.names: list[str] | None = self._names
-            self.width = len(self._names)
-            return
-        raise self._unreadable(encrypted)
+        )
+        schema = self._read(lambda: self._file.schema_arrow)
+        self._types, self._names = list(schema.types), list(schema.names)
+        self.names: list[str] | None = self._names
+        self.width = len(self._names)
 
     def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[Cell]]]:
         """Each row's cells at these positions (from 0), with its number from 1. Raises ColumnTypeWrong."""
+        row = 1
+        for batch in self.batches(positions):
+            yield from self.cells_of(batch, row)
+            row += batch.num_rows
+
+    def cells_of(self, batch: Any, row: int) -> Iterator[tuple[int, list[Cell]]]:
+        """The same of a batch, of which the first row has this number."""
+        columns = self._read(lambda: [_values(column) for column in batch.columns])
+        for at, cells in enumerate(zip(*columns, strict=True), row):
+            yield at, [_cell(cell) for cell in cells]
+
+    def batches(self, positions: Sequence[int]) -> Iterator[Any]:
+        """Arrow's record batches of some rows each. Raises ColumnTypeWrong."""
         for position in positions:
             if not _is_plain(self._types[position]):
                 raise DataError(
@@ -56,29 +64,18 @@ class ParquetRows:
                 )
         names = [self._names[position] for position in positions]
         self._require_unpackable()
-        row = 0
-        for columns in self._batches(names):
-            for cells in zip(*columns, strict=True):
-                row += 1
-                yield row, [_cell(cell) for cell in cells]
+        reader = self._read(lambda: self._reader(names))
+        batches = self._read(lambda: reader.iter_batches(ROWS_AT_A_TIME, columns=names, use_threads=False))
+        while (batch := self._read(lambda: next(batches, None))) is not None:
+            yield batch.select(names)  # in this order
 
-    def _batches(self, names: list[str]) -> Iterator[list[list[Any]]]:
-        """Columns of some rows each, as Python's numbers and texts."""
-        batches = None
-        while True:
-            encrypted = False
-            try:
-                batches = batches or self._reader(names).iter_batches(ROWS_AT_A_TIME, columns=names, use_threads=False)
-                batch = next(batches, None)
-                columns = None if batch is None else [_values(batch.column(name)) for name in names]
-            except _FAULTS as error:
-                encrypted = "crypt" in str(error)
-            else:
-                if columns is None:
-                    return
-                yield columns
-                continue
-            raise self._unreadable(encrypted)
+    def _read(self, call: Callable[[], Any]) -> Any:
+        """Raises ParquetUnreadable, which is not chained: pyarrow's errors may quote the file."""
+        try:
+            return call()
+        except _FAULTS as error:
+            encrypted = "crypt" in str(error)
+        raise self._unreadable(encrypted)
 
     def _reader(self, names: list[str]) -> pyarrow.parquet.ParquetFile:
         """Keeps texts in the file's dictionaries. Written out, one text of a page may become thousands of copies."""

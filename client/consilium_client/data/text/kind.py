@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,13 +12,14 @@ from pathlib import Path
 import numpy as np
 from consilium_chain.tasks.model_specs import OnEncoder
 from consilium_chain.tasks.task_spec import TaskSpec
+from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
 from consilium_client.data.examples import REQUEST, Refusal, Row, unlabelled
 from consilium_client.data.foreign import named_way
 from consilium_client.data.kinds import Kind
 from consilium_client.data.mapping import Mapping, read_mapping
-from consilium_client.data.profile import ONE_CLASS, Profile, findings_of, repeats, statistics_of
+from consilium_client.data.profile import INVERTED, ONE_CLASS, Profile, findings_of, inverted, repeats, statistics_of
 from consilium_client.data.text.reader import RawTexts, Schema, TextSet, read_raw_texts, read_texts_in_use, text_of
 from consilium_client.data.use import Use, Used
 
@@ -40,10 +42,20 @@ class Concern(StrEnum):
     )
     DUPLICATES = "texts that repeat an earlier one: check that the export has each text once, and no templates"
     CONTRADICTING = "texts that repeat an earlier one under another label: check which label is right"
+    LEAK = (
+        "one word gives (nearly) every label away: check that the texts do not have the label itself, and were written"
+        " before the diagnosis"
+    )
+    SAME_LENGTH = "long texts that all end at the same length, as where a program cuts them: export them whole"
+    MARKUP = "texts with marks of web pages or of Word (<p>, &nbsp;, {\\rtf): export them as plain text"
+    INVERTED = INVERTED
     ONE_CLASS = ONE_CLASS
 
 
-ASKING = {Concern.BROKEN_LETTERS, Concern.DUPLICATES, Concern.CONTRADICTING}
+ASKING = {*Concern} - {Concern.CUT, Concern.FEW_WORDS, Concern.ONE_CLASS}
+LEAST, LEAKS = 10, 0.99  # texts of a class; share of right guesses of the rarer classes
+LEAST_CUT, LONG, OFTEN = 3, 200, 0.05  # texts of one length; its characters; share of all texts
+_MARKUP = re.compile(r"</?(?:p|br|div|span|html|body|td|table)\b[^<]{0,200}>|&(?:nbsp|amp|lt|gt|[aou]uml);|\{\\rtf")
 MOST_SHORT = 0.2  # of the texts: if more have few words, they ask, too
 
 
@@ -69,6 +81,29 @@ def _lengths(lengths: list[int]) -> Lengths:
     return Lengths(min(lengths), float(np.median(lengths)), max(lengths))
 
 
+def tells(texts: Sequence[str], labels: NDArray[np.int64]) -> bool:
+    """True if one word's presence is enough to guess nearly all labels (n,) of the rarer classes."""
+    totals = Counter(labels.tolist())
+    if len(totals) < 2 or min(totals.values()) < LEAST:
+        return False
+    found: dict[str, Counter[int]] = {}
+    for text, label in zip(texts, labels.tolist(), strict=True):
+        for word in {*re.findall(r"\w+", text.lower())}:
+            found.setdefault(word, Counter())[label] += 1
+    rarer = len(texts) - max(totals.values())
+    most_right = len(texts) - (1 - LEAKS) * rarer
+    return any(
+        max(there.values()) + max(count - there[label] for label, count in totals.items()) >= most_right
+        for there in found.values()
+    )
+
+
+def cut_off(texts: Sequence[str]) -> int:
+    """Counts the texts of the greatest length, if they are many and long."""
+    longest, count = max(Counter(map(len, texts)).items())
+    return count if longest >= LONG and count >= max(LEAST_CUT, OFTEN * len(texts)) else 0
+
+
 class TextKind(Kind[RawTexts, Schema]):
     def read(self, path: Path, schema: Schema, mapping: Path | None) -> RawTexts:
         is_own = path.is_dir() and mapping is not None and named_way(mapping, schema) is None
@@ -87,6 +122,10 @@ class TextKind(Kind[RawTexts, Schema]):
             Concern.CUT: sum(count > tokens for count in words) if tokens else 0,
             Concern.FEW_WORDS: sum(count <= FEW for count in words),
             Concern.BROKEN_LETTERS: sum(bool(_BROKEN.search(text)) for text in texts.texts),
+            Concern.LEAK: texts.rows * any(tells(texts.texts, one) for one in answers.classes(texts.labels)),
+            Concern.SAME_LENGTH: cut_off(texts.texts),
+            Concern.MARKUP: sum(bool(_MARKUP.search(text)) for text in texts.texts),
+            Concern.INVERTED: texts.rows * inverted(answers.counts(texts.labels), spec),
             Concern.DUPLICATES: repeated,
             Concern.CONTRADICTING: 0 if answers.vary else contradicting,
             Concern.ONE_CLASS: texts.rows if answers.alike(texts.labels) else 0,

@@ -1,6 +1,7 @@
 """The common part of all objectives.
 
-Labels of n examples are as `data.answers` makes them. Predictions are float64 (n, …), as each objective says.
+Labels of n examples are as `data.answers` makes them. Predictions are float64 (n, …), as each objective says; of
+masks, which are large, float32.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Predictions = NDArray[np.float64]
 Reduction = Literal["mean", "sum"]
 Of = Callable[[Any, Predictions], float | None]
+Drawn = Callable[[NDArray[np.int64]], dict[str, float | None]]
 MOST_WORTH = 500_000.0  # so that no score, a difference of two, exceeds the contract's bound
 
 
@@ -88,6 +90,10 @@ class Objective(ABC):
     def measured(self, labels: Labels, predictions: Predictions) -> dict[str, float | None]:
         """All metrics by name. Raises ShapeMismatch, TooFewRows."""
         return {name: measure.of(labels, predictions) for name, measure in self.measures.items()}
+
+    def measured_again(self, labels: Labels, predictions: Predictions) -> Drawn:
+        """The same of drawn rows, by their numbers (m,); a row may be drawn more than once."""
+        return lambda drawn: self.measured(labels[drawn], predictions[drawn])
 
 
 def require_rows(labels: Labels, predictions: Predictions, *shapes: tuple[int, ...]) -> None:

@@ -8,28 +8,16 @@ from itertools import accumulate, pairwise
 from statistics import fmean
 
 import numpy as np
+from consilium_chain.evaluations.measures import Importance
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.features import CategoryFeature, Feature
-from consilium_client.data.table.reader import Table
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+
+from consilium_client.data.table.reader import Table
 
 REPEATS = 10
 
 Worth = Callable[[Table], float]
-
-
-class Importance(BaseModel):
-    """How much worse a metric is with a column's values dealt to other rows: the mean of ten deals, and the extremes
-    (permutation importance, Breiman 2001).
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    column: str
-    mean: float
-    low: float
-    high: float
 
 
 def importances(table: Table, schema: TableSchema, worth: Worth, seed: int) -> tuple[Importance, ...]:

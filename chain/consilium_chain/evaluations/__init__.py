@@ -1,0 +1,1 @@
+"""What a finished model is worth: the documents that operators, hospitals, voters and servers exchange. Pure."""

@@ -1,0 +1,171 @@
+"""Images with masks, in the layout of nnU-Net and the Medical Segmentation Decathlon.
+
+```
+imagesTr/CASE_0000.nii.gz, CASE_0001.nii.gz, …   one file for each channel; with one channel also CASE.nii.gz
+labelsTr/CASE.nii.gz                             whole numbers, the task's classes
+```
+
+A case is one NIfTI volume, whose slices are the examples, or one image file. Other entries beside the two folders are
+ignored. Slices of a single shade without a mark are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from consilium_chain.tasks.image_schemas import ImageSchema
+from consilium_chain.tasks.questions import Segmentation
+from consilium_core.kinds import of_kind
+from numpy.typing import NDArray
+from PIL import Image
+
+from consilium_client.data.examples import Source, reading
+from consilium_client.data.folders import named_paths, require_example, require_inside
+from consilium_client.data.image import files, nifti
+from consilium_client.data.image.headers import Headers
+from consilium_client.data.image.reader import ENDINGS, ImageSet, RawImages, most_images
+from consilium_client.data.image.shades import fitted
+from consilium_client.errors import DataError, ExampleError, FolderError
+
+IMAGES, MASKS = "imagesTr", "labelsTr"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`channels`: each one's file, by its name in the folder; `mask` as well."""
+
+    name: str
+    channels: tuple[tuple[str, Path], ...]
+    mask: tuple[str, Path]
+
+    @property
+    def is_volume(self) -> bool:
+        return self.mask[0].lower().endswith(nifti.ENDINGS)
+
+
+Part = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]
+"""A case's pixels (n, channels, height, width), masks (n, height, width) and sizes before (n, 2)."""
+
+
+def read_cases(folder: Path, schema: ImageSchema) -> RawImages:
+    """Raises DataError that names the file."""
+    headers, parts, cases = Headers(), list[Part](), list[str]()
+    with reading(folder):
+        for case in listed(folder, schema):
+            parts.append(_read(folder, case, schema, headers))
+            cases += [case.name] * len(parts[-1][0])
+            if len(cases) > (most := most_images(schema)):
+                raise DataError("TooManyRows", rows=len(cases), at_most=most)
+    if not cases:
+        raise DataError("DataFileEmpty", path=folder)
+    pixels, masks, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
+    source = Source(folder, "folder", identifying=dict(headers.identifying))
+    return RawImages(source, ImageSet(pixels, masks, tuple(cases)), sizes, headers.burned_in)
+
+
+def listed(folder: Path, schema: ImageSchema) -> list[Case]:
+    """By name. Raises FolderError, ExampleError (ChannelMissing, MaskMissing), DataFileMissing; and OSError."""
+    images, masks = (_files(folder, inside) for inside in (IMAGES, MASKS))
+    cases = [Case(stem, tuple(_channels(folder, stem, images, schema)), masks[stem]) for stem in sorted(masks)]
+    used = {name for case in cases for name, _ in case.channels}
+    for name, _ in images.values():
+        if name not in used:
+            raise ExampleError("MaskMissing", path=folder, at=name)
+    return cases
+
+
+def _channels(
+    folder: Path, stem: str, images: Mapping[str, tuple[str, Path]], schema: ImageSchema
+) -> Iterator[tuple[str, Path]]:
+    is_alone = f"{stem}_0001" not in images
+    if is_alone and schema.channels == 1 and stem in images and f"{stem}_0000" not in images:
+        yield images[stem]
+        return
+    first = images.get(f"{stem}_0000")
+    in_colour = is_alone and schema.channels == 3 and first is not None and not first[0].lower().endswith(nifti.ENDINGS)
+    for number in range(1 if in_colour else schema.channels):
+        name = f"{stem}_{number:04}"
+        if name not in images:
+            raise ExampleError("ChannelMissing", path=folder, at=f"{IMAGES}/{name}")
+        yield images[name]
+
+
+def _files(folder: Path, inside: str) -> dict[str, tuple[str, Path]]:
+    """Names and paths by the name without its ending."""
+    if not (folder / inside).is_dir():
+        why = f"a segmentation needs a folder with {IMAGES} and {MASKS}"
+        raise DataError("DataFileMissing", path=folder / inside, why=why)
+    require_inside(folder, inside, folder / inside)
+    found: dict[str, tuple[str, Path]] = {}
+    for name, path in named_paths(folder / inside, folder, f"{inside}/").items():
+        require_example(folder, name, path, ENDINGS)
+        ending = next(one for one in ENDINGS if name.lower().endswith(one))
+        stem = name[len(inside) + 1 : -len(ending)]
+        if stem in found:
+            raise FolderError("NamesAlike", file=folder / name)
+        found[stem] = (name, path)
+    return found
+
+
+def _read(folder: Path, case: Case, schema: ImageSchema, headers: Headers) -> Part:
+    last = len(of_kind(Segmentation, schema.asked).classes) - 1
+    for name, _ in case.channels:
+        if name.lower().endswith(nifti.ENDINGS) != case.is_volume:
+            raise ExampleError("MaskApart", path=folder, at=name)
+    images: list[Iterable[Image.Image]]
+    if case.is_volume:
+        mask = nifti.Volume(case.mask[1], folder, case.mask[0])
+        volumes = [nifti.Volume(path, folder, name) for name, path in case.channels]
+        for volume in volumes:
+            volume.require_beside(mask)
+        masks = mask.marked(last)
+        images = [volume.images(schema) for volume in volumes]
+        for volume in [*volumes, mask]:
+            headers.note(volume.identifying, burned_in=False)
+    else:
+        masks = _picture_mask(folder, *case.mask, last)[None]
+        images = [[_picture(folder, *channel, masks.shape[1:], schema, headers)] for channel in case.channels]
+    found = list[tuple[NDArray[Any], NDArray[np.uint8]]]()
+    for own, marked in zip(zip(*images, strict=True), masks, strict=True):
+        pixels = _pixels(own, schema)
+        if marked.any() or (pixels != pixels[:, :1, :1]).any():
+            found.append((pixels, _scaled(marked, schema)))
+    shape = (len(found), schema.channels, schema.height, schema.width)
+    kept = np.array([one for one, _ in found]).reshape(shape)
+    marks = np.array([one for _, one in found], np.uint8).reshape(len(found), *shape[2:])
+    return kept, marks, np.tile(np.array(masks.shape[1:]), (len(found), 1))
+
+
+def _pixels(channels: Sequence[Image.Image], schema: ImageSchema) -> NDArray[Any]:
+    if len(channels) == 1:
+        return fitted(channels[0], schema)
+    one = schema.model_copy(update={"channels": 1})
+    return np.concatenate([fitted(image, one) for image in channels])
+
+
+def _scaled(marked: NDArray[np.uint8], schema: ImageSchema) -> NDArray[np.uint8]:
+    """To the task's size, by the nearest pixel."""
+    image = Image.fromarray(marked)
+    return np.asarray(image.resize((schema.width, schema.height), Image.Resampling.NEAREST))
+
+
+def _picture(
+    folder: Path, name: str, path: Path, size: tuple[int, ...], schema: ImageSchema, headers: Headers
+) -> Image.Image:
+    with path.open("rb") as opened:
+        found = files.decoded(opened, folder, name, schema, headers)
+    if (found.height, found.width) != size:
+        raise ExampleError("MaskApart", path=folder, at=name)
+    return found
+
+
+def _picture_mask(folder: Path, name: str, path: Path, last: int) -> NDArray[np.uint8]:
+    with path.open("rb") as opened:
+        found = np.asarray(files.decoded_mask(opened, folder, name))
+    if found.ndim != 2 or found.max() > last:
+        raise ExampleError("MaskValueUnknown", path=folder, at=name, last=last)
+    return found.astype(np.uint8)

@@ -1,0 +1,1 @@
+"""Time series: measurements of stays at irregular times."""

@@ -1,0 +1,158 @@
+"""The summary of rows in round 0: a hospital's counts, and what everybody reads from the sum of all hospitals' counts.
+
+Counts are in the order of `consilium_chain.tasks.summary_spec.parts_of`. A row without a value counts as missing. With
+noise, the sum of the counts can be negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.features import CategoryFeature
+from consilium_chain.tasks.questions import Classification, Multilabel, Question, Regression, Survival
+from consilium_chain.tasks.summary_spec import LENGTHS, Part
+from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_core.kinds import of_kind
+from numpy.typing import NDArray
+
+from consilium_client.data.examples import Examples, Labels
+from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.table.reader import Table
+from consilium_client.data.text.reader import TextSet
+
+Places = NDArray[np.int64]  # (n,), the count of a part that each row is in
+LEAST_COUNT = 0.5  # rows: of an answer that nobody counts
+
+
+def counts_of(examples: Examples, spec: TaskSpec) -> NDArray[np.int64]:
+    """A hospital's exact counts, (spec.summary_values,)."""
+    if spec.summary is None:
+        return np.zeros(0, np.int64)
+    parts, bins = spec.summary_parts, spec.summary.bins
+    of_columns = (part for part in parts[1:] if not part.answers)
+    found = [np.array([examples.rows])]
+    for part, places in zip(of_columns, _places(examples, spec, bins), strict=True):
+        found.append(np.bincount(places, minlength=len(part.counts)))
+    found += [_of_answers(examples.labels, spec.data.asked, part, bins) for part in parts if part.answers]
+    return np.concatenate(found).astype(np.int64)
+
+
+def _places(examples: Examples, spec: TaskSpec, bins: int) -> Iterator[Places]:
+    """By column."""
+    if isinstance(examples, Table):
+        start = 0
+        for feature in of_kind(TableSchema, spec.data).features:
+            block = examples.features[:, start : start + len(list(feature.encoded))]
+            start += block.shape[1]
+            yield _of_codes(block) if isinstance(feature, CategoryFeature) else _of_unit(block[:, 0], bins)
+    elif isinstance(examples, ImageSet):
+        means = np.array([image.mean(axis=(1, 2)) for image in examples.pixels])  # one at a time, for memory
+        for channel in (means / examples.white).T:
+            yield _of_unit(channel, bins)
+    elif isinstance(examples, TextSet):
+        yield np.clip([len(text).bit_length() - 1 for text in examples.texts], 0, len(LENGTHS) - 2)
+
+
+def _of_unit(values: NDArray[np.float64], bins: int) -> Places:
+    """Values in [0, 1]; NaN after the last part."""
+    places = np.minimum(np.floor(np.nan_to_num(values) * bins), bins - 1)
+    return np.where(np.isnan(values), bins, places).astype(np.int64)
+
+
+def _of_codes(block: NDArray[np.float64]) -> Places:
+    """Columns of 0 or 1 for all codes but the first (n, codes - 1); NaN after the last code."""
+    places = np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0)
+    return np.where(np.isnan(block[:, 0]), block.shape[1] + 1, places).astype(np.int64)
+
+
+def _of_answers(labels: Labels, asked: Question, part: Part, bins: int) -> NDArray[np.int64]:
+    size = len(part.counts)
+    if isinstance(asked, Multilabel):
+        return np.asarray(labels.sum(axis=0), np.int64)
+    if isinstance(asked, Regression):
+        places = _of_unit((labels[:, 0] - asked.min) / (asked.max - asked.min), bins)
+    elif isinstance(asked, Survival):
+        places = _of_times(labels, asked)
+    else:
+        places = labels.astype(np.int64)
+    return np.bincount(places, minlength=size)
+
+
+def _of_times(labels: Labels, asked: Survival) -> Places:
+    """Events by interval; then rows without one by the intervals that they certainly survived. An event at a bound is
+    in the interval that ends there.
+    """
+    times, bounds = labels[:, 0], np.array(asked.bounds)
+    happened = (labels[:, 1] == 1) & (times <= bounds[-1])
+    survived = np.where(labels[:, 1] == 1, len(bounds), np.searchsorted(bounds, times, side="right"))
+    return np.where(happened, np.searchsorted(bounds, times, side="left"), len(bounds) + survived).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column's counts over all hospitals, int64 (counts,)."""
+
+    part: Part
+    counts: NDArray[np.int64]
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """Without missing values; a noisy count below 0 is 0."""
+        edges = self.part.edges
+        return np.maximum(self.counts[: len(edges) - 1] if edges else self.counts, 0)
+
+    @property
+    def mean(self) -> float | None:
+        """A histogram's mean, with each value in the middle of its range: at most half a range away. None of nothing,
+        or without a histogram.
+        """
+        if not self.part.edges or not self.known.any():
+            return None
+        edges = np.array(self.part.edges)
+        return float(self.known @ ((edges[1:] + edges[:-1]) / 2) / self.known.sum())
+
+    def quantile(self, share: float) -> float | None:
+        """Of a histogram, with values evenly spread within each range: at most a range away. None as `mean`."""
+        if not self.part.edges or not self.known.any():
+            return None
+        below = np.concatenate([[0], np.cumsum(self.known)])
+        wanted = share * below[-1]
+        at = int(np.clip(np.searchsorted(below, wanted, side="right") - 1, 0, len(self.known) - 1))
+        while not self.known[at]:
+            at -= 1
+        low, high = self.part.edges[at : at + 2]
+        return float(low + (high - low) * min((wanted - below[at]) / self.known[at], 1.0))
+
+
+def columns_of(counts: NDArray[np.int64], spec: TaskSpec) -> list[Column]:
+    """The parts of a sum of counts (spec.summary_values,)."""
+    parts = spec.summary_parts
+    ends = np.cumsum([len(part.counts) for part in parts])
+    return [Column(part, own) for part, own in zip(parts, np.split(counts, ends[:-1]), strict=True)]
+
+
+def counted_bias(counts: NDArray[np.int64], rows: int, asked: Question, part: Part) -> NDArray[np.float32]:
+    """The last biases (outputs,) of a model that gives each row the answers' shares of all rows: by sums of counts
+    (counts,) of the answers. An answer counts as half a row at least, and so does its absence.
+
+    Everybody computes it alike: float64 in this order, then rounded to float32.
+    """
+    known = np.maximum(counts.astype(np.float64), LEAST_COUNT)
+    if isinstance(asked, Classification):
+        logs = np.log(known)
+        found = logs[1:] - logs[:1] if asked.outputs == 1 else logs - logs.sum() / len(logs)
+    elif isinstance(asked, Multilabel):
+        found = np.log(known) - np.log(np.maximum(rows - counts, LEAST_COUNT))
+    elif isinstance(asked, Survival):
+        events, without = known[: asked.outputs], known[asked.outputs :]
+        ended = np.cumsum((events + without[1:])[::-1])[::-1]  # rows that an interval's event could still have met
+        found = np.log(events) - np.log(np.maximum(ended - events, LEAST_COUNT))
+    elif isinstance(asked, Regression):
+        mean = Column(part, counts).mean
+        found = np.array([0.0 if mean is None else (mean - asked.mean) / asked.deviation])
+    else:
+        raise TypeError(type(asked))
+    return found.astype(np.float32)

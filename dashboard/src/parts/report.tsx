@@ -1,0 +1,196 @@
+/** A task's report: its model's worth on the operator's rows, on those of the nodes that share figures, and in parts. */
+import { useQuery } from '@tanstack/react-query'
+import type { Schemas } from '../api/client'
+import { report as reportOf } from '../api/queries'
+import { shortened } from '../lib/accounts'
+import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
+import { say } from '../strings'
+import { Account, Card } from './basics'
+import { CalibrationChart } from './charts'
+import { hasModel } from './model'
+import { Table } from './table'
+
+const words = say.report
+type Of<Name extends keyof Schemas> = Schemas[Name]
+type Part = { whose: string } & Pick<
+  Of<'EvaluationReport'>,
+  'subgroups' | 'calibration' | 'importance' | 'importance_by'
+>
+const METRICS_SHOWN = 3
+const COLUMNS_SHOWN = 20
+const title = (metric: string) => (metric in say.quality.metric ? say.quality.metric[metric as 'auc'] : metric)
+
+export default function Report({ task }: { task: Of<'Task'> }) {
+  const { data } = useQuery({ ...reportOf(task.task), enabled: hasModel(task) })
+  const [found] = data?.items ?? []
+  if (!found) return null
+  const parts = partsOf(found)
+  return (
+    <Card title={words.title} means={words.means(found.round)}>
+      {found.all_rows ? <Sites of={found} whole={found.all_rows} /> : <p className="soft">{words.noRows}</p>}
+      {found.nodes.length > 0 && <Nodes of={found.nodes} />}
+      <Calibration of={parts} />
+      <Subgroups of={parts} />
+      {parts
+        .filter((one) => one.importance.length > 0)
+        .map((one) => (
+          <Importance key={one.whose} of={one} />
+        ))}
+    </Card>
+  )
+}
+
+/** The operator's rows first, then each node's that shares figures. */
+function partsOf(found: Of<'EvaluationReport'>): Part[] {
+  const shared = found.nodes.flatMap(({ report }) =>
+    report ? [{ whose: `${say.role[report.role]} ${shortened(report.node)}`, ...report.found }] : [],
+  )
+  return [...(found.all_rows ? [{ whose: words.operator, ...found }] : []), ...shared]
+}
+
+function Sites({ of, whole }: { of: Of<'EvaluationReport'>; whole: Of<'Group'> }) {
+  return (
+    <>
+      <p>{words.rows(whole.rows)}</p>
+      <Groups caption={words.sites} by={words.site} of={[...of.sites, whole]} />
+    </>
+  )
+}
+
+function Groups({ caption, by, of }: { caption: string; by: string; of: readonly Of<'Group'>[] }) {
+  return (
+    <Table
+      caption={caption}
+      rows={of}
+      keyOf={(one) => one.name ?? ''}
+      columns={[
+        { text: by, of: (one) => <bdi>{one.name ?? words.all}</bdi> },
+        { number: say.columns.rows, of: (one) => one.rows.toLocaleString('en') },
+        ...metricsShown(
+          of.map((one) => one.measures),
+          METRICS_SHOWN,
+        ).map((metric) => ({
+          number: title(metric),
+          of: (one: Of<'Group'>) => shownMeasure(one.measures[metric]),
+        })),
+      ]}
+    />
+  )
+}
+
+function Nodes({ of }: { of: readonly Of<'NodeEntry'>[] }) {
+  const measures = of.flatMap(({ report }) => (report ? [report.found.all_rows.measures] : []))
+  const metrics = metricsShown(measures, METRICS_SHOWN)
+  const [first] = metrics
+  return (
+    <>
+      <h3>{words.nodes}</h3>
+      <p className="soft small">{words.nodesMean}</p>
+      <Table
+        caption={words.nodes}
+        rows={of}
+        keyOf={(one) => `${one.role}${one.node}`}
+        columns={[
+          {
+            text: words.node,
+            of: ({ node, role, report }) => (
+              <>
+                {say.role[role]}
+                {report ? `, ${words.signed} ` : ' '}
+                <Account of={node} as={role} />
+              </>
+            ),
+          },
+          {
+            number: say.columns.rows,
+            of: ({ report }) => report?.found.all_rows.rows.toLocaleString('en') ?? words.notShared,
+          },
+          ...metrics.map((metric) => ({
+            number: title(metric),
+            of: ({ report }: Of<'NodeEntry'>) => shownMeasure(report?.found.all_rows.measures[metric]),
+          })),
+          ...(first
+            ? [
+                {
+                  number: words.start(title(first)),
+                  of: ({ report }: Of<'NodeEntry'>) => shownMeasure(report?.start[first]),
+                },
+              ]
+            : []),
+        ]}
+      />
+    </>
+  )
+}
+
+function Calibration({ of }: { of: readonly Part[] }) {
+  const named = of.flatMap(({ whose, calibration }) =>
+    calibration.map((one) => ({ ...one, class_name: of.length > 1 ? `${one.class_name}, ${whose}` : one.class_name })),
+  )
+  if (!named.length) return null
+  return (
+    <>
+      <h3>{words.calibration}</h3>
+      <p className="soft small">{words.calibrationMeans}</p>
+      <CalibrationChart of={named} />
+    </>
+  )
+}
+
+function Subgroups({ of }: { of: readonly Part[] }) {
+  const groups = of.flatMap(({ whose, subgroups }) =>
+    subgroups.map((one) => ({ ...one, name: of.length > 1 ? `${one.name ?? ''}, ${whose}` : one.name })),
+  )
+  if (!groups.length) return null
+  return (
+    <>
+      <h3>{words.subgroups}</h3>
+      <Groups caption={words.subgroups} by={words.subgroup} of={groups} />
+    </>
+  )
+}
+
+function Importance({ of: { whose, importance, importance_by: by } }: { of: Part }) {
+  const shown = importance.slice(0, COLUMNS_SHOWN)
+  const bars = barsOf(shown)
+  const rows = shown.map((one, index) => ({ ...one, bar: bars[index] }))
+  return (
+    <>
+      <h3>{words.importance(whose)}</h3>
+      <p className="soft small">{words.importanceMeans(title(by ?? ''))}</p>
+      <Table
+        caption={words.importance(whose)}
+        rows={rows}
+        keyOf={(one) => one.column}
+        columns={[
+          { text: words.column, of: (one) => <bdi>{one.column}</bdi> },
+          {
+            number: words.loss,
+            of: (one) => (
+              <>
+                {one.bar && <BarOf bar={one.bar} />} {one.mean.toFixed(3)}
+              </>
+            ),
+          },
+          { number: words.range, of: (one) => `${one.low.toFixed(3)} to ${one.high.toFixed(3)}` },
+        ]}
+      />
+    </>
+  )
+}
+
+function BarOf({ bar }: { bar: Bar }) {
+  return (
+    <svg
+      className="bar line-1"
+      width="120"
+      height="12"
+      viewBox="0 0 100 10"
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <rect x={bar.left} width={bar.width} y="1" height="8" />
+      <line x1={bar.from} x2={bar.to} y1="5" y2="5" />
+    </svg>
+  )
+}

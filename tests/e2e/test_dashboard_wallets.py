@@ -1,0 +1,194 @@
+"""Wallets that are slow, busy, late, declined half-way or switched, in Chromium. Money is read from the chain."""
+
+from __future__ import annotations
+
+import pytest
+from browser_driver import PROVIDER, Wallet, Watched, context_of, hold, let_go
+from consilium_chain.tasks.money_spec import TOKEN
+from dashboard_driver import HELD, NEEDED, Place, connect, open_page
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = NEEDED
+AMOUNT = 5 * TOKEN
+
+
+def form(place: Place, page: Page, wallet: Wallet, how: str = "By a signature") -> Locator:
+    """The form of a node's page, filled in; its button."""
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    page.get_by_label("Amount").fill("5")
+    page.get_by_label(how).check()
+    return page.get_by_role("button", name="Delegate", exact=True)
+
+
+def delegated(place: Place, wallet: Wallet) -> int:
+    return HELD - place.treasury.token.balance(wallet.account.address)
+
+
+def approved(place: Place, wallet: Wallet) -> int:
+    token = place.treasury.contracts.token.contract.functions
+    return int(
+        place.treasury.connection.call(token.allowance(wallet.account.address, place.treasury.deployment.staking))
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "method"), [("By a signature", "eth_signTypedData_v4"), ("By an approval", "eth_sendTransaction")]
+)
+def test_a_second_click_while_the_wallet_is_slow_does_nothing(
+    place: Place, watched: Watched, how: str, method: str
+) -> None:
+    page, wallet = watched.page, place.wallet()
+    button = form(place, page, wallet, how)
+    hold(page, method)
+    button.click()
+    expect(page.locator("[data-sending]")).to_contain_text("1 of 2: ")
+    button.dispatch_event("click")
+    page.locator("form.card").dispatch_event("submit")
+    assert let_go(page) == 1
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert delegated(place, wallet) == AMOUNT
+    assert (wallet.asked.count("eth_signTypedData_v4"), wallet.asked.count("eth_sendTransaction")) == (
+        (1, 1) if how == "By a signature" else (0, 2)
+    )
+    assert approved(place, wallet) == 0
+
+
+def test_an_approval_that_stands_is_named_and_used_or_taken_back(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    button = form(place, page, wallet, "By an approval")
+    wallet.sends_at_most = 1
+    button.click()
+    expect(page.get_by_role("alert").filter(has_text="You declined this")).to_contain_text("It was not sent")
+    expect(page.get_by_text("the staking contract may take 5.00")).to_be_visible()
+    assert (delegated(place, wallet), approved(place, wallet)) == (0, AMOUNT)
+
+    wallet.sends_at_most = None
+    page.get_by_role("button", name="Take the approval back").click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    expect(page.get_by_text("An approval stands")).to_have_count(0)
+    assert approved(place, wallet) == 0
+
+    wallet.sends_at_most = len(wallet.sent) + 1
+    button.click()
+    expect(page.get_by_text("An approval stands")).to_be_visible()
+    wallet.sends_at_most = None
+    button.click()  # the approval is not asked for again
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert len(wallet.sent) == 4
+    assert (delegated(place, wallet), approved(place, wallet)) == (AMOUNT, 0)
+
+
+def test_a_wallet_that_never_answers_is_left(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    button = form(place, page, wallet)
+    hold(page, "eth_signTypedData_v4")
+    button.click()
+    page.get_by_role("button", name="Stop waiting").click()
+    expect(page.locator("[data-sending=left]")).to_contain_text("decline it there")
+    assert let_go(page) == 1  # signed after all: the page sends nothing with it
+    page.wait_for_timeout(1_000)
+    assert ("eth_sendTransaction" in wallet.asked, delegated(place, wallet)) == (False, 0)
+    button.click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert delegated(place, wallet) == AMOUNT
+
+
+def test_a_busy_wallet_is_told_from_a_fault(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    wallet.is_busy = True
+    page.get_by_role("button", name="Test Wallet").click()
+    expect(page.get_by_role("alert")).to_contain_text("waits for your answer to an earlier request")
+    wallet.is_busy = False
+    connect(page)
+    expect(page.get_by_text("by Test Wallet")).to_be_visible()
+
+
+def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(place: Place, watched: Watched) -> None:
+    page, wallet, other = watched.page, place.wallet(), place.wallet()
+    first = wallet.account
+    button = form(place, page, wallet)
+    wallet.account = other.account
+    page.evaluate("account => window.testWalletEmits('accountsChanged', [account])", other.account.address)
+    expect(page.get_by_role("alert")).to_contain_text("switched to another account")
+    expect(page.get_by_label("Amount")).to_have_value("5")
+
+    page.evaluate("window.testWalletEmits('chainChanged', '0x1')")
+    wallet.chain = 1
+    expect(page.get_by_text("The wallet is on another chain")).to_be_visible()
+    expect(page.get_by_label("Amount")).to_be_hidden()
+    page.get_by_role("button", name="Switch the chain").click()
+    page.evaluate("id => window.testWalletEmits('chainChanged', id)", hex(wallet.own_chain))
+    expect(page.get_by_label("Amount")).to_have_value("5")
+    page.get_by_role("button", name="Understood").click()
+    button.click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    assert place.treasury.token.balance(first.address) == HELD
+    assert place.treasury.token.balance(other.account.address) == HELD - AMOUNT
+
+
+def test_a_contract_wallet_approves_by_a_transaction(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    place.rpc("anvil_setCode", wallet.account.address, "0x6001")
+    wallet.install(page)
+    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    page.get_by_role("button", name="Delegate…").click()
+    connect(page)
+    expect(page.get_by_text("This account is a contract")).to_be_visible()
+    expect(page.get_by_label("By a signature")).to_have_count(0)
+
+
+def test_a_wallet_that_appears_late_is_found(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    page.expose_function("testWallet", wallet._request)
+    open_page(place, page, "/portfolio")
+    expect(page.get_by_text("This browser has no wallet")).to_be_visible()
+    page.evaluate(PROVIDER)
+    connect(page)
+
+
+def test_an_unreachable_chain_is_no_failed_check(place: Place) -> None:
+    context = context_of(place.browser)
+    page = context.new_page()
+    context.route(f"{place.chain_url}/**", lambda route: route.abort())
+    open_page(place, page, "/tasks/1/rounds/1")
+    region = page.get_by_role("region", name="Verify this round yourself")
+    region.get_by_role("button", name="Verify now").click()
+    expect(region.get_by_text("Could not check: this says nothing about the round")).to_be_visible(timeout=60_000)
+    expect(region.locator("li[data-state=fails]")).to_have_count(0)
+    context.close()
+
+
+def test_eight_tabs_share_one_stream_of_events(place: Place) -> None:
+    """Over HTTP/1.1 a browser opens six connections to a server: a stream for each tab would leave none for the API."""
+    context = context_of(place.browser)
+    pages = [context.new_page() for _ in range(8)]
+    streams: list[str] = []
+    for page in pages:
+        page.on("request", lambda request: streams.append(request.url) if request.url.endswith("/v1/events") else None)
+        open_page(place, page, "/tasks")
+    for page in pages:
+        expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+    assert len(streams) == 1
+    pages[0].close()  # the next one takes over
+    expect(pages[1].get_by_role("table", name="Tasks")).to_be_visible()
+    pages[1].wait_for_timeout(1_000)
+    assert len(streams) == 2
+    context.close()
+
+
+def test_escape_gives_the_focus_back(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    form(place, page, wallet).click()
+    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+    open_page(place, page, "/portfolio")
+    button = page.get_by_role("button", name="Undelegate")
+    button.click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(button).to_be_focused()
