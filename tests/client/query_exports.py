@@ -39,7 +39,7 @@ def patients(count: int, seed: int = 1) -> list[Patient]:
     found = []
     for number in range(1, count + 1):
         days = sorted(dice.choice(7, 2, replace=False))
-        values = np.round(dice.uniform(0.5, 3.0, 2), 2)
+        values = np.round(dice.uniform(0.7, 1.6, 2), 2)
         measured = [
             (DAY - datetime.timedelta(int(6 - day)), float(value)) for day, value in zip(days, values, strict=True)
         ]

@@ -80,6 +80,7 @@ TAMPERED: list[tuple[Callable[[Path], Any], str]] = [
     (wider_range, "do not follow"),
     (index_with(mapping={"columns": {"weight": "Gewicht"}}), "the task has no column weight"),
     (index_with(mapping={"columns": {"age": {"absent": True, "scale": 2.0}}}), "absent column"),
+    (index_with(mapping={"query": {"sql": "SELECT * FROM person"}}), "only the owner of the data may write"),
     (index_with(format="consilium-model-2"), "format"),
     (index_with(files={}), "was changed"),
     (lambda folder: (folder / INDEX).write_text("{}"), "Field required"),

@@ -32,7 +32,7 @@ HomeOption = Annotated[
 ]
 DataOption = Annotated[
     Path | None,
-    typer.Option(help="a table, or a folder of texts or images, for this task; by default that of the home"),
+    typer.Option(help="table, folder or a server's .url with the data for this task; by default that of the home"),
 ]
 MappingOption = Annotated[
     Path | None,

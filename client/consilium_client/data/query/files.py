@@ -47,13 +47,14 @@ _WORDS: Final = {
     "BinderException": "names or types do not fit together{}",
 }
 _RESOURCES = """
-CREATE VIEW resources AS
+CREATE VIEW "fhir resources" AS
 SELECT unnest(CASE WHEN json->>'$.resourceType' = 'Bundle' THEN json->'$.entry[*].resource' ELSE [json] END) AS resource
 FROM read_ndjson_objects([{files}], maximum_object_size = {largest})"""
+_KINDS: Final = "SELECT DISTINCT resource->>'$.resourceType' FROM \"fhir resources\""
 _FHIR = """
-CREATE VIEW {name} AS SELECT resource->>'$.id' AS id, regexp_extract(coalesce(
+CREATE VIEW IF NOT EXISTS {name} AS SELECT resource->>'$.id' AS id, regexp_extract(coalesce(
     resource->>'$.subject.reference', resource->>'$.patient.reference'), '[^/:]+$') AS patient, resource
-FROM resources WHERE resource->>'$.resourceType' = {text}"""
+FROM "fhir resources" WHERE resource->>'$.resourceType' = {text}"""
 _TYPES: Final = ["BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]  # without BOOLEAN: a yes stays a text
 _CSV = (
     "CREATE VIEW {name} AS SELECT * FROM read_csv({file}, header = true, delim = {delimiter}, quote = '\"', escape ="
@@ -126,7 +127,7 @@ class FilesResult:
             self._do(self._view(name, file))
         if resources and tables - by_name.keys() - self._within:
             self._do(_RESOURCES.format(files=", ".join(map(_text, resources)), largest=LARGEST_RESOURCE))
-            for (kind,) in self._do("SELECT DISTINCT resource->>'$.resourceType' FROM resources"):
+            for (kind,) in self._do(_KINDS):
                 if kind and kind.lower() in tables - by_name.keys():
                     self._do(_FHIR.format(name=_named(kind), text=_text(kind)))
         self._do("SET lock_configuration = true")

@@ -175,9 +175,7 @@ def _findings(
         least = 0.0 if feature.min >= 0 else feature.min - width
         is_far = bool(((known > feature.max + width) | (known < least)).any())
         codes = placeholders(known, feature)
-        some = conversion(known[(known < feature.min) | (known > feature.max)], feature)
-        hint = f"perhaps {some.words}, in these rows" if some else ""
-        yield from of(Concern.OUTSIDE, column.outside, asks=is_far and not codes, hint=hint)
+        yield from of(Concern.OUTSIDE, column.outside, asks=is_far and not codes)
         zeros = _zeros(known) if feature.min >= 0 else 0
         yield from of(Concern.ZEROS, zeros, asks=True)
         yield from of(Concern.PLACEHOLDERS, codes, asks=True)
