@@ -97,6 +97,8 @@ def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None
     if isinstance(schema.asked, Segmentation):
         from consilium_client.data.image.cases import read_cases
 
+        if plugin is not None:
+            raise DataError("MappingInvalid", why="a plug-in reads no masks: remove [reader] of the mapping")
         return read_cases(path, schema)
     with reading(path):
         if plugin is None and path.is_dir():
