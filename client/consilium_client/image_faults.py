@@ -36,11 +36,12 @@ IMAGE_FAULTS: Final = {
     " the task's operator for a window",
     "NiftiNotFinite": "the volume has values that are not finite numbers; write 0, or the value of air, in their place",
     "ChannelMissing": "this file of a channel is missing; each case needs one file for each of the task's channels"
-    " (CASE_0000, CASE_0001, …), beside the others in imagesTr",
+    " (CASE_0000, CASE_0001, …), beside the others",
+    "ChannelsDiffer": "this file of a channel has another label than the first of its case; give all the same",
     "MaskMissing": "this image has no mask; add the file of the same case to labelsTr, or remove the image. Without"
     " _0000 its name is the mask's",
-    "MaskApart": "the file does not cover the same place as the mask of its case (size, spacing, position); resample"
-    " one to the other, or correct its header",
+    "FilesApart": "the file does not cover the same place as another one of its case (size, spacing, position);"
+    " resample it, or correct its header",
     "MaskValueUnknown": "the mask has a value that is not a class's number (0 to {last}); write these whole numbers, in"
     " a PNG as shades of grey",
 }

@@ -173,6 +173,7 @@ ATTACKS: list[tuple[str, dict[str, bytes], str, str]] = [
     ("a pair's header", case(nifti(VALUES, fields={"magic": 0x0031696E})), "ImageKindWrong", "imagesTr/a_0000.nii"),
     ("cut off", case(nifti(VALUES)[:-1]), "ImageUnreadable", "imagesTr/a_0000.nii"),
     ("more than it says", case(nifti(VALUES) + b"x"), "ImageUnreadable", "imagesTr/a_0000.nii"),
+    ("cut off in its header", case(nifti(VALUES, version=2)[:500]), "ImageUnreadable", "imagesTr/a_0000.nii"),
     ("cut off within gzip", case(packed(nifti(VALUES))[:-9]), "ImageUnreadable", "imagesTr/a_0000.nii"),
     ("a checksum of others", case(packed(nifti(VALUES))[:-5] + b"abcde"), "ImageUnreadable", "imagesTr/a_0000.nii"),
     ("no gzip after its start", case(b"\x1f\x8b" + b"x" * 99), "ImageUnreadable", "imagesTr/a_0000.nii"),
@@ -188,9 +189,9 @@ ATTACKS: list[tuple[str, dict[str, bytes], str, str]] = [
     ("no place", case(nifti(VALUES, fields={"srow_x[0]": np.nan})), "NiftiFieldWrong", "field sform or qform "),
     ("a flat place", case(nifti(VALUES, fields={"srow_x[0]": 0})), "NiftiFieldWrong", "field sform or qform "),
     ("not a number", case(nifti(np.full(VALUES.shape, np.nan, np.float32))), "NiftiNotFinite", "imagesTr/a_0000.nii"),
-    ("a mask of others", case(mask=nifti(MASK, AFFINE + np.eye(4, k=3))), "MaskApart", "imagesTr/a_0000.nii"),
-    ("another spacing", case(mask=nifti(MASK, AFFINE * [[1.1], [1], [1], [1]])), "MaskApart", "imagesTr/a_0000.nii"),
-    ("a smaller mask", case(mask=nifti(MASK[:-1])), "MaskApart", "imagesTr/a_0000.nii"),
+    ("a mask of others", case(mask=nifti(MASK, AFFINE + np.eye(4, k=3))), "FilesApart", "imagesTr/a_0000.nii"),
+    ("another spacing", case(mask=nifti(MASK, AFFINE * [[1.1], [1], [1], [1]])), "FilesApart", "imagesTr/a_0000.nii"),
+    ("a smaller mask", case(mask=nifti(MASK[:-1])), "FilesApart", "imagesTr/a_0000.nii"),
     ("an unknown class", marked(3), "MaskValueUnknown", "labelsTr/a.nii"),
     ("a class below 0", marked(-1), "MaskValueUnknown", "labelsTr/a.nii"),
     ("half a class", marked(0.5, np.float32), "MaskValueUnknown", "labelsTr/a.nii"),
@@ -201,7 +202,7 @@ ATTACKS: list[tuple[str, dict[str, bytes], str, str]] = [
     ("no image", case() | {"labelsTr/b.nii": nifti(MASK)}, "ChannelMissing", "imagesTr/b_0000"),
     ("two files of a case", case() | {"labelsTr/a.nii.gz": packed(nifti(MASK))}, "NamesAlike", "labelsTr/a.nii"),
     ("another file", case() | {"labelsTr/Thumbs.db": b"x"}, "FileUnexpected", "labelsTr/Thumbs.db"),
-    ("a picture's mask", {"imagesTr/a_0000.png": png(PICTURE), "labelsTr/a.nii": nifti(MASK)}, "MaskApart", "a_0000"),
+    ("a picture's mask", {"imagesTr/a_0000.png": png(PICTURE), "labelsTr/a.nii": nifti(MASK)}, "FilesApart", "a_0000"),
     ("a mask in colour", {"imagesTr/a_0000.dcm": png(PICTURE), "labelsTr/a.png": png(np.stack([MARKS] * 3, -1))},
      "MaskValueUnknown", "labelsTr/a.png"),
     ("a lossy mask", {"imagesTr/a_0000.png": png(PICTURE), "labelsTr/a.jpg": png(MARKS, "JPEG")},
@@ -284,7 +285,7 @@ def test_texts_of_headers_are_counted_by_field_and_stay(
     found = read(tmp_path, files)
     assert dict(found.source.identifying) == dict.fromkeys([*reader.TEXTS, reader.EXTENSIONS], 1)
     wrong = case(secret, nifti(MASK[:-1], texts=PATIENT, extension=b"Mustermann"))
-    with raises_fault(ExampleError, "MaskApart") as caught:
+    with raises_fault(ExampleError, "FilesApart") as caught:
         read(tmp_path / "wrong", wrong)
     said = capsys.readouterr()
     told = [str(caught.value), repr(found), said.out, said.err, *(one.getMessage() for one in caplog.records)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from bad_input_world import NAME, World
 from nifti_files import AFFINE, nifti, packed, write_cases
+from PIL import Image
 
 VALUES = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
 MASK = (VALUES % 2).astype(np.uint8)
@@ -34,13 +36,23 @@ def no_masks(world: World) -> list[str]:
     return world.check("masks", "cases")
 
 
-HUGE = {"dim[1]": 30_000, "dim[2]": 30_000}
+def two_labels(world: World) -> list[str]:
+    pixels = io.BytesIO()
+    Image.fromarray(np.zeros((8, 10), np.uint8)).save(pixels, "PNG")
+    listed = "file,label\nno/a_0000.png,normal\nno/a_0001.png,ill\n"
+    files = {f"no/a_000{at}.png": pixels.getvalue() for at in range(2)} | {"labels.csv": listed.encode()}
+    write_cases(world.folder / "channels", files)
+    return world.check("channels", "channels")
+
+
+HUGE: dict[str, float] = {"dim[1]": 30_000, "dim[2]": 30_000}
 VOLUMES: list[tuple[str, Callable[[World], list[str]]]] = [
     ("there is no folder of masks", no_masks),
     ("an image has no mask", cases(more={"imagesTr/b_0000.nii": nifti(VALUES)})),
     ("a case has no image", cases(more={"labelsTr/b.nii": nifti(MASK)})),
     ("a mask is of another place", cases(affine=AFFINE + np.eye(4, k=3))),
     ("a mask has a value that is no class", cases(mask=MASK + np.uint8(1))),
+    ("two channels of a case have two labels", two_labels),
     ("a volume is cut off", cases(cut=-1)),
     ("a volume has four axes", cases(values=np.stack([VALUES] * 2, -1))),
     ("a header says 30,000 × 30,000 × 3 voxels", cases(fields=HUGE)),

@@ -53,6 +53,7 @@ TASKS = {
     f'[model]\nname = "tcn"\nchannels = [2]\n{WINDOWS}',
 }
 TASKS["scans"] = TASKS["images"].replace("height", 'modality = "CT"\nwindow = { center = 40, width = 400 }\nheight', 1)
+TASKS["channels"] = TASKS["images"].replace("height", "channels = 2\nheight", 1)
 TASKS["masks"] = (
     'name = "lesions"\n[data]\nkind = "images"\nheight = 8\nwidth = 8\nquestion = { kind = "segmentation", classes = '
     f'["background", "lesion"] }}\n[model]\nname = "unet"\nwidths = [2, 2]\n{WINDOWS}'

@@ -51,6 +51,7 @@ from consilium_chain.sponsoring.batches import Authorization, Call, Carried, Ref
 from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
+from consilium_chain.tasks.questions import Segmentation
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
@@ -134,6 +135,8 @@ from eth_account import Account
 from examples_read import read_images, read_table, read_texts
 from hypothesis import strategies as st
 from model_driver import written as written_model
+from nifti_files import nifti
+from nifti_files import packed as packed_volume
 from PIL import Image
 from pydantic import ValidationError
 from pydicom import uid
@@ -639,6 +642,13 @@ SCHEMA = TableSchema(
 )
 TEXTS = TextSchema(kind="text", text="note", label="found", classes=["none", "some"])
 PIXELS = ImageSchema(kind="images", height=8, width=8, classes=["no", "yes"])
+MASKED = ImageSchema(
+    kind="images",
+    height=8,
+    width=8,
+    window=WindowSpec(low=1, high=99),
+    question=Segmentation(kind="segmentation", classes=["background", "lesion"]),
+)
 UNITS = PIXELS.model_copy(update={"window": WindowSpec(center=40, width=400), "bits": 16})
 TABLE = "age,pain,ill\n50,1,0\n61.5,2,1\n?,3,1\n"
 MAPPING = b"""
@@ -839,6 +849,24 @@ def read_dicom(raw: bytes, folder: Path) -> object:
     return read_images(folder / "scans", UNITS)
 
 
+def volumes() -> list[bytes]:
+    values = np.arange(8 * 8 * 2, dtype=np.int16).reshape(8, 8, 2)
+    return [nifti(values), nifti(values, version=2), packed_volume(nifti(values, extension=b"a"))]
+
+
+def volume_bombs() -> list[bytes]:
+    """Of 64 MB where the header says little, or all that it allows."""
+    small = nifti(np.zeros((8, 8, 2), np.int16))
+    large = nifti(np.zeros((8, 8, 2), np.int16), fields={"dim[1]": 30_000, "dim[2]": 30_000})
+    return [packed_volume(one + bytes(1 << 26)) for one in (small, large)]
+
+
+def read_volume(raw: bytes, folder: Path) -> object:
+    put(folder, "cases/imagesTr/a_0000.nii", raw)
+    put(folder, "cases/labelsTr/a.nii", nifti(np.ones((8, 8, 2), np.uint8)))
+    return read_images(folder / "cases", MASKED)
+
+
 def archives() -> list[bytes]:
     sink = io.BytesIO()
     np.savez_compressed(sink, images=np.zeros((3, 8, 8), np.uint8), labels=np.array([0, 1, 1]))
@@ -947,6 +975,14 @@ CLIENT = {
         bombs=dicom_bombs,
         megabytes=256,
         fuzzed_in="tests/client/test_dicom_read.py",
+    ),
+    "NIfTI file": Parser(
+        volumes,
+        read_volume,
+        (DataError,),
+        bombs=volume_bombs,
+        megabytes=256,
+        fuzzed_in="tests/client/test_volumes_read.py",
     ),
     "archive of images": Parser(
         archives,

@@ -49,7 +49,7 @@ class WindowSpec(Section):
 
 class ImageSchema(Labelled):
     """Images, scaled to one size. One or three channels (grey; red, green, blue) come from image files of any colour,
-    other numbers from NumPy archives alone.
+    other numbers from a file for each channel, or from NumPy archives.
     """
 
     things = "images"
@@ -60,7 +60,8 @@ class ImageSchema(Labelled):
     height: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     width: Annotated[int, Field(ge=8, le=MAX_SIDE, description="pixels")]
     channels: Annotated[int, Field(ge=1, le=MAX_CHANNELS)] = Field(
-        default=1, description="1 for grey, 3 for red, green and blue; others for NumPy archives only"
+        default=1,
+        description="1 for grey, 3 for red, green and blue; others have a file for each, or NumPy archives",
     )
     bits: Literal[8, 16] = Field(
         default=8, description="of a shade, as a model gets it; 16 for grey files and archives"

@@ -88,6 +88,8 @@ class Labelled(Schema, ABC):
         if self.question is not None:
             if self.classes or self.label != type(self).model_fields["label"].default:
                 raise ValueError("data has a question: leave out label and classes, which ask another one")
+            if isinstance(self.question, Segmentation) and self.reader is not None:
+                raise ValueError("a plug-in reads no masks: remove data.reader, or ask another question")
             if isinstance(self.question, Segmentation) and self.things != "images":
                 raise ValueError(f'a segmentation asks of pixels, and {self.things} have none: set kind = "images"')
             return self

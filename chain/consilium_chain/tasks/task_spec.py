@@ -27,7 +27,7 @@ from consilium_chain.tasks.model_specs import ModelSpec
 from consilium_chain.tasks.money_spec import SLASH_PER_FEE, TOKEN, MoneySpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.tasks.plugin_specs import require_metric
-from consilium_chain.tasks.questions import Regression
+from consilium_chain.tasks.questions import Regression, Segmentation
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 from consilium_chain.tasks.summary_spec import MOST_DEVIATION, Part, SummarySpec, parts_of
 from consilium_chain.tasks.training_specs import PrivacySpec, TrainingSpec, UpdateSpec
@@ -199,6 +199,8 @@ class TaskSpec(Section):
         require_metric(j.metric, j.plugin, self.data.asked.metrics)
         if self.training.class_weights == "balanced" and not self.data.classes:
             raise ValueError(f"data of kind {self.data.kind} has no classes to balance: set class_weights = 'equal'")
+        if j.plugin is not None and isinstance(self.data.asked, Segmentation):
+            raise ValueError("a plug-in's metric reads no masks: judge by dice or log_loss")
         if j.least_of_class and isinstance(self.data.asked, Regression):
             raise ValueError("an amount has no classes: remove least_of_class")
         self.model.require_start(self.start.name)

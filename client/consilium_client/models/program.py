@@ -12,6 +12,7 @@ import torch
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, TableSchema
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.model_specs import ProgramSpec
+from consilium_chain.tasks.questions import Segmentation
 from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
@@ -77,7 +78,8 @@ class OfProgram(Computed):
             found = (program.type_, *program.shape)
             raise ModelError("ShapeMismatch", what="program's inputs", expected=(type_, *shape), found=found)
         logits = self._of_row.shapes[-1] or ()
-        wanted = (*shape, program.outputs) if self._foretells else (data.outputs,)
+        pixels = math.prod(shape[1:]) if isinstance(data.asked, Segmentation) else 1
+        wanted = (*shape, program.outputs) if self._foretells else (data.outputs * pixels,)
         if logits[1:] != wanted:
             raise ModelError("ShapeMismatch", what="logits", expected=wanted, found=logits[1:])
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from consilium_client.data.folders import named_paths, require_example, require_
 from consilium_client.data.image import files, nifti
 from consilium_client.data.image.headers import Headers
 from consilium_client.data.image.reader import ENDINGS, ImageSet, RawImages, most_images
-from consilium_client.data.image.shades import fitted
+from consilium_client.data.image.shades import of_channels
 from consilium_client.errors import DataError, ExampleError, FolderError
 
 IMAGES, MASKS = "imagesTr", "labelsTr"
+DIGITS = 4  # of a channel's number
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,25 @@ def listed(folder: Path, schema: ImageSchema) -> list[Case]:
     return cases
 
 
+def by_case(folder: Path, names: Sequence[str], channels: int) -> list[list[int]]:
+    """The places of each case's files, by channel, in the order of the first ones; of files outside this layout.
+
+    Raises ChannelMissing, FileUnexpected, NamesAlike.
+    """
+    found: dict[str, dict[int, int]] = {}
+    for place, name in enumerate(names):
+        path = PurePosixPath(name)
+        case, _, number = path.stem.rpartition("_")
+        if not (case and len(number) == DIGITS and number.isdecimal() and int(number) < channels):
+            raise FolderError("FileUnexpected", file=folder / name)
+        if found.setdefault(str(path.with_name(case)), {}).setdefault(int(number), place) != place:
+            raise FolderError("NamesAlike", file=folder / name)
+    for case, places in found.items():
+        if missing := sorted(set(range(channels)) - set(places)):
+            raise ExampleError("ChannelMissing", path=folder, at=f"{case}_{missing[0]:0{DIGITS}}")
+    return [[places[number] for number in range(channels)] for places in found.values()]
+
+
 def _channels(
     folder: Path, stem: str, images: Mapping[str, tuple[str, Path]], schema: ImageSchema
 ) -> Iterator[tuple[str, Path]]:
@@ -115,7 +135,7 @@ def _read(folder: Path, case: Case, schema: ImageSchema, headers: Headers) -> Pa
     last = len(of_kind(Segmentation, schema.asked).classes) - 1
     for name, _ in case.channels:
         if name.lower().endswith(nifti.ENDINGS) != case.is_volume:
-            raise ExampleError("MaskApart", path=folder, at=name)
+            raise ExampleError("FilesApart", path=folder, at=name)
     images: list[Iterable[Image.Image]]
     if case.is_volume:
         mask = nifti.Volume(case.mask[1], folder, case.mask[0])
@@ -131,20 +151,13 @@ def _read(folder: Path, case: Case, schema: ImageSchema, headers: Headers) -> Pa
         images = [[_picture(folder, *channel, masks.shape[1:], schema, headers)] for channel in case.channels]
     found = list[tuple[NDArray[Any], NDArray[np.uint8]]]()
     for own, marked in zip(zip(*images, strict=True), masks, strict=True):
-        pixels = _pixels(own, schema)
+        pixels = of_channels(own, schema)
         if marked.any() or (pixels != pixels[:, :1, :1]).any():
             found.append((pixels, _scaled(marked, schema)))
     shape = (len(found), schema.channels, schema.height, schema.width)
     kept = np.array([one for one, _ in found]).reshape(shape)
     marks = np.array([one for _, one in found], np.uint8).reshape(len(found), *shape[2:])
     return kept, marks, np.tile(np.array(masks.shape[1:]), (len(found), 1))
-
-
-def _pixels(channels: Sequence[Image.Image], schema: ImageSchema) -> NDArray[Any]:
-    if len(channels) == 1:
-        return fitted(channels[0], schema)
-    one = schema.model_copy(update={"channels": 1})
-    return np.concatenate([fitted(image, one) for image in channels])
 
 
 def _scaled(marked: NDArray[np.uint8], schema: ImageSchema) -> NDArray[np.uint8]:
@@ -159,7 +172,7 @@ def _picture(
     with path.open("rb") as opened:
         found = files.decoded(opened, folder, name, schema, headers)
     if (found.height, found.width) != size:
-        raise ExampleError("MaskApart", path=folder, at=name)
+        raise ExampleError("FilesApart", path=folder, at=name)
     return found
 
 

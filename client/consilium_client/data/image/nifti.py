@@ -83,9 +83,9 @@ class Volume:
         return np.ascontiguousarray(found.astype(np.uint8))
 
     def require_beside(self, other: Volume) -> None:
-        """Raises MaskApart, about this one."""
+        """Raises FilesApart, about this one."""
         if self.shape != other.shape or not np.allclose(self.affine, other.affine, rtol=0, atol=MOST_APART):
-            raise self._fault("MaskApart")
+            raise self._fault("FilesApart")
 
     def _values(self) -> NDArray[Any]:
         """As stored, (slices, height, width)."""
@@ -115,6 +115,8 @@ class Volume:
             raise self._fault("ImageEmpty")
         for size, (kind, place, magic) in KINDS.items():
             if start[place] == magic and size in {int.from_bytes(start[:4], order) for order in ("little", "big")}:
+                if len(start) < size:
+                    raise self._fault("ImageUnreadable")
                 return kind(start[:size], check=False), size
         raise self._fault("ImageKindWrong")
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from consilium_chain.tasks.image_schemas import CHANNELS, ImageSchema
@@ -29,6 +29,9 @@ from consilium_client.data.image import MOST_PIXELS
 from consilium_client.data.image.headers import Headers, is_dicom_file
 from consilium_client.data.use import Use, Used, without_column
 from consilium_client.errors import DataError, ExampleError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".dcm", ".nii", ".nii.gz")
 MOST_BYTES = 1 << 32  # of all images together, in memory
@@ -94,6 +97,8 @@ def read_raw_images(path: Path, schema: ImageSchema, plugin: ReaderPlugin | None
     if isinstance(schema.asked, Segmentation):
         from consilium_client.data.image.cases import read_cases
 
+        if plugin is not None:
+            raise DataError("MappingInvalid", why="a plug-in reads no masks: remove [reader] of the mapping")
         return read_cases(path, schema)
     with reading(path):
         if plugin is None and path.is_dir():
@@ -112,18 +117,11 @@ def read_images_in_use(path: Path, schema: ImageSchema, use: Use) -> Used:
     if use.labelled or not path.is_dir() or use.columns.reader is not None:
         raw = read_raw_images(path, schema, use.columns.reader)
         return Used(raw.source, raw.images)
-    from consilium_client.data.image.files import decoded
-    from consilium_client.data.image.shades import fitted
-
-    require_file_channels(path, schema)
     with reading(path):
-        files = unlabelled_files(path, ENDINGS, most_images(schema), is_dicom_file)
-        pixels, _ = room(len(files), schema)
-        for at, (name, file) in enumerate(files):
-            with file.open("rb") as opened:
-                pixels[at] = fitted(decoded(opened, path, name, schema), schema)
-    images = ImageSet(pixels, np.zeros(len(files), np.int64))
-    return Used(Source(path, "folder"), images, names=tuple(name for name, _ in files))
+        files = unlabelled_files(path, ENDINGS, MOST_ROWS, is_dicom_file)
+        pixels, _, first = _of_files(path, files, schema, Headers())
+    images = ImageSet(pixels, np.zeros(len(first), np.int64))
+    return Used(Source(path, "folder"), images, names=tuple(files[at][0] for at in first))
 
 
 def most_images(schema: ImageSchema) -> int:
@@ -134,25 +132,47 @@ def most_images(schema: ImageSchema) -> int:
 def require_file_channels(path: Path, schema: ImageSchema) -> None:
     """Raises ArraysWrong if no image file has the task's channels."""
     if schema.channels not in CHANNELS:
-        why = f"the task's images have {schema.channels} channels, which only a NumPy archive can have"
+        why = f"the task's images have {schema.channels} channels, which one image file cannot have"
         raise DataError("ArraysWrong", path=path, why=why)
 
 
 def _folder(path: Path, schema: ImageSchema) -> RawImages:
-    from consilium_client.data.image.files import decoded
-    from consilium_client.data.image.shades import fitted
-
-    require_file_channels(path, schema)
-    listing = labelled_files(path, schema, ENDINGS, most_images(schema), is_dicom_file, nested=True)
-    pixels, sizes = room(len(listing.files), schema)
-    headers = Headers()
-    for at, file in enumerate(listing.files):
-        with file.path.open("rb") as opened:
-            image = decoded(opened, path, file.name, schema, headers)
-        sizes[at] = image.height, image.width
-        pixels[at] = fitted(image, schema)
+    listing = labelled_files(path, schema, ENDINGS, MOST_ROWS, is_dicom_file, nested=True)
+    files, headers = [(file.name, file.path) for file in listing.files], Headers()
+    labels = listing.labels(schema)
+    pixels, sizes, first = _of_files(path, files, schema, headers, labels)
     source = Source(path, "folder", left_aside=listing.left_aside, identifying=dict(headers.identifying))
-    return RawImages(source, ImageSet(pixels, listing.labels(schema)), sizes, headers.burned_in)
+    return RawImages(source, ImageSet(pixels, labels[first]), sizes, headers.burned_in)
+
+
+def _of_files(
+    path: Path, files: Sequence[tuple[str, Path]], schema: ImageSchema, headers: Headers, labels: Labels | None = None
+) -> tuple[Pixels, NDArray[np.int64], list[int]]:
+    """Pixels, sizes, and the place of each example's first file, which alone it has unless it has other channels than
+    1 or 3.
+    """
+    from consilium_client.data.image.cases import by_case
+    from consilium_client.data.image.files import decoded
+    from consilium_client.data.image.shades import of_channels
+
+    names, several = [name for name, _ in files], schema.channels not in CHANNELS
+    cases = by_case(path, names, schema.channels) if several else [[at] for at in range(len(files))]
+    if len(cases) > (most := most_images(schema)):
+        raise DataError("TooManyRows", rows=len(cases), at_most=most)
+    pixels, sizes = room(len(cases), schema)
+    for at, places in enumerate(cases):
+        images: list[Image.Image] = []
+        for place in places:
+            name, file = files[place]
+            if labels is not None and (labels[place] != labels[places[0]]).any():
+                raise ExampleError("ChannelsDiffer", path=path, at=name)
+            with file.open("rb") as opened:
+                images.append(decoded(opened, path, name, schema, headers))
+            if images[-1].size != images[0].size:
+                raise ExampleError("FilesApart", path=path, at=name)
+        sizes[at] = images[0].height, images[0].width
+        pixels[at] = of_channels(images, schema)
+    return pixels, sizes, [places[0] for places in cases]
 
 
 def room(count: int, schema: ImageSchema) -> tuple[Pixels, NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ def fitted(image: Image.Image, schema: ImageSchema) -> NDArray[Any]:
         plane = np.rint(pixels * np.float32(schema.white)).astype(dtype(schema))
         return np.broadcast_to(plane, (schema.channels, *plane.shape))
     return pixels[None] if schema.channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def of_channels(images: Sequence[Image.Image], schema: ImageSchema) -> NDArray[Any]:
+    """The same of one image, or of one for each channel."""
+    if len(images) == 1:
+        return fitted(images[0], schema)
+    one = schema.model_copy(update={"channels": 1})
+    return np.concatenate([fitted(image, one) for image in images])
 
 
 def of_array(values: NDArray[Any], schema: ImageSchema) -> NDArray[Any]:

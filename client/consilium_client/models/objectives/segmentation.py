@@ -31,7 +31,10 @@ Tallies = NDArray[np.float64]
 
 
 class Segment(Objective):
-    """Labels are uint8 (n, height, width), classes' numbers. All metrics are of all pixels of all rows together."""
+    """Labels are uint8 (n, height, width), classes' numbers. All metrics are of all pixels of all rows together.
+
+    Outputs are logits (n, classes, height, width), or flattened to (n, outputs), as a program gives them.
+    """
 
     def __init__(self, asked: Segmentation, size: tuple[int, int]) -> None:
         self._classes = len(asked.classes)
@@ -92,7 +95,7 @@ class Segment(Objective):
         from torch.nn.functional import log_softmax, one_hot
 
         logits = outputs.float() if outputs.dtype is bfloat16 else outputs
-        likely = log_softmax(logits, dim=1)
+        likely = log_softmax(logits.reshape(-1, self._classes, *self.label_shape), dim=1)
         truth = one_hot(targets.long(), self._classes).movedim(-1, 1).to(likely.dtype)
         rows = -(likely * truth).sum(dim=1).mean(dim=(1, 2))
         chances, marked = likely.exp()[:, 1:], truth[:, 1:]
@@ -104,6 +107,7 @@ class Segment(Objective):
         return rows.mean() if reduction == "mean" else rows.sum()
 
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
+        outputs = outputs.reshape(-1, self._classes, *self.label_shape)
         powers = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         shares: NDArray[Any] = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
         return shares
@@ -111,4 +115,4 @@ class Segment(Objective):
     def as_predictions(self, outputs: torch.Tensor) -> torch.Tensor:
         import torch
 
-        return torch.softmax(outputs, dim=1)
+        return torch.softmax(outputs.reshape(-1, self._classes, *self.label_shape), dim=1)
