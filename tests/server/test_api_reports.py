@@ -29,6 +29,7 @@ from playwright.sync_api import expect
 
 KEYS = [Account.from_key(bytes([at]) * 32) for at in range(1, 10)]
 HOSPITALS, VOTERS = KEYS[:6], KEYS[6:]
+KNOWN: list[EvaluationReport] = []
 STRANGER = Account.from_key(b"\x77" * 32)
 TASK = """
 name = "heart failure"
@@ -75,6 +76,13 @@ def client(network: IndexedNetwork, folder: Path) -> Iterator[TestClient]:
 
 
 def evaluated(folder: Path) -> EvaluationReport:
+    """All folders have the same model, and so one evaluation is enough."""
+    if not KNOWN:
+        KNOWN.append(_evaluated(folder))
+    return KNOWN[0]
+
+
+def _evaluated(folder: Path) -> EvaluationReport:
     random, path = np.random.default_rng(4), folder.parent / "rows.csv"
     lines = [f"{random.integers(0, 101)},{('female', 'male')[at % 2]},{at % 3 % 2}" for at in range(240)]
     path.write_text("\n".join(['"<img src=x onerror=alert(1)>",sex,sick', *lines]) + "\n")
