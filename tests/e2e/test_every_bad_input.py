@@ -42,6 +42,7 @@ ELSEWHERE = {
     },
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "another party is at fault": {"NotVerified", "DataWrong", "DataTooLong"},
+    "a model of a played task, tried by tests/e2e/test_model_worth.py": {"SiteReportRefused"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},
     "numbers of the command line, tried by tests/cli/bad_beginnings.py": {
