@@ -10,8 +10,9 @@ const bin = (predicted: number, observed: number) => ({
 const names = { perfect: 'as predicted', low: 'from', high: 'to' }
 
 test('a measure is shown with its interval, if it has one', () => {
-  expect(shownMeasure({ value: 0.8, low: 0.7, high: 0.9 })).toBe('0.800 (0.700 to 0.900)')
-  expect(shownMeasure({ value: 0.8, low: null, high: null })).toBe('0.800')
+  expect(shownMeasure({ value: 0.8, low: 0.7, high: 0.912 })).toBe('0.800 (0.700 to 0.912)')
+  expect(shownMeasure({ value: 0.8, low: 0.7, high: 0.9 })).toBe('0.80 (0.70 to 0.90)')
+  expect(shownMeasure({ value: 0.8, low: null, high: null })).toBe('0.80')
   expect(shownMeasure({ value: null, low: null, high: null })).toBe('–')
   expect(shownMeasure(undefined)).toBe('–')
 })

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from consilium_chain.evaluations.measures import Calibration, Group, Importance, Measure
 from consilium_chain.evaluations.report import EvaluationReport
-from consilium_chain.evaluations.site_report import SiteReport
+from consilium_chain.evaluations.site_report import DECIMALS, SiteReport
 from consilium_chain.tasks.questions import TITLES, Metric
 
 from consilium_operators.card_text import joined, line
@@ -85,8 +85,10 @@ def _nodes(report: EvaluationReport) -> Iterator[str]:
         if shared is None:
             yield _row([name, "not shared", *["–"] * len(metrics)])
             continue
-        yield _row([name, f"{shared.found.all_rows.rows:,}", *_values(shared.found.all_rows.measures, metrics)])
-        yield _row(["before training, on the same rows", "", *_values(shared.start, metrics)])
+        yield _row(
+            [name, f"{shared.found.all_rows.rows:,}", *_values(shared.found.all_rows.measures, metrics, DECIMALS)]
+        )
+        yield _row(["before training, on the same rows", "", *_values(shared.start, metrics, DECIMALS)])
 
 
 def _calibration(report: EvaluationReport, picture: str | None) -> Iterator[str]:
@@ -116,12 +118,12 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _values(measures: Mapping[Metric, Measure], metrics: Sequence[Metric]) -> list[str]:
-    return [_value(measures.get(metric)) for metric in metrics]
+def _values(measures: Mapping[Metric, Measure], metrics: Sequence[Metric], decimals: int = 3) -> list[str]:
+    return [_value(measures.get(metric), decimals) for metric in metrics]
 
 
-def _value(measure: Measure | None) -> str:
+def _value(measure: Measure | None, decimals: int) -> str:
     if measure is None or measure.value is None:
         return "–"
-    interval = "" if measure.low is None or measure.high is None else f" [{measure.low:.3f}, {measure.high:.3f}]"
-    return f"{measure.value:.3f}{interval}"
+    value, low, high = (None if one is None else f"{one:.{decimals}f}" for _, one in measure)
+    return f"{value}" if low is None or high is None else f"{value} [{low}, {high}]"

@@ -166,9 +166,9 @@ def test_figures_are_rounded_and_parts_of_few_rows_left_out(tmp_path: Path) -> N
     assert [one.column for one in coarse.importance] == [one.column for one in exact.importance]
     (curve,), (whole,) = coarse.calibration, exact.calibration
     assert 0 < len(curve.bins) < len(whole.bins)
-    for one in curve.bins:
-        assert one.rows >= 10
-        assert 0 < one.observed < 1
+    for bin_ in curve.bins:
+        assert bin_.rows >= 10
+        assert 0 < bin_.observed < 1
 
 
 def test_a_column_all_of_whose_values_are_frequent_is_shared(tmp_path: Path) -> None:

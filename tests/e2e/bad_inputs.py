@@ -28,6 +28,7 @@ from bad_input_breaks import (
     drafting,
     elsewhere,
     evaluating,
+    evaluating_nothing,
     few_held_out,
     folder,
     funding,
@@ -304,6 +305,10 @@ AREAS: dict[str, list[Case]] = {
         Case("it was given on another chain", approved(place="1-0x00-1")),
         Case("its file is damaged", approval_torn),
         Case("the node runs already", running),
+        Case("a report of the own rows is to be shared, and the policy does not say so", lambda w: w.hospital(
+            "evaluate", w.stage.tasks["table"], "--share", str(w.folder / "report.json")
+        )),
+        Case("no rows were kept out of training", lambda w: w.hospital("evaluate", w.stage.tasks["table"])),
         Case(
             "`leave`, of a task that was never joined", lambda w: w.hospital("leave", w.stage.tasks["table"], "--yes")),
     ],
@@ -393,6 +398,7 @@ AREAS: dict[str, list[Case]] = {
         Case("its model.json is none", model(lambda folder: (folder / INDEX).write_text("{}"))),
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
+        Case("an evaluation without rows and without reports", evaluating_nothing),
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
         Case("a model of texts is to be ONNX", onnx_of_texts),
         Case("a folder without a program is put into the store", lambda w: [

@@ -32,13 +32,15 @@ export interface CurveNames {
 
 const MOST_CURVES = 3 // beside the diagonal
 
-/** A metric's value with its 95 % interval. */
+const inHundredths = (value: number) => Math.round(100 * value) / 100
+
+/** A metric's value with its 95 % interval; nodes' figures have two decimals. */
 export function shownMeasure(measure: Measure | undefined): string {
   if (!measure || measure.value === null) return '–'
   const { value, low, high } = measure
-  return low === null || high === null
-    ? value.toFixed(3)
-    : `${value.toFixed(3)} (${low.toFixed(3)} to ${high.toFixed(3)})`
+  const isCoarse = [value, low, high].every((one) => one === null || one === inHundredths(one))
+  const shown = (one: number) => one.toFixed(isCoarse ? 2 : 3)
+  return low === null || high === null ? shown(value) : `${shown(value)} (${shown(low)} to ${shown(high)})`
 }
 
 /** The first metrics that one of the groups has. */
@@ -52,11 +54,11 @@ export function metricsShown(groups: readonly Record<string, Measure>[], atMost:
  */
 export function calibrationOf(curves: readonly Curve[], names: CurveNames): Charted {
   const shown = curves.filter((one) => one.bins.length > 0).slice(0, MOST_CURVES)
-  const places = shown.flatMap((curve) => curve.bins.map((bin) => bin.predicted))
+  const places = shown.flatMap((curve) => curve.bins.map((bin) => inHundredths(bin.predicted)))
   const across = [...new Set([0, ...places, 1])].toSorted((one, other) => one - other)
   const values = (curve: Curve, of: (bin: Bin) => number) =>
     across.map((at) => {
-      const bin = curve.bins.find((one) => one.predicted === at)
+      const bin = curve.bins.find((one) => inHundredths(one.predicted) === at)
       return bin ? of(bin) : null
     })
   const series = shown.map((curve) => ({ name: curve.class_name, values: values(curve, (bin) => bin.observed) }))

@@ -28,7 +28,7 @@ export const report = {
   noCurve: 'Too few rows for a curve.',
   importance: (whose: string) => `Importance of columns, rows of ${whose}`,
   importanceMeans: (metric: string) =>
-    `Loss of ${metric} with the column’s values dealt to other rows: the mean of ten deals. The thin line is from the least to the most.`,
+    `Loss of “${metric}” with the column’s values dealt to other rows: the mean of ten deals. The thin line is from the least to the most.`,
   column: 'Column',
   loss: 'Loss',
   range: 'Least to most',
