@@ -29,6 +29,7 @@ programs  a program beside the module that it was exported from: export, reading
 scans     a folder of DICOM files as a node reads it, beside pydicom alone
 membership membership inference on published sums by two attackers, with and without noise
 fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
+fair_amounts the same for amounts and times
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
 
@@ -74,6 +75,7 @@ PARTS = {
     "scans": "bench.client.scans",
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
+    "fair_amounts": "bench.client.fair_amounts",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
     "network": "bench.e2e.network",
