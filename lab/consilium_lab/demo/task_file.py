@@ -67,6 +67,11 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "rounds": {"rounds": 5, "rows_per_weight": 50, "max_weight": 32},
         "judging": {"accept_floor": -0.1, "harmful_below": -0.3, "tolerance": 0.15, "tolerance_bps": 5_000},
     },
+    "recurrence": {
+        "model": {"name": "logistic"},
+        **LEARNING,
+        "rounds": {"rounds": 5, "rows_per_weight": 10, "max_weight": 32},
+    },
     "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
 
