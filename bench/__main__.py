@@ -32,6 +32,7 @@ reading   a gigabyte of each kind of file as a node reads it, beside pandas and 
 learning_series  a series of measurements, likewise (see learning)
 membership membership inference on published sums by two attackers, with and without noise
 fair_judging honest cohorts that chance rejects or slashes, by metric, prevalence and voters' rows
+fair_amounts the same for amounts and times
 soak      two hours of rounds on the small internet: memory, handles, disks; as root
 """
 
@@ -80,6 +81,7 @@ PARTS = {
     "learning_series": "bench.client.learning_series",
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
+    "fair_amounts": "bench.client.fair_amounts",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
     "network": "bench.e2e.network",

@@ -107,7 +107,7 @@ class DraftedTask(Task):
     """A task that fits a table, and the mapping that reads this table by it.
 
     `left_out`: the reason for each column of the table that the task does not use. `counts`: rows of each class, by its
-    name. `unlabelled`: rows without a label.
+    name, or with each yes. `unlabelled`: rows without an answer.
     """
 
     table: Path
@@ -187,22 +187,28 @@ def require_free(path: str | Path) -> None:
 
 def draft(
     table: str | Path,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     sites: str | None = None,
     leave_out: Sequence[str] | None = None,
     *,
+    event: str | None = None,
+    text: str | None = None,
+    metric: str | None = None,
     name: str | None = None,
     epsilon: float | None = None,
     voters: int = 5,
 ) -> DraftedTask:
     """A task that learns `label` (by default the likeliest column) from the other columns of a CSV or Parquet file.
 
-    `sites`: the column that names the hospital. `leave_out`: columns that are no measurements; by default those that
-    look like an identity or a time. `epsilon`: the most that the task may cost a row; None for a task without privacy.
-    Ranges in the draft are the table's own, rounded: they become public with the task.
+    The label decides the question: few values are classes, many numbers an amount, several columns of 0 and 1 a label
+    each; with `event`, the column of an event, it is the time until that. `text`: the column of texts, which alone are
+    read then. `metric`: of the voters; by default the question's loss. `sites`: the column that names the hospital.
+    `leave_out`: columns that are no measurements; by default those that look like an identity or a time. `epsilon`: the
+    most that the task may cost a row; None for a task without privacy. Ranges in the draft are the table's own,
+    rounded: they become public with the task.
 
-    Raises DataError, OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom), LabError (SitesWrong),
-    SpecInvalid.
+    Raises DataError, OperatorError (ColumnUnknown, LabelNotClasses, AnswersNotYesOrNo, TimesNotNumbers,
+    NothingToLearnFrom), LabError (SitesWrong), SpecInvalid.
     """
     from consilium_chain.tasks.task_spec import parse_task_spec
     from consilium_lab.own_table import HELD_OUT, sites_of
@@ -211,11 +217,11 @@ def draft(
 
     path = Path(table)
     sample = read_sample(path)
-    found = likely_draft(sample, label, sites, leave_out)
+    found = likely_draft(sample, label, sites, leave_out, event=event, text=text)
     by_site = [] if sites is None else [len(rows) for rows in sites_of(sample, sites).values()]
     hospitals, largest = (len(by_site), by_site[0]) if by_site else (4, -(-sample.rows // 4))
-    title = name or f"{found.schema.label} by {path.stem}"[:80]
-    terms = Terms(title, hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name)
+    title = name or f"{' and '.join(found.schema.asked.columns)} by {path.stem}"[:80]
+    terms = Terms(title, hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name, metric)
     raw = task_text(found, terms).encode()
     spec = parse_task_spec(raw)
     return DraftedTask(raw, spec, path, found.mapping, found.left_out, found.counts, found.unlabelled)

@@ -22,7 +22,7 @@ from consilium_lab.demo.references import over_the_wire
 from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
-METRICS: tuple[Metric, ...] = ("log_loss", "accuracy", "auc", "macro_f1")
+METRICS: tuple[Metric, ...] = ("log_loss", "brier", "accuracy", "calibration_error", "auc", "macro_f1", "pr_auc")
 MEASURES = Classify(Classification("died", ("no", "yes"))).measures
 Rows = tuple[NDArray[np.float32], NDArray[np.int64]]
 
@@ -31,6 +31,8 @@ STRENGTH = 1.3  # length of the true coefficients: the best AUC is about .8
 MEANS_VARY, COEFFICIENTS_VARY, PREVALENCE_VARIES = 0.2, 0.12, 0.25  # between sites; the last in log odds
 LEAST_PART = 0.6  # of the rows of the rarest class that voters have on average, a task asks for so many
 HONEST, SIGN, LABELS, ONE_SIGN = "honest", "sign-flipped", "label-flipped", "one sign-flipped"
+LABELS_TEN, NOISE, SCALED = "label-flipped, times ten", "noise", "honest, times ten"
+TEN = 10.0
 
 
 def task_of(sections: Mapping[str, Any], prevalence: float | None = None) -> TaskSpec:
@@ -125,9 +127,13 @@ def played(spec: TaskSpec, prevalence: float, seed: int, sizes: tuple[int, ...])
         signs = np.stack([over_the_wire(SIGN_FLIP_FACTOR * update, spec) for update in honest])
         order = world.random.permutation(SITES)
         first, second = order[: SITES // 2], order[SITES // 2 :]
+        labels = updates(spec, start, [flipped[index] for index in first], draw)
+        noise = world.random.standard_normal(honest[first].shape) * spec.update.clip_norm / math.sqrt(honest.shape[1])
         cohorts = [
-            (HONEST, honest[first]), (HONEST, honest[second]), (SIGN, signs[first]),
-            (LABELS, updates(spec, start, [flipped[index] for index in first], draw)),
+            (HONEST, honest[first]), (HONEST, honest[second]), (SIGN, signs[first]), (LABELS, labels),
+            *((name, np.stack([over_the_wire(one, spec) for one in sent])) for name, sent in (
+                (LABELS_TEN, TEN * labels), (NOISE, noise), (SCALED, TEN * honest[first]),
+            )),
             (ONE_SIGN, np.concatenate([signs[first[:1]], honest[first[1:]]])),
         ]  # fmt: skip
         for rows, those in voters.items():

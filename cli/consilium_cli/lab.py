@@ -46,8 +46,8 @@ def demo_command(
     data: Annotated[
         DataSet,
         typer.Option(
-            help="wdbc (a table) comes with scikit-learn; heart (a table), medquad (texts) and pneumonia (images) need"
-            " --data-dir; table is your own, and needs --file"
+            help="wdbc (a table) comes with scikit-learn; recurrence (times) is generated; heart (a table),"
+            " medquad (texts) and pneumonia (images) need --data-dir; table is your own, and needs --file"
         ),
     ] = DataSet.WDBC,
     data_dir: DataDirOption = None,

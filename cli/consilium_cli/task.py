@@ -26,7 +26,14 @@ def new_command(
     output: Annotated[Path, typer.Option(dir_okay=False, help="the task file; an existing one is not replaced")] = Path(
         "task.toml"
     ),
-    label: Annotated[str | None, typer.Option(help="column that the model predicts")] = None,
+    label: Annotated[
+        str | None, typer.Option(help="column that the model predicts; several of 0 and 1 with commas between them")
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option(help="column that has 1 if an event happened; the label is then the time until it")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="column of texts, which the model reads alone")] = None,
+    metric: Annotated[str | None, typer.Option(help="the voters' metric  [default: the question's loss]")] = None,
     sites: Annotated[str | None, typer.Option(help="column that names the hospital; - for none")] = None,
     leave_out: Annotated[
         str | None, typer.Option(help="columns that are no measurements, with commas between them; - for none")
@@ -48,24 +55,36 @@ def new_command(
     sample = consilium.Table.read(table)
     asks = sys.stdin.isatty() and not yes
     typer.echo(f"{table}: {sample.rows} rows, {len(sample.columns)} columns: {', '.join(sample.columns)}")
-    label = _answer("1. Which column shall the model predict?", label, sample.likely_label, asks, sample)
+    given = None if label is None else _columns(label, sample)
+    label = (
+        ",".join(given)
+        if given
+        else _answer("1. Which column shall the model predict?", None, sample.likely_label, asks, sample)
+    )
+    labels = given or [label]
     sites = _answer(
         "2. Which column names the hospital? (- for none)", sites, sample.likely_sites or NONE, asks, sample
     )
     site = None if sites == NONE else sites
-    suspects = sample.no_measurements(label, site)
+    used = {*labels, event, text}
+    suspects = {name: why for name, why in sample.no_measurements(labels[0], site).items() if name not in used}
     for column, why in suspects.items():
         typer.echo(f"   {column}: {why}")
     left = _answer("3. Which columns are no measurements? (- for none)", leave_out, ",".join(suspects) or NONE, asks)
     columns = [] if left == NONE else [one.strip() for one in left.split(",") if one.strip()]
     title = _answer("4. What is the task's name?", name, f"{label} by {table.stem}"[:80], asks)
     bound = _answer("5. How much may the task cost a row's privacy, as epsilon? (- for no bound)", epsilon, NONE, asks)
-    drafted = consilium.draft(table, label, site, columns, name=title, epsilon=_epsilon(bound))
+    asked = labels[0] if len(labels) == 1 else labels
+    drafted = consilium.draft(
+        table, asked, site, columns, event=event, text=text, metric=metric, name=title, epsilon=_epsilon(bound)
+    )
     written = drafted.write(output)
     for column, why in drafted.left_out.items():
         if column not in columns:
             typer.secho(f"left out {column}: {why}", fg=typer.colors.YELLOW)
-    typer.echo(f"rows by class: {', '.join(f'{name} {count}' for name, count in drafted.counts.items())}")
+    if drafted.counts:
+        typer.echo(f"rows by class: {', '.join(f'{name} {count}' for name, count in drafted.counts.items())}")
+    typer.echo(f"the model predicts {drafted.spec.data.asked.in_words}")
     if rare := [name for name, count in drafted.counts.items() if count < FEW_ROWS]:
         typer.secho(
             f"few rows of {', '.join(rare)}: if this is no class of its own, change its label in the table first",
@@ -80,6 +99,8 @@ def new_command(
         " replace them by values from the literature",
         fg=typer.colors.YELLOW,
     )
+    if not drafted.spec.data.classes or text is not None:
+        return  # the simulation and the demo deal a table's rows by class
     simulate = ["consilium", "simulate", str(output), "--table", str(table), "--sites", site or "4"]
     demo = ["consilium", "demo", "--data", "table", "--file", str(table), "--label", label]
     demo += [] if site is None else ["--sites", site]
@@ -137,6 +158,14 @@ def _answer(question: str, given: str | None, likely: str, asks: bool, sample: c
             typer.secho(str(error), fg=typer.colors.YELLOW)
         else:
             return str(answer)
+
+
+def _columns(label: str, sample: consilium.Table) -> list[str]:
+    """One column, whose name may have commas, or several. Raises OperatorError (ColumnUnknown)."""
+    found = [label] if label in sample.columns else [one.strip() for one in label.split(",")]
+    for one in found:
+        sample.require(one)
+    return found
 
 
 def _epsilon(text: str) -> float | None:

@@ -1,5 +1,8 @@
 """Drafts a task from a table: its schema, and the mapping that reads this table by it. Pure but for reading the file.
 
+The label decides the question: a few values are classes, many numbers an amount, several columns of 0 and 1 a label
+each, and a time with the column of its event a survival.
+
 Ranges become public with the task. They are rounded and widened here, and are still those of the table: `task_text`
 asks the operator to put values from the literature in their place.
 """
@@ -12,12 +15,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import CategoryFeature, Feature, NumericFeature
-from consilium_chain.tasks.questions import MAX_CLASSES
+from consilium_chain.tasks.questions import MAX_CLASSES, AskedQuestion, Multilabel, Regression, Survival
 from consilium_client.data.examples import MOST_ROWS, reading
 from consilium_client.data.mapping import FileFormat
 from consilium_client.data.mapping import Mapping as ColumnMapping
@@ -33,6 +36,7 @@ MOST_LABELS = 20  # different values of a column that looks like a label
 NO_VALUE = ("?", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "k.A.")
 ENCODINGS: tuple[Literal["utf-8", "cp1252", "latin-1"], ...] = ("utf-8", "cp1252", "latin-1")
 DELIMITERS: tuple[Literal[",", ";", "\t", "|"], ...] = (",", ";", "\t", "|")
+PERIODS = 5  # of a range of times; the last one is not asked
 SIGNIFICANT = 2  # digits of a mean and a deviation
 # A name or number of a person or a case, or a time: no part of a medical question.
 _IDENTIFIES = re.compile(
@@ -81,10 +85,10 @@ class Draft:
     """`left_out`: the reason for each column that the task does not use. `codes`: the texts, in order, of each category
     whose values are numbers.
 
-    `counts`: rows of each class, by its name. `unlabelled`: rows without a label.
+    `counts`: rows of each class, by its name, or with each yes. `unlabelled`: rows without an answer.
     """
 
-    schema: TableSchema
+    schema: TableSchema | TextSchema
     mapping: ColumnMapping
     left_out: dict[str, str]
     codes: dict[str, list[str]]
@@ -183,30 +187,68 @@ def _looks_personal(sample: Sample, name: str) -> str | None:
     return None
 
 
+Label = str | Sequence[str]
+"""The column with the answer; several of 0 and 1 for a yes or no each."""
+
+
 def likely_draft(
-    sample: Sample, label: str | None = None, sites: str | None = None, leave_out: Sequence[str] | None = None
-) -> Draft:
+    sample: Sample, label: Label | None = None, sites: str | None = None, leave_out: Sequence[str] | None = None, *,
+    event: str | None = None, text: str | None = None,
+) -> Draft:  # fmt: skip
     """A draft by what is given, and by what is likely where None is. Raises as `draft` does."""
     label = label or likely_label(sample)
-    used = [label] if sites is None else [label, sites]
+    used = [*_listed(label), *([sites] if sites else []), *([event] if event else [])]
     reasons = to_leave_out(sample, used) if leave_out is None else dict.fromkeys(leave_out, "as asked")
-    return draft(sample, label, sites, reasons)
+    return draft(sample, label, sites, reasons, event=event, text=text)
 
 
-def draft(sample: Sample, label: str, sites: str | None = None, leave_out: Mapping[str, str] | None = None) -> Draft:
-    """`leave_out`: columns, each with the reason.
+def draft(
+    sample: Sample, label: Label, sites: str | None = None, leave_out: Mapping[str, str] | None = None, *,
+    event: str | None = None, text: str | None = None,
+) -> Draft:  # fmt: skip
+    """`leave_out`: columns, each with the reason. `event`: the column of a survival's event, `label` its time. `text`:
+    the column of texts, which are then the only input.
 
-    Raises OperatorError (ColumnUnknown, LabelNotClasses, NothingToLearnFrom).
+    Raises OperatorError (ColumnUnknown, LabelNotClasses, AnswersNotYesOrNo, NothingToLearnFrom).
     """
     left_out = dict(leave_out or {})
-    for name in (*left_out, *([] if sites is None else [sites])):
+    for name in (*left_out, *(one for one in (sites, text) if one is not None)):
         sample.require(name)
-    classes, label_codes = _classes(sample, label)
+    asked, classes, codes_of_label = _asked(sample, label, event)
+    label_codes: dict[str, Any] = {**codes_of_label}
+    answers = asked.columns if asked else [label] if isinstance(label, str) else [*label]
+    names = [name for name in sample.columns if name not in (*answers, sites, text)]
+    features, codes = ([], {}) if text is not None else _features(sample, names, left_out)
+    question = {"label": answers[0], "classes": classes} if asked is None else {"question": asked}
+    schema: TableSchema | TextSchema
+    if text is not None:
+        left_out |= {name: "the texts alone are read" for name in names if name not in left_out}
+        schema = TextSchema.model_validate({"kind": "text", "text": text, **question})
+    else:
+        if not features:
+            raise OperatorError("NothingToLearnFrom", path=sample.path)
+        schema = TableSchema.model_validate({"features": features, **question})
+    columns: dict[str, Any] = {
+        name: {"codes": {word: float(at) for at, word in enumerate(words)}} for name, words in codes.items()
+    }
+    if text is not None and classes:  # a text's label is a class's name
+        named = zip(sample.different(answers[0]), classes, strict=True)
+        label_codes = {cell: name for cell, name in named if cell != name}
+    if label_codes:
+        columns[answers[0]] = {"codes": label_codes}
+    mapping = ColumnMapping.model_validate({"file": sample.format, "columns": columns})
+    mapping.require_fits(schema)
+    counts, unlabelled = _counted(sample, answers, classes, asked)
+    return Draft(schema, mapping, left_out, codes, counts, unlabelled)
+
+
+def _features(
+    sample: Sample, names: Sequence[str], left_out: dict[str, str]
+) -> tuple[list[Feature], dict[str, list[str]]]:
+    """Features, and the texts of categories whose values are numbers. Adds columns of no use to `left_out`."""
     features: list[Feature] = []
     codes: dict[str, list[str]] = {}
-    for name in sample.columns:
-        if name in (label, sites) or name in left_out:
-            continue
+    for name in (name for name in names if name not in left_out):
         if why := _unusable(sample, name):
             left_out[name] = why
             continue
@@ -219,20 +261,68 @@ def draft(sample: Sample, label: str, sites: str | None = None, leave_out: Mappi
             features.append(named or CategoryFeature(kind="category", name=name, values=numbers))
         else:
             features.append(_numeric(name, list(_numbers(sample, name))))
-    if not features:
-        raise OperatorError("NothingToLearnFrom", path=sample.path)
-    columns = {name: {"codes": {text: float(at) for at, text in enumerate(texts)}} for name, texts in codes.items()}
-    if label_codes:
-        columns[label] = {"codes": label_codes}
-    by_key = {
-        key(value, sample.format.decimal): name for value, name in zip(sample.different(label), classes, strict=True)
-    }
-    counted = Counter(by_key.get(key(cell, sample.format.decimal)) for cell in sample.columns[label])
-    counts = {name: counted[name] for name in classes}
-    schema = TableSchema(features=features, label=label, classes=classes)
-    mapping = ColumnMapping.model_validate({"file": sample.format, "columns": columns})
-    mapping.require_fits(schema)
-    return Draft(schema, mapping, left_out, codes, counts, sample.rows - sum(counts.values()))
+    return features, codes
+
+
+def _listed(label: Label) -> list[str]:
+    return [label] if isinstance(label, str) else [*label]
+
+
+def _asked(sample: Sample, label: Label, event: str | None) -> tuple[AskedQuestion | None, list[str], dict[str, float]]:
+    """The question, or else names and codes of classes."""
+    answers = _listed(label)
+    if event is not None:
+        sample.require(event)
+        _require_yes_or_no(sample, [event])
+        _require_numbers(sample, answers[0])
+        most = _numeric(answers[0], [0.0, *_numbers(sample, answers[0])]).max
+        bounds = [_rounded(most * part / PERIODS, SIGNIFICANT) for part in range(1, PERIODS)]
+        return Survival(kind="survival", time=answers[0], event=event, bounds=bounds), [], {}
+    if len(answers) > 1:
+        _require_yes_or_no(sample, answers)
+        return Multilabel(kind="multilabel", labels=answers), [], {}
+    values = sample.different(answers[0])
+    numbers = [sample.reading.number(value) for value in values]
+    if len(values) > MOST_LABELS and all(isinstance(number, float) for number in numbers):
+        found = _numeric(answers[0], list(_numbers(sample, answers[0])))
+        return (
+            Regression(
+                kind="regression", label=found.name, min=found.min, max=found.max,
+                mean=found.mean or 0.0, deviation=found.deviation or found.max,
+            ),
+            [], {},
+        )  # fmt: skip
+    classes, codes = _classes(sample, answers[0])
+    return None, classes, codes
+
+
+def _require_yes_or_no(sample: Sample, columns: Sequence[str]) -> None:
+    for name in columns:
+        sample.require(name)
+        if not {sample.reading.number(value) for value in sample.different(name)} <= {0.0, 1.0}:
+            raise OperatorError("AnswersNotYesOrNo", path=sample.path, column=name)
+
+
+def _require_numbers(sample: Sample, column: str) -> None:
+    numbers = [sample.reading.number(value) for value in sample.different(column)]
+    if len(numbers) < 2 or any(isinstance(one, str) or one < 0 for one in numbers):
+        raise OperatorError("TimesNotNumbers", path=sample.path, column=column)
+
+
+def _counted(
+    sample: Sample, answers: Sequence[str], classes: Sequence[str], asked: AskedQuestion | None
+) -> tuple[dict[str, int], int]:
+    """Rows by class or with each yes, and rows without an answer."""
+    mark = sample.format.decimal
+    keys = {name: [key(cell, mark) if cell else "" for cell in sample.columns[name]] for name in answers}
+    missing = sample.reading.missing
+    unlabelled = sum(any(one == "" or one in missing for one in row) for row in zip(*keys.values(), strict=True))
+    if asked is None:
+        by_key = {key(text, mark): name for text, name in zip(sample.different(answers[0]), classes, strict=True)}
+        found = Counter(by_key.get(one) for one in keys[answers[0]])
+        return {name: found[name] for name in classes}, unlabelled
+    yes = [] if isinstance(asked, Regression) else [asked.event] if isinstance(asked, Survival) else answers
+    return {name: keys[name].count(1.0) for name in yes}, unlabelled
 
 
 def _named(name: str, values: list[str]) -> CategoryFeature | None:

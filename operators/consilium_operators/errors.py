@@ -49,6 +49,14 @@ class OperatorError(FaultError):
             "the column {column} of {path} has {found} different values, and a task learns 2 to {at_most} classes:"
             " choose another label, or write classes into the file"
         ),
+        "AnswersNotYesOrNo": (
+            "the column {column} of {path} has other values than 1 for yes and 0 for no: write these, or choose another"
+            " column"
+        ),
+        "TimesNotNumbers": (
+            "the column {column} of {path} has other values than numbers from 0 on, and a time needs them: compute the"
+            " time from its dates, or choose another column"
+        ),
         "NothingToLearnFrom": "no column of {path} is left to learn from: leave out fewer, or bring measurements",
         "WeightsTooLong": "{path} has {size:,} bytes, and a file of weights has 1 to {most:,}: bring another",
         "ForetellsTokens": (

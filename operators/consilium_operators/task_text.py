@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
+from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
+from consilium_chain.tasks.fairness import AMOUNTS, LOSSES, MANY_OF_CLASS, fair_thresholds
 from consilium_chain.tasks.features import CategoryFeature, Feature
-from consilium_chain.tasks.judging_spec import MIN_MASKED
+from consilium_chain.tasks.judging_spec import MIN_MASKED, JudgingSpec
 from consilium_chain.tasks.money_spec import MoneySpec
+from consilium_chain.tasks.questions import Question, Regression
 from consilium_client.data.mapping import Mapping as ColumnMapping
 from consilium_core.visible_text import shown
 
@@ -29,6 +32,17 @@ PRIVATE_LEARNING: Mapping[str, Mapping[str, Any]] = {
     "update": {"bits": 16, "value_range": 2.0, "clip_norm": 6.0},
     "judging": {"accept_floor": -0.2, "harmful_below": -0.5, "tolerance": 0.2, "tolerance_bps": 5_000},
 }
+# Of texts, and of small adapters beside a frozen encoder The demo has them, too.
+TEXT_LEARNING: Mapping[str, Mapping[str, Any]] = {
+    "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.005},
+    "update": {"bits": 8, "value_range": 0.05, "clip_norm": 2.0},
+    "judging": {"accept_floor": -0.3, "harmful_below": -1.0, "tolerance": 0.3, "tolerance_bps": 5_000},
+}
+# A squared error's gradient is far longer than a logarithmic loss's, so steps are short (bench fair_amounts).
+AMOUNT_LEARNING: Mapping[str, Mapping[str, Any]] = {
+    **LEARNING,
+    "training": {"epochs": 8, "batch_size": 32, "learning_rate": 0.02},
+}
 MOST_WEIGHT = 32
 VOTERS_TO_DRAW_FROM = 4
 ROUNDS = 5
@@ -36,7 +50,9 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Terms:
-    """The parties that a drafted task expects. `rows`: of the largest hospital. `epsilon`: None without privacy."""
+    """The parties that a drafted task expects. `rows`: of the largest hospital. `epsilon`: None without privacy.
+    `metric`: None for the question's loss.
+    """
 
     name: str
     hospitals: int = 4
@@ -44,6 +60,7 @@ class Terms:
     rows: int = 10 * MOST_WEIGHT
     epsilon: float | None = None
     source: str = "the table"
+    metric: str | None = None
 
     @property
     def masked(self) -> bool:
@@ -81,7 +98,9 @@ def with_bond(money: MoneySpec, rounds: int) -> MoneySpec:
 
 def task_text(draft: Draft, terms: Terms) -> str:
     """A task file that `parse_task_spec` accepts."""
-    learning = PRIVATE_LEARNING if terms.epsilon is not None else LEARNING
+    asked, is_text = draft.schema.asked, isinstance(draft.schema, TextSchema)
+    usual = TEXT_LEARNING if is_text else AMOUNT_LEARNING if isinstance(asked, Regression) else LEARNING
+    learning = PRIVATE_LEARNING if terms.epsilon is not None else usual
     size = MIN_MASKED if terms.masked else 1
     cohorts, seats = default_cohorts(terms.hospitals, MIN_MASKED), default_seats(terms.voters)
     rounds = {
@@ -90,23 +109,25 @@ def task_text(draft: Draft, terms: Terms) -> str:
         "rows_per_weight": rows_per_weight(terms.rows), "max_weight": MOST_WEIGHT,
     }  # fmt: skip
     money = with_bond(MoneySpec(), ROUNDS)
-    judging = {"max_voters": terms.voters, "seats": seats, "min_reveals": max(1, seats // 2), **learning["judging"]}
+    judging = _judging(terms, asked, {"max_voters": terms.voters, "seats": seats, **learning["judging"]})
     parts = [
         "# Every key, with its unit and bounds: `consilium task reference`. Checked by `consilium operator check`.\n"
         + _lines({"name": terms.name}),
         "# The shape of all rows. It becomes public, so each range, mean and deviation must come from the literature.\n"
         f"# Those below are rounded from {shown(terms.source)}. Replace them before you propose the task.\n"
-        + _section("data", {"label": draft.schema.label, "classes": draft.schema.classes}),
-        *(_feature(one, draft.codes.get(one.name)) for one in draft.schema.features),
-        '[model]\nname = "logistic"            # or "mlp" with hidden = [16]\n',
+        + _section("data", _data(draft.schema)),
+        *(_feature(one, draft.codes.get(one.name)) for one in getattr(draft.schema, "features", [])),
+        '[model]\nname = "lora"\nmax_tokens = 48             # of each text\n'
+        if is_text
+        else '[model]\nname = "logistic"            # or "mlp" with hidden = [16]\n',
         _privacy(terms.epsilon),
         _section("training", learning["training"]),
         "# An update is clipped to this norm, and each value to this range: both about twice an honest update's.\n"
         + _section("update", {**learning["update"], "masked": terms.masked}),
         "# Hospitals join between these bounds. A hospital's weight: its rows / rows_per_weight, at most max_weight.\n"
         + _section("rounds", rounds),
-        "# Scores are reductions of log loss on voters' rows. Below accept_floor a cohort is not used and not paid;\n"
-        "# below harmful_below it is slashed.\n" + _section("judging", judging),
+        f"# Scores are gains by {judging.get('metric', 'log_loss')} on voters' rows. Below accept_floor a cohort is not"
+        " used and not paid;\n# below harmful_below it is slashed.\n" + _section("judging", judging),
         "# Whole tokens.\n" + _section("money", {"pool": money.pool, "aggregator_bond": money.aggregator_bond}),
         "# Seconds. A phase ends early when all have acted.\n"
         + _section(
@@ -114,6 +135,26 @@ def task_text(draft: Draft, terms: Terms) -> str:
         ),
     ]
     return "\n".join(parts)
+
+
+def _judging(terms: Terms, asked: Question, usual: Mapping[str, Any]) -> dict[str, Any]:
+    """With thresholds that are fair for the metric, and the rows that it needs of voters."""
+    metric = terms.metric or asked.metrics[0]
+    judging = {**usual, "min_reveals": max(1, usual["seats"] // 2)}
+    if metric != "log_loss":
+        judging = {"metric": metric, **judging}
+    if metric not in (*LOSSES, *AMOUNTS):
+        judging |= {"least_rows": 10 * MANY_OF_CLASS, "least_of_class": MANY_OF_CLASS}
+    if fair := fair_thresholds(JudgingSpec.model_validate(judging)):
+        judging["accept_floor"], judging["harmful_below"] = fair
+    return judging
+
+
+def _data(schema: TableSchema | TextSchema) -> dict[str, Any]:
+    own = {"kind": "text", "text": schema.text} if isinstance(schema, TextSchema) else {}
+    if schema.question is None:
+        return {**own, "label": schema.label, "classes": schema.classes}
+    return {**own, "question": schema.question.model_dump(mode="json", exclude_defaults=True)}
 
 
 def mapping_text(mapping: ColumnMapping, table: str) -> str:
@@ -135,6 +176,8 @@ def _lines(values: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_value(one)}' for name, one in value.items())} }}"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     return tomli_w.dumps({"it": value}).removeprefix("it = ").rstrip("\n")

@@ -215,6 +215,18 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.UNFAIR, {"judging": {"metric": "auc"}}),
     (Rule.UNFAIR, {"judging": {"metric": "accuracy", "least_rows": 50, "least_of_class": 20}}),
     (
+        Rule.HARM_OVERLOOKED,
+        {
+            "judging": {
+                "metric": "auc",
+                "least_rows": 200,
+                "least_of_class": 20,
+                "accept_floor": -0.05,
+                "harmful_below": -0.1,
+            }
+        },
+    ),
+    (
         Rule.FEW_OF_CLASS,
         {
             "judging": {

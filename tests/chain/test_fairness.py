@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilium_chain.tasks.fairness import Chances, chances, fair_thresholds, noise, unfairness
+from consilium_chain.tasks.fairness import Chances, chances, fair_thresholds, noise, noticed_harm, unfairness
 from consilium_chain.tasks.judging_spec import JudgingSpec
 from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -19,6 +19,7 @@ from consilium_lab.result_files import rows_again
 from task_files import DATA
 
 RESULT = Path(__file__).parents[2] / "bench" / "results" / "fair_judging.json"
+AMOUNTS_MEASURED = RESULT.with_name("fair_amounts.json")
 OTHERS: tuple[Metric, ...] = ("auc", "accuracy", "macro_f1")
 
 
@@ -93,6 +94,46 @@ def test_what_is_refused_says_the_way_out() -> None:
     assert "judge by log_loss" in said
 
 
+def amounts(metric: str, lines: str = "") -> TaskSpec:
+    question = 'question = { kind = "regression", label = "stay", min = 0, max = 60, mean = 20, deviation = 12 }'
+    head = f'name = "stays"\n[data]\n{question}\nfeatures = [{{ name = "age", min = 0, max = 100 }}]\n'
+    return parse_task_spec(f'{head}[model]\nname = "logistic"\n[judging]\nmetric = "{metric}"\n{lines}'.encode())
+
+
+@pytest.mark.parametrize("metric", ["squared_error", "absolute_error", "r2"])
+def test_default_thresholds_are_refused_for_amounts_and_those_that_are_named_pass(metric: Metric) -> None:
+    said = unfairness(amounts(metric))
+    floor, harmful = fair_thresholds(amounts(metric).judging) or (0.0, 0.0)
+    assert f"set accept_floor = {floor:g} and harmful_below = {harmful:g}" in said
+    assert unfairness(amounts(metric, f"accept_floor = {floor}\nharmful_below = {harmful}\n")) == ""
+
+
+def test_amounts_and_times_were_measured_to_be_fair_by_the_checks_thresholds() -> None:
+    for row in json.loads(AMOUNTS_MEASURED.read_text())["rows"]:
+        by = "" if row["floor"] is None else "_proposed"
+        if (row["terms"], by) != ("drafted", ""):  # long steps, for which a draft has lower thresholds
+            assert (row[f"rejected{by}"] < 0.05, row[f"slashed{by}"] < 0.01) == (True, True), row
+
+
+def test_lower_thresholds_notice_less_harm_and_say_so() -> None:
+    refused = judging(rows=200, of_class=20)
+    floor, harmful = fair_thresholds(refused) or (0.0, 0.0)
+    harms = [noticed_harm(one) for one in (refused, judging(accept_floor=floor, harmful_below=harmful))]
+    assert None not in harms
+    said = unfairness(spec_of('metric = "auc"\nleast_rows = 200\nleast_of_class = 20'))
+    assert f"from a loss of {harms[1]:g} on, not {harms[0]:g}" in said
+    found = noise(refused)
+    assert found is not None
+    random = np.random.default_rng(0)
+    draws = found.common * random.standard_normal((100_000, 1)) + found.voter * random.standard_normal((100_000, 3))
+    three = judging(max_voters=3, seats=3)
+    harm = noticed_harm(three) or 0.0
+    rejected = [float(np.mean(np.median(draws - one, axis=1) < -0.01)) for one in (harm - 0.01, harm)]
+    assert rejected[0] < 0.955
+    assert rejected[1] > 0.945
+    assert noticed_harm(JudgingSpec()) is None
+
+
 def test_rows_of_one_class_alone_are_judged_as_if_halves() -> None:
     assert of(metric="accuracy", rows=40, of_class=40) == of(metric="accuracy", rows=40, of_class=20)
 
@@ -110,8 +151,8 @@ def measured() -> list[dict[str, Any]]:
 
 def test_the_check_lets_pass_only_what_was_measured_to_be_fair() -> None:
     rows = measured()
-    assert {row["metric"] for row in rows} == {*OTHERS, "log_loss"}
-    for row in rows:
+    assert {row["metric"] for row in rows} >= {*OTHERS, "log_loss", "brier", "pr_auc"}
+    for row in (one for one in rows if one["metric"] != "calibration_error"):  # whose chance is not reckoned
         if row["check"] == "fair":
             assert (row["rejected"] < 0.05, row["slashed"] < 0.01) == (True, True), row
         if row["floor"] is not None:

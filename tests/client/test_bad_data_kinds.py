@@ -275,7 +275,7 @@ def test_real_data_get_the_remarks_that_they_deserve(tmp_path: Path) -> None:
     }
     frames["diabetes"] = sklearn.datasets.load_diabetes(as_frame=True, scaled=False).frame
     frames["diabetes"]["target"] = (frames["diabetes"]["target"] > 140).astype(int)
-    of_survival = ("dd", "g3", "gbsg2", "leukemia", "lung", "lymph_node", "rossi", "stanford_heart_transplants")
+    of_survival = ("dd", "g3", "gbsg2", "leukemia", "lung", "lymph_node", "rossi")
     frames |= {name: getattr(lifelines.datasets, f"load_{name}")() for name in of_survival}
     found = {}
     for name, frame in frames.items():

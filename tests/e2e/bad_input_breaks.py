@@ -466,10 +466,10 @@ def measured(count: int) -> str:
     return "age,sick\n" + "".join(f"{number},{number % 2}\n" for number in range(count))
 
 
-def drafting(label: str, content: str) -> Callable[[World], list[str]]:
+def drafting(label: str, content: str, *more: str) -> Callable[[World], list[str]]:
     """A task file for a table of one's own."""
     return lambda world: [
-        "task", "new", "--from", str(world.write("rows.csv", content)), "--label", label, "--yes",
+        "task", "new", "--from", str(world.write("rows.csv", content)), "--label", label, "--yes", *more,
         "--output", str(world.folder / "own.toml"),
     ]  # fmt: skip
 

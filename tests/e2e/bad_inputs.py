@@ -226,7 +226,9 @@ AREAS: dict[str, list[Case]] = {
     "Volumes and masks": [Case(*one) for one in VOLUMES],
     "Your table, and public data": [
         Case("the label is no column of it", drafting("weight", ROWS)),
-        Case("the label is a measurement", drafting("age", measured(30))),
+        Case("the label is a free text", drafting("note", "age,note\n" + "".join(f"{n},x{n}\n" for n in range(30)))),
+        Case("an event is neither 1 nor 0", drafting("age", ROWS, "--event", "age")),
+        Case("a time is no number", drafting("seen", "age,seen,died\n50,a,1\n60,b,0\n", "--event", "died")),
         Case("nothing is left but the label", drafting("sick", "sick\n0\n1\n")),
         Case("a row names no hospital", own_table("age,sick,site\n50,0,A\n60,1,\n", "--sites", "site")),
         Case("voters would get no rows", own_table(measured(6), "--hospitals", 3)),

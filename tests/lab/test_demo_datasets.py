@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.features import NumericFeature
@@ -13,9 +14,12 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.table.reader import Table
 from consilium_core.kinds import of_kind
 from consilium_lab.demo.datasets import HEART_HOSPITALS, DemoData, Frame, deal_heart, deal_wdbc, write_csv
+from consilium_lab.demo.generated import HAZARDS, ROWS, deal_recurrence
+from consilium_lab.demo.references import pooled, simulate_fedavg
 from consilium_lab.demo.task_file import TaskSettings, task_spec, task_toml
 from consilium_lab.errors import LabError
 from examples_read import read_table
+from lifelines import CoxPHFitter
 from raised_faults import raises_fault
 
 HEART = Path(__file__).resolve().parents[3] / "shared" / "data" / "heart"
@@ -146,3 +150,22 @@ def test_task_toml_parses_to_the_spec_it_was_made_from() -> None:
 def test_task_toml_of_heart_parses() -> None:
     spec = parse_task_spec(task_toml(deal_heart(HEART, 5, seed=0)).encode())
     assert (of_kind(TableSchema, spec.data).columns, spec.parameters) == (13, 14)
+
+
+@pytest.mark.filterwarnings("ignore:Starting with pandas")  # calls of lifelines
+def test_generated_times_follow_the_stated_hazards_and_differ_by_seed() -> None:
+    data = deal_recurrence(6, 5, 0)
+    assert [len(part) for part in data.hospitals] == [187, 168, 149, 131, 112, 93]
+    assert [len(part) for part in data.held_out] == [72] * 5
+    whole = pd.concat([*data.hospitals, *data.held_out], ignore_index=True)
+    assert len(whole.drop_duplicates()) == ROWS
+    columns = whole.assign(
+        age=whole["age"] / 12, marker=whole["marker"] / 6, treated=(whole["treated"] == "yes").astype(float)
+    )
+    found = CoxPHFitter().fit(columns, "days", "recurred").params_
+    assert {name: found[name] for name in HAZARDS} == pytest.approx(HAZARDS, abs=0.15)
+    assert not deal_recurrence(6, 5, 1).hospitals[0].equals(data.hospitals[0])
+    run = simulate_fedavg(data, task_spec(data), 0)
+    together = pooled(data, task_spec(data), 0)["c_index"]
+    assert run.history[-1]["c_index"] == pytest.approx(together, abs=0.01)
+    assert together > 0.75

@@ -147,7 +147,7 @@ def test_any_table_is_drafted_or_refused_by_name(
     [
         ("a,b\n1,2\n", "c", OperatorError, "ColumnUnknown"),
         ("a,b\n1,2\n2,2\n", "b", OperatorError, "LabelNotClasses"),
-        ("a,b\n" + "".join(f"1,{row}\n" for row in range(30)), "b", OperatorError, "LabelNotClasses"),
+        ("a,b\n" + "".join(f"1,x{row}\n" for row in range(30)), "b", OperatorError, "LabelNotClasses"),
         ("a,b\n1,0\n1,1\n", "b", OperatorError, "NothingToLearnFrom"),
         ("1,2\n3,4\n", "1", DataError, "HeaderMissing"),
         ("a,a\n3,4\n", "a", DataError, "ColumnsWrong"),

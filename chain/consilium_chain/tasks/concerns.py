@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from consilium_chain.tasks.chain_terms import ChainTerms, pay
-from consilium_chain.tasks.fairness import few_of_class, unfairness
+from consilium_chain.tasks.fairness import few_of_class, overlooked_harm, unfairness
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.outer_specs import AdamSpec, MomentumSpec, NesterovSpec, OuterSpec
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -51,6 +51,7 @@ class Rule(StrEnum):
     SHORT_WINDOW = "short window"
     UNFAIR = "unfair terms"
     FEW_OF_CLASS = "few rows of a class"
+    HARM_OVERLOOKED = "harm overlooked"
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,11 @@ class Concern:
 def concerns(spec: TaskSpec, chain: ChainTerms | None) -> Iterator[Concern]:
     yield from _of_updates(spec)
     yield from _of_committees(spec)
-    for rule, reason in ((Rule.UNFAIR, unfairness(spec)), (Rule.FEW_OF_CLASS, few_of_class(spec.judging))):
-        if reason:
-            yield Concern(rule, reason)
+    reasons = {
+        Rule.UNFAIR: unfairness(spec), Rule.FEW_OF_CLASS: few_of_class(spec.judging),
+        Rule.HARM_OVERLOOKED: overlooked_harm(spec),
+    }  # fmt: skip
+    yield from (Concern(rule, reason) for rule, reason in reasons.items() if reason)
     yield from _of_money(spec)
     if spec.update.publication == "blobs" and chain is not None and not chain.takes_blobs:
         yield Concern(

@@ -18,9 +18,16 @@ from consilium_chain.tasks.task_spec import TaskSpec
 
 MOST_REJECTED, MOST_SLASHED = 0.05, 0.01  # of honest cohorts
 LEAST_OF_CLASS = 5  # rows of a class without which AUC and F1 are chance, and their tails are unknown
+SURELY, HARMFUL = 0.95, 0.05  # of harmful cohorts; of a metric: as much as log_loss's default of harm
 MANY_OF_CLASS = 20  # rows of a class, below which operators are warned
-LOSSES = ("log_loss", "brier", "squared_error", "absolute_error")  # with a sample in each row: default terms are fair
+LOSSES = ("log_loss", "brier")  # with a bounded sample in each row: default terms are fair
 BY_RANK, BY_RAREST = ("auc", "c_index"), ("macro_f1", "pr_auc")
+# Of amounts, whose errors have no bound: of a voter with one row and with all, of the update, and the mean of both.
+AMOUNTS = {
+    "squared_error": (0.19, 0.025, 0.02, -0.02), "r2": (0.19, 0.025, 0.02, -0.02),
+    "absolute_error": (0.12, 0.013, 0.011, -0.01),
+}  # fmt: skip
+ROWS_OF_AMOUNTS = 50  # of a voter, if the task states none
 STEP = 0.01  # of proposed thresholds
 _LOWEST = 100  # steps below zero: metrics but log_loss lie between 0 and 1
 _LARGE = 31  # seats: more hardly lower the chance
@@ -44,11 +51,12 @@ class Chances:
 @dataclass(frozen=True)
 class Noise:
     """Standard deviations of a late honest score, in the metric's unit. `voter`: of one voter's score, by its rows.
-    `common`: of the whole committee's scores, by the update.
+    `common`: of the whole committee's scores, by the update. `mean`: of late honest scores.
     """
 
     voter: float
     common: float
+    mean: float = 0.0
 
 
 def noise(judging: JudgingSpec) -> Noise | None:
@@ -59,6 +67,10 @@ def noise(judging: JudgingSpec) -> Noise | None:
     in a C-index. Accuracy: the share of rows that two models answer differently. F1, and average precision, which was
     not measured: the rows of the rarest class.
     """
+    if judging.metric in AMOUNTS:
+        of_row, of_site, common, mean = AMOUNTS[judging.metric]
+        rows = judging.least_rows or ROWS_OF_AMOUNTS
+        return Noise(math.hypot(of_row / math.sqrt(rows), of_site), common, mean)
     if not _is_reckoned(judging) or judging.least_rows is None or judging.least_of_class is None:
         return None
     rows, of_class = judging.least_rows, judging.least_of_class
@@ -91,6 +103,17 @@ def fair_thresholds(judging: JudgingSpec) -> tuple[float, float] | None:
     return floor, min(harmful, round(2 * floor, 2), judging.harmful_below)
 
 
+def noticed_harm(judging: JudgingSpec) -> float | None:
+    """The least mean harm, to a hundredth of the metric, that a committee rejects `SURELY`. None where `noise` is."""
+    found = noise(judging)
+    if found is None:
+        return None
+    place = bisect_left(
+        range(_LOWEST), True, key=lambda k: _below(judging.accept_floor + k * STEP, found, judging) >= SURELY
+    )
+    return round(place * STEP, 2)
+
+
 def unfairness(spec: TaskSpec) -> str:
     """Why a task's thresholds are not fair to honest cohorts, with the way out; "" if they are."""
     judging = spec.judging
@@ -98,27 +121,51 @@ def unfairness(spec: TaskSpec) -> str:
         return ""
     rows, of_class = judging.least_rows, judging.least_of_class
     found, fair = chances(judging), fair_thresholds(judging)
-    if rows is None or of_class is None or found is None or fair is None:
+    is_amount = judging.metric in AMOUNTS
+    if found is None or fair is None or (not is_amount and (rows is None or of_class is None)):
         return (
             f"{judging.metric} depends on a voter's rows of each class, and the task does not say how many a voter must"
             " hold out: set least_rows and least_of_class in [judging], or judge by log_loss"
         )
-    if judging.metric != "accuracy" and of_class < LEAST_OF_CLASS:
+    if judging.metric in (*BY_RANK, *BY_RAREST) and of_class is not None and of_class < LEAST_OF_CLASS:
         return (
             f"with {of_class} rows of a class a voter's {judging.metric} is chance: set least_of_class to"
             f" {LEAST_OF_CLASS} or more, or judge by log_loss"
         )
     if found.are_fair:
         return ""
+    of_voters = f"{rows or ROWS_OF_AMOUNTS:,} rows" + ("" if is_amount else f", {of_class:,} of a class")
+    more = "" if is_amount else ", or ask voters for more rows, or set more seats, or judge by log_loss"
     return (
         f"of honest cohorts about {found.rejected:.0%} would be rejected and {found.slashed:.1%} slashed by chance,"
-        f" with voters of {rows:,} rows, {of_class:,} of a class: set accept_floor = {fair[0]:g} and harmful_below ="
-        f" {fair[1]:g}, or ask voters for more rows, or set more seats, or judge by log_loss"
+        f" with voters of {of_voters}: set accept_floor = {fair[0]:g} and harmful_below ="
+        f" {fair[1]:g}{_price(judging, fair)}{more}"
+    )
+
+
+def _price(judging: JudgingSpec, fair: tuple[float, float]) -> str:
+    """The harm that fairer thresholds overlook, in words; "" if they overlook no more."""
+    now = noticed_harm(judging)
+    then = noticed_harm(judging.model_copy(update={"accept_floor": fair[0], "harmful_below": fair[1]}))
+    if now is None or then is None or then <= now:
+        return ""
+    return f" (of harmful cohorts {SURELY:.0%} are then rejected only from a loss of {then:g} on, not {now:g})"
+
+
+def overlooked_harm(spec: TaskSpec) -> str:
+    """A warning of the harm that seems chance to voters by fair thresholds, or ""."""
+    judging = spec.judging
+    harm = noticed_harm(judging)
+    if harm is None or harm < HARMFUL or judging.metric in AMOUNTS or few_of_class(judging) or unfairness(spec):
+        return ""
+    return (
+        f"a cohort that costs {harm:g} of {judging.metric} is rejected in {SURELY:.0%} of rounds, one that costs less"
+        " seldomer, since chance moves voters' scores: ask voters for more rows, or judge by log_loss"
     )
 
 
 def _is_reckoned(judging: JudgingSpec) -> bool:
-    return judging.metric in ("accuracy", *BY_RANK, *BY_RAREST)
+    return judging.metric in ("accuracy", *BY_RANK, *BY_RAREST, *AMOUNTS)
 
 
 def few_of_class(judging: JudgingSpec) -> str:
@@ -131,7 +178,7 @@ def few_of_class(judging: JudgingSpec) -> str:
             f"chance in {judging.in_words} is not reckoned: simulate the task with rows like the voters', and see what"
             " honest cohorts score, or judge by a loss"
         )
-    if of_class is None or of_class >= MANY_OF_CLASS:
+    if judging.metric in AMOUNTS or of_class is None or of_class >= MANY_OF_CLASS:
         return ""
     return (
         f"voters may hold out as few as {of_class} rows of a class, by which {judging.metric} tells little: harm above"
@@ -150,7 +197,7 @@ def _below(limit: float, found: Noise, judging: JudgingSpec) -> float:
     sizes = _sizes(judging.max_voters, judging.seats, judging.min_reveals)
     total = whole = 0.0
     for z in _GRID:
-        density, one = _NORMAL.pdf(z), _NORMAL.cdf((limit - z * found.common) / found.voter)
+        density, one = _NORMAL.pdf(z), _NORMAL.cdf((limit - found.mean - z * found.common) / found.voter)
         total += density * sum(part * _median_below(one, size) for size, part in sizes)
         whole += density
     return total / whole

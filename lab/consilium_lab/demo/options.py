@@ -14,13 +14,16 @@ MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too
 
 
 class DataSet(StrEnum):
-    """Data sets of demos. `table`: one's own. `medquad-texts`: without labels, for a language model."""
+    """Data sets of demos. `table`: one's own. `medquad-texts`: without labels, for a language model.
+    `recurrence`: generated.
+    """
 
     WDBC = "wdbc"
     HEART = "heart"
     MEDQUAD = "medquad"
     MEDQUAD_TEXTS = "medquad-texts"
     PNEUMONIA = "pneumonia"
+    RECURRENCE = "recurrence"
     TABLE = "table"
 
     @property
@@ -167,6 +170,8 @@ def check(options: DemoOptions) -> None:
         raise ValueError("--data medquad-texts needs --program with a language model (docs/models.md makes one)")
     if options.data is DataSet.MEDQUAD_TEXTS and Attack.LABEL_FLIP in options.attacks:
         raise ValueError("texts without labels have none to flip: take another --attack")
+    if options.data is DataSet.RECURRENCE and Attack.LABEL_FLIP in options.attacks:
+        raise ValueError("times have no label to flip: take another --attack")
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:

@@ -35,6 +35,7 @@ from consilium_lab.demo.datasets import (
     of_table,
     without_labels,
 )
+from consilium_lab.demo.generated import deal_recurrence
 from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
@@ -157,6 +158,8 @@ def deal(options: DemoOptions) -> DemoData:
         (options.output / "mapping.toml").write_text(mapping_text(draft.mapping, table.file.name))
         own = own_table(table.file, draft.schema, draft.mapping, table.sites or hospitals, voters, seed)
         return of_table(own, f"{table.file.name}, by {draft.schema.label} ({', '.join(draft.schema.classes)})")
+    if options.data is DataSet.RECURRENCE:
+        return deal_recurrence(hospitals, voters, seed)
     if options.data is DataSet.WDBC or options.data_dir is None:
         return deal_wdbc(hospitals, voters, seed)
     if options.data is DataSet.HEART:

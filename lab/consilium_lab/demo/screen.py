@@ -128,7 +128,7 @@ def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
 
 def show_tables(console: Console, report: dict[str, Any]) -> None:
     """The result: rounds, money, model."""
-    columns = ("round", "outcome", "proven", "accepted", "revealed", "slashed", "accuracy")
+    columns = ("round", "outcome", "proven", "accepted", "revealed", "slashed", report["metric_name"])
     rounds = Table(title="Rounds: cohorts, committee, and the model at the start of each round", **STYLE)
     for column in columns:
         rounds.add_column(column, no_wrap=column not in ("outcome", "slashed"), overflow="fold")
@@ -178,7 +178,7 @@ def show_tables(console: Console, report: dict[str, Any]) -> None:
         console.print(f"[yellow]Late[/yellow]: {words}", highlight=False)
     final = report["final_metric"]
     console.print(
-        f"Model: accuracy on everybody's held-out rows [bold]{final:.3f}[/bold]"
+        f"Model: {report['metric_name']} on everybody's held-out rows [bold]{final:.3f}[/bold]"
         f" (pooled training {report['pooled_metric']:.3f}, hospitals alone {report['local_only_metric']:.3f})"
         if final is not None
         else f"Model: none. {report['why_no_model']}",

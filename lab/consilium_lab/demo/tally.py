@@ -27,7 +27,6 @@ from consilium_lab.demo.options import TableOptions
 from consilium_lab.demo.processes import Line
 from consilium_lab.pay import Earner, Share, pay_in_words
 
-METRIC = "accuracy"
 MASKED = (
     "Masked: nobody else saw a hospital's update. The aggregator learned each cohort's sum, which the chain verified"
     " and everybody can read."
@@ -76,6 +75,7 @@ def report(
     by_round = {r: evaluator.metrics(r) for r in derivable}
     final = by_round.get(last + 1, dict.fromkeys(references["pooled"]))
     late = late_parties(chronicle.missed, chronicle.lines_of("refused"), lambda account: _name(network, account))
+    metric = network.spec.data.asked.shown[0]
     found: dict[str, Any] = {
         "data": network.options.data,
         "description": network.data.description,
@@ -85,10 +85,10 @@ def report(
         "attacks": list(network.options.attacks),
         "cheat": network.options.cheat,
         "wall_s": round(wall_s, 2),
-        "metric_name": METRIC,
-        "final_metric": final[METRIC],
-        "local_only_metric": references["local_only"][METRIC],
-        "pooled_metric": references["pooled"][METRIC],
+        "metric_name": metric,
+        "final_metric": final[metric],
+        "local_only_metric": references["local_only"][metric],
+        "pooled_metric": references["pooled"][metric],
         "metrics": {"final": final, **references},
         "bases": [evaluator.digest(r) for r in derivable],
         "private": network.spec.update.masked,
@@ -97,7 +97,7 @@ def report(
         "balances": balances(network),
         "pay": pay_in_words(earners(network, last), network.spec.rounds),
         "missed": late,
-        "why_no_model": why_no_model(network, late) if final[METRIC] is None else None,
+        "why_no_model": why_no_model(network, late) if final[metric] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
         "next": next_steps(network.options.table),
         "all_gas": all_gas(network, chronicle),
@@ -241,7 +241,7 @@ def _round(
         "kind": "statistics" if round_ == STATISTICS_ROUND else "training",
         "outcome": state.outcome.name.lower(),
         "void_reason": state.void_reason.name.lower() if state.void_reason is not VoidReason.NONE else None,
-        "base_metric": base_metrics.get(METRIC) if round_ != STATISTICS_ROUND else None,
+        "base_metric": base_metrics.get(network.spec.data.asked.shown[0]) if round_ != STATISTICS_ROUND else None,
         "base_metrics": dict(base_metrics) if round_ != STATISTICS_ROUND else None,
         "cohorts": [_cohort(network, chronicle, round_, state, index) for index in range(state.cohorts)],
         "committee": [_name(network, event.values["voter"]) for event in chronicle.of_round(round_, "ScoresCommitted")],

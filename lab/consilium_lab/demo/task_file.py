@@ -17,6 +17,7 @@ from consilium_operators.task_text import (
     MOST_WEIGHT,
     PRIVATE_LEARNING,
     ROUNDS,
+    TEXT_LEARNING,
     default_cohorts,
     default_seats,
     least_hospitals,
@@ -50,10 +51,8 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "medquad": {
         "model": {"name": "lora", "max_tokens": 48},
-        "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.005},
-        "update": {"bits": 8, "value_range": 0.05, "clip_norm": 2.0},
+        **TEXT_LEARNING,
         "rounds": {"rounds": 4, "rows_per_weight": 10, "max_weight": 32},
-        "judging": {"accept_floor": -0.3, "harmful_below": -1.0, "tolerance": 0.3, "tolerance_bps": 5_000},
     },
     "medquad-texts": {
         "training": {"optimizer": "adamw", "epochs": 1, "batch_size": 16, "learning_rate": 0.003},
@@ -67,6 +66,11 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "update": {"bits": 8, "value_range": 0.15, "clip_norm": 4.0},
         "rounds": {"rounds": 5, "rows_per_weight": 50, "max_weight": 32},
         "judging": {"accept_floor": -0.1, "harmful_below": -0.3, "tolerance": 0.15, "tolerance_bps": 5_000},
+    },
+    "recurrence": {
+        "model": {"name": "logistic"},
+        **LEARNING,
+        "rounds": {"rounds": 5, "rows_per_weight": 10, "max_weight": 32},
     },
     "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
