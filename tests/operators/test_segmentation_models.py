@@ -10,7 +10,7 @@ import consilium
 import numpy as np
 import onnxruntime
 import pytest
-from consilium_cli.operator.evaluation_screen import screen
+from consilium_cli.evaluation_screen import of_operator
 from consilium_operators.errors import OperatorError
 from consilium_operators.hugging_face import export_hugging_face
 from consilium_operators.model_folder import ONNX, read_model
@@ -66,13 +66,14 @@ def test_onnx_gives_each_pixels_probabilities_as_the_model_does(folder: Path) ->
 
 def test_an_evaluation_has_dice_with_intervals_over_images(folder: Path, cases: Path) -> None:
     report = consilium.Model.read(folder).evaluate(cases).report
+    assert report.all_rows is not None
     assert report.all_rows.rows == 15
     assert set(report.all_rows.measures) == {"dice", "accuracy", "log_loss", "brier"}
     for measure in report.all_rows.measures.values():
         assert (measure.low or 0) < (measure.value or 0) < (measure.high or 0)
     assert (report.calibration, report.sites) == ((), ())
     console = Console(record=True, width=120, file=io.StringIO())
-    for part in screen(report):
+    for part in of_operator(report):
         console.print(part)
     assert "Dice" in console.export_text()
 

@@ -63,6 +63,7 @@ def test_a_folder_is_predicted_and_evaluated(question: str, tmp_path: Path) -> N
     model = consilium.Model.read(written(tmp_path, text_of(question)))
     folder = folder_of(tmp_path / "s", question)
     report = model.evaluate(folder).report
+    assert report.all_rows is not None
     assert set(report.all_rows.measures) == set(model.details.spec.data.asked.metrics)
     with_list = model.predict(folder)
     assert list(with_list["stay"]) == [f"{at}" for at in range(1, 41)]

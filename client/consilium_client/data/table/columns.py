@@ -68,7 +68,7 @@ class Columns:
             raise DataError("DataFileEmpty", path=self.source.path)
 
     def _cells(self, positions: list[int]) -> Iterator[tuple[int, Sequence[Cell]]]:
-        if isinstance(self._file, Foreign) or not isinstance(self.rows, CsvRows):
+        if isinstance(self._file, Foreign | Queried) or not isinstance(self.rows, CsvRows):
             return self.rows.cells(positions)
         if self.source.path.stat().st_size < LARGE:
             return self.rows.cells(positions)
