@@ -158,7 +158,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, case: str) -> None:
 
 
 def test_no_image_file_has_five_channels(tmp_path: Path) -> None:
-    with raises_fault(DataError, "ArraysWrong", match="5 channels, which only a NumPy archive"):
+    with raises_fault(DataError, "FileUnexpected"):
         one(tmp_path, saved(SHADES), FIVE)
     with raises_fault(DataError, "ArraysWrong", match="5 channels"):
         KIND.requested([{"image": ""}], FIVE, ValueError)

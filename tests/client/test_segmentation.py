@@ -206,7 +206,7 @@ def test_images_with_a_class_are_counted_and_one_class_is_no_answer() -> None:
 
 QUESTION = 'question = { kind = "segmentation", classes = ["background", "oedema", "tumour"] }'
 PLUGIN = f'{{ distribution = "d", version = "1", record = "{"0" * 64}", entry = "m" }}'
-OF_PLUGIN = f'name = "plugin"\ndistribution = "d"\nversion = "1"\nentry = "m"\nrecord = "{"0" * 64}"'
+OF_PLUGIN = f'distribution = "d"\nversion = "1"\nentry = "m"\nrecord = "{"0" * 64}"'
 AGE = '[[data.features]]\nname = "age"\nmin = 0\nmax = 9'
 
 
@@ -222,7 +222,7 @@ AGE = '[[data.features]]\nname = "age"\nmin = 0\nmax = 9'
         ({"question": QUESTION.replace(', "oedema", "tumour"', "")}, "classes"),
         ({"metric": f'metric = "plugin"\nplugin = {PLUGIN}'}, "metric reads no masks"),
         ({"question": f"{QUESTION}\nreader = {PLUGIN}"}, "a plug-in reads no masks"),
-        ({"name": f"{OF_PLUGIN}\nshapes = {{ a = [1] }}", "widths": ""}, "take unet or a program"),
+        ({"name": 'name = "plugin"', "widths": f"{OF_PLUGIN}\nshapes = {{ a = [1] }}"}, "take unet or a program"),
         ({"metric": 'metric = "auc"'}, "auc has no meaning for this data's question"),
     ],
 )  # fmt: skip
