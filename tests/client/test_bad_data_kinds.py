@@ -36,6 +36,7 @@ from bad_data import (
     written,
 )
 from bad_tables import CELLS, FILES, QUESTIONS, READABLE
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.door import admitted, answers_to
 from consilium_client.data.table.kind import KIND as TABLES
