@@ -86,7 +86,8 @@ def curve_of(ticks: Sequence[str], values: Sequence[float | None], metric: str, 
     axes.set_xlim(0, max(len(ticks) - 1, 1))
     axes.set_xticks(range(len(ticks)), ticks, fontsize=9)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_ylabel(f"{metric}, % of held-out rows", color=MUTED)
+    share = "% of held-out rows" if metric == "accuracy" else "%, on held-out rows"
+    axes.set_ylabel(f"{metric}, {share}", color=MUTED)
     label_ends(axes, ends)
     return figure
 

@@ -36,10 +36,12 @@ from bad_data import (
     written,
 )
 from bad_tables import CELLS, FILES, QUESTIONS, READABLE
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.door import admitted, answers_to
 from consilium_client.data.table.kind import KIND as TABLES
 from consilium_client.errors import DataError
+from consilium_core.kinds import of_kind
 from consilium_core.logs import log_to
 from consilium_operators.drafting import likely_draft, read_sample
 from consilium_operators.task_text import mapping_text
@@ -282,6 +284,8 @@ def test_real_data_get_the_remarks_that_they_deserve(tmp_path: Path) -> None:
         frame.to_csv(path := tmp_path / f"{name}.csv", index=False)
         made = likely_draft(read_sample(path))
         spec = TaskSpec.model_validate({"name": name, "data": made.schema.model_dump(), "model": {"name": "logistic"}})
-        raw = TABLES.read(path, made.schema, put_mapping(tmp_path, mapping_text(made.mapping, path.name)))
+        raw = TABLES.read(
+            path, of_kind(TableSchema, made.schema), put_mapping(tmp_path, mapping_text(made.mapping, path.name))
+        )
         found[name] = {one.key for one in TABLES.profile(raw, spec).findings if one.asks}
     assert {name: keys for name, keys in found.items() if keys} == {"dd": {"near_duplicates"}}

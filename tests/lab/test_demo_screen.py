@@ -32,6 +32,7 @@ def test_show_tables_keeps_names_amounts_and_attacks_whole_in_80_columns(has_lon
     report = {
         "rounds": [round_], "balances": {one["name"]: one for one in parties}, "pay": ["Pay goes by weight."],
         "strangers": [], "conservation": {"minted": "0", "burnt": "0", "difference": "0"}, "broken": [], "missed": [],
+        "metric_name": "accuracy",
         "final_metric": 0.9, "pooled_metric": 0.9, "local_only_metric": 0.9, "privacy": "Masked.",
     }  # fmt: skip
     console = Console(file=io.StringIO(), width=80)

@@ -83,7 +83,7 @@ def test_the_form_of_a_file_is_found(tmp_path: Path, text: str, decimal: str, de
     sample = read_sample(path)
     assert (sample.format.decimal, sample.format.delimiter) == (decimal, delimiter)
     found = draft(sample, "ill")
-    assert read_raw(path, found.schema, found.mapping).values["a"].tolist() == [1.5, 2.5]
+    assert read_raw(path, of_kind(TableSchema, found.schema), found.mapping).values["a"].tolist() == [1.5, 2.5]
     assert found.schema.classes == ["für", "nein"]
 
 
@@ -117,7 +117,7 @@ def test_labels_of_any_form_become_classes(
     path.write_text("x,y\n" + "".join(f"{row},{label}\n" for row, label in enumerate(labels)))
     found = draft(read_sample(path), "y")
     assert found.schema.classes == classes
-    assert read_raw(path, found.schema, found.mapping).labels.tolist() == numbers
+    assert read_raw(path, of_kind(TableSchema, found.schema), found.mapping).labels.tolist() == numbers
 
 
 CELLS = st.sampled_from(["", "?", "NA", "1", "2.5", "-3e2", "yes", "no", "a b", 'q"', "1,5", "0", "1", "ü", "#", "]"])

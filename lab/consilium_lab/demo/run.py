@@ -14,11 +14,14 @@ from typing import Any
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.local_node import LocalNode, require_free_port
+from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
 from consilium_client.programs.library import offer
+from consilium_core.kinds import of_kind
 from consilium_core.locks import alone
-from consilium_operators.drafting import likely_draft, read_sample
+from consilium_operators.drafting import MOST_LABELS, likely_draft, read_sample
+from consilium_operators.errors import OperatorError
 from consilium_operators.task_text import mapping_text
 from consilium_operators.weights import store_weights
 from rich.console import Console
@@ -153,11 +156,22 @@ def deal(options: DemoOptions) -> DemoData:
     hospitals, voters, seed = options.hospital_count, options.voters, options.seed
     if options.table is not None:
         table = options.table
-        draft = likely_draft(read_sample(table.file), table.label, table.sites, table.leave_out or None)
+        sample = read_sample(table.file)
+        draft = likely_draft(sample, table.label, table.sites, table.leave_out or None)
+        schema = of_kind(TableSchema, draft.schema)
+        if schema.question is not None:  # rows are dealt class by class
+            (label,) = schema.question.columns
+            raise OperatorError(
+                "LabelNotClasses",
+                path=table.file,
+                column=label,
+                found=len(sample.different(label)),
+                at_most=MOST_LABELS,
+            )
         options.output.mkdir(parents=True, exist_ok=True)
         (options.output / "mapping.toml").write_text(mapping_text(draft.mapping, table.file.name))
-        own = own_table(table.file, draft.schema, draft.mapping, table.sites or hospitals, voters, seed)
-        return of_table(own, f"{table.file.name}, by {draft.schema.label} ({', '.join(draft.schema.classes)})")
+        own = own_table(table.file, schema, draft.mapping, table.sites or hospitals, voters, seed)
+        return of_table(own, f"{table.file.name}, by {schema.label} ({', '.join(schema.classes)})")
     if options.data is DataSet.RECURRENCE:
         return deal_recurrence(hospitals, voters, seed)
     if options.data is DataSet.WDBC or options.data_dir is None:
