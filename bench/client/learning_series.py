@@ -116,7 +116,8 @@ def summaries(stays: Stays) -> NDArray[np.float64]:
     counts = known.sum(axis=2)
     mean = np.where(known, values, 0).sum(axis=2) / np.maximum(counts, 1)
     least, largest = np.where(known, values, 2).min(axis=2), np.where(known, values, -1).max(axis=2)
-    return np.nan_to_num(np.concatenate([last, mean, least, largest, counts], axis=1))
+    found: NDArray[np.float64] = np.nan_to_num(np.concatenate([last, mean, least, largest, counts], axis=1))
+    return found
 
 
 def classic(train: Stays, test: Stays) -> NDArray[np.float64]:

@@ -282,8 +282,8 @@ def plot(result: dict[str, Any], folder: Path) -> None:
                 )  # fmt: skip
     times.set_yticks(range(len(kinds)), kinds)
     memory.set_yticks(range(len(kinds)), [])
-    times.set_xlabel("CPU seconds for 1 GiB (blue: a node; grey: pandas, pydicom)")
-    memory.set_xlabel("MiB beyond kept examples (dark: 1 GiB; light: ¼)")
+    times.set_xlabel("CPU s for 1 GiB (grey: pandas, pydicom)")
+    memory.set_xlabel("MiB beyond examples (light: ¼ GiB)")
     for axes in (times, memory):
         axes.invert_yaxis()
     write_figure(folder, "reading", drawn)

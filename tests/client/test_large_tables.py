@@ -10,6 +10,7 @@ import pytest
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_client.data.mapping import Mapping, parse_mapping
 from consilium_client.data.table import blocks, columns
+from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.data.table.reader import read_raw
 from consilium_client.errors import DataError
 from hypothesis import given, settings
@@ -68,5 +69,5 @@ def test_plain_lines_are_split_at_once(tmp_path: Path, monkeypatch: pytest.Monke
     path.write_text("age,sex,ill\n" + '50,"male",no\n61, female ,1\n' * 50)
     expected = told(path, None)
     monkeypatch.setattr(columns, "LARGE", 0)
-    monkeypatch.setattr(blocks.CsvRows, "cells_of", None)
+    monkeypatch.setattr(CsvRows, "cells_of", None)
     assert told(path, None) == expected

@@ -12,12 +12,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from consilium_chain.tasks.series_schema import SeriesSchema
-from consilium_client.data.series.stays import carried
+from consilium_client.data.series.kind import KIND
+from consilium_client.data.series.stays import Stays, carried
 from consilium_client.data.standardise import Standardiser, public_sums, sums_of
 from consilium_client.data.table import blocks
 from consilium_client.data.use import Use
 from consilium_client.errors import DataError
 from consilium_client.hospital.training import held_out
+from consilium_core.kinds import of_kind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raised_faults import raises_fault
@@ -122,7 +124,7 @@ LARGE = SeriesSchema.model_validate({
     "features": [{"name": f"v{at}", "min": 0, "max": 1} for at in range(256)],
 })  # fmt: skip
 
-BAD = {  # what is wrong: measurements, outcomes, error, its place
+BAD: dict[str, tuple[str | bytes, str, str, str]] = {  # what is wrong: measurements, outcomes, error, its place
     "a text for a number": (
         f"{HEAD}1,1,{SECRET},2\n", OUTCOMES, "ValueNotNumeric", "measurements.csv, line 2, column heart_rate",
     ),
@@ -195,7 +197,7 @@ def test_times_outside_and_unlisted_stays_are_ignored_and_counted(tmp_path: Path
     rows = "1,-0.5,10,1\n1,0,20,\n1,11.9,30,2\n1,12,40,\n3,1,50,1\n"
     raw = raw_of(folder_of(tmp_path / "s", HEAD + rows))
     assert (raw.measured.before, raw.measured.after, raw.measured.unlisted) == (2, 1, 2)
-    np.testing.assert_array_equal(raw.stays.values[0, 0] * 250, np.float32([20, *[np.nan] * 4, 30]))
+    np.testing.assert_array_equal(raw.stays.values[0, 0] * 250, np.array([20, *[np.nan] * 4, 30], np.float32))
     assert np.isnan(raw.stays.values[1]).all()
     assert raw.measured.count.tolist() == [2, 1]
 
@@ -270,15 +272,13 @@ def test_inputs_are_carried_forward_with_where_they_were_measured(tmp_path: Path
 
 
 def test_a_finished_model_reads_stays_without_outcomes_and_minds_ranges(tmp_path: Path) -> None:
-    from consilium_client.data.series.kind import KIND
-
     path = folder_of(tmp_path / "s", HEAD + "b,1,80,\na,1,300,\n")
     (path / "outcomes.csv").unlink()
     with raises_fault(DataError, "ValueOutOfRange", "line 3, column heart_rate"):
         KIND.in_use(path, SCHEMA, Use())
     used = KIND.in_use(path, SCHEMA, Use(clamp=True))
     assert used.names == ("b", "a")
-    np.testing.assert_allclose(used.examples.values[:, 0, 0], [80 / 250, 1])
+    np.testing.assert_allclose(of_kind(Stays, used.examples).values[:, 0, 0], np.array([80 / 250, 1]))
     (path / "outcomes.csv").write_text("stay,ward\na,7\n")
     alone = KIND.in_use(path, SCHEMA, Use(clamp=True, own="ward"))
     assert (alone.names, alone.own) == (("a",), ("7",))

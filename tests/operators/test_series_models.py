@@ -50,9 +50,11 @@ def test_onnx_answers_as_the_model_does(question: str, model: str, tmp_path: Pat
     folder = written(tmp_path, text_of(question, model))
     assert add_onnx(folder) < 1e-5
     session = onnxruntime.InferenceSession(folder / ONNX, providers=["CPUExecutionProvider"])
-    rate = [None, 80, None, None, 400, None]
-    request = {"rows": [{"heart_rate": rate, "lactate": [None] * 6}, {"heart_rate": [70] * 6, "lactate": [-1] * 6}]}
-    series = np.array([[one["heart_rate"], one["lactate"]] for one in request["rows"]], np.float64)
+    rates = [[None, 80, None, None, 400, None], [70] * 6]
+    lactates = [[None] * 6, [-1] * 6]
+    pairs = [*zip(rates, lactates, strict=True)]
+    request = {"rows": [{"heart_rate": rate, "lactate": lactate} for rate, lactate in pairs]}
+    series = np.array(pairs, np.float64)
     (found,) = session.run(None, {"series": series})
     expected = Predictor(read_model(folder), clamp=True).predict(json.dumps(request).encode())
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
