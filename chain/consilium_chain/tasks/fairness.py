@@ -28,6 +28,8 @@ AMOUNTS = {
     "absolute_error": (0.12, 0.013, 0.011, -0.01),
 }  # fmt: skip
 ROWS_OF_AMOUNTS = 50  # of a voter, if the task states none
+# Of the calibration error, whose chance has no closed form: rows of a voter, and thresholds that were measured as fair.
+CALIBRATED_ROWS, CALIBRATED_FLOOR, CALIBRATED_HARM = 200, -0.05, -0.15
 STEP = 0.01  # of proposed thresholds
 _LOWEST = 100  # steps below zero: metrics but log_loss lie between 0 and 1
 _LARGE = 31  # seats: more hardly lower the chance
@@ -117,6 +119,8 @@ def noticed_harm(judging: JudgingSpec) -> float | None:
 def unfairness(spec: TaskSpec) -> str:
     """Why a task's thresholds are not fair to honest cohorts, with the way out; "" if they are."""
     judging = spec.judging
+    if judging.metric == "calibration_error":
+        return _uncalibrated(judging)
     if not _is_reckoned(judging):
         return ""
     rows, of_class = judging.least_rows, judging.least_of_class
@@ -140,6 +144,17 @@ def unfairness(spec: TaskSpec) -> str:
         f"of honest cohorts about {found.rejected:.0%} would be rejected and {found.slashed:.1%} slashed by chance,"
         f" with voters of {of_voters}: set accept_floor = {fair[0]:g} and harmful_below ="
         f" {fair[1]:g}{_price(judging, fair)}{more}"
+    )
+
+
+def _uncalibrated(judging: JudgingSpec) -> str:
+    is_fair = judging.accept_floor <= CALIBRATED_FLOOR and judging.harmful_below <= CALIBRATED_HARM
+    if is_fair and (judging.least_rows or 0) >= CALIBRATED_ROWS:
+        return ""
+    return (
+        "by calibration_error chance rejects and slashes many honest cohorts: set least_rows to"
+        f" {CALIBRATED_ROWS} or more, accept_floor to {CALIBRATED_FLOOR:g} or less and harmful_below to"
+        f" {CALIBRATED_HARM:g} or less, or judge by log_loss"
     )
 
 
