@@ -209,7 +209,6 @@ TABLES = [
               saved(encoding="utf-16")),
     Beginning("consilium task new --from rows.csv", "HeaderMissing.*add a header line", 1, headless),
     Beginning("consilium task new --from rows.csv --label dies", "no column 'dies': choose one of .*died"),
-    Beginning("consilium task new --from rows.csv --label creatinine", "117 different values.*choose another label"),
     Beginning("consilium task new --from rows.csv --label died", "has 1 different values.*choose another label", 1,
               column("died", "yes")),
     Beginning("consilium task new --from rows.csv --sites clinic", SITES),

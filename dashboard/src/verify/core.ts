@@ -244,7 +244,7 @@ export function blobStep(
     const held = cohort.expected[blob] ?? null
     if (held === null || one === null) finding.add('waits', words.blobWaits(blob))
     else if ('missing' in one) finding.add('fails', words.blobMissing(blob, held))
-    else if ('unreachable' in one) finding.add('fails', words.blobUnreachable(blob, one.unreachable))
+    else if ('unreachable' in one) finding.add('skipped', words.blobUnreachable(blob, one.unreachable))
     else {
       const fault = faultOf(one.blob, blob, held, ceremony, near)
       if (fault !== null) finding.add('fails', fault)
