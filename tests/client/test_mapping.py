@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import CategoryFeature, NumericFeature
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_client.data.mapping import parse_mapping, read_mapping
 from consilium_client.data.table.reader import RawTable, read_raw
 from consilium_client.errors import CellError, DataError
@@ -158,7 +159,7 @@ def test_mapping_is_refused_by_name(case: str) -> None:
 
 def test_mappings_of_the_guide_hold() -> None:
     blocks = re.findall(r"```toml\n(\[file\].*?)```", GUIDE.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks[:2]:
         named = [*tomllib.loads(block)["columns"], "disease"]
         features: list[NumericFeature | CategoryFeature] = [
@@ -171,6 +172,9 @@ def test_mappings_of_the_guide_hold() -> None:
         parse_mapping(block.encode(), TableSchema(features=features, label="disease", classes=["no", "yes"]))
     texts = TextSchema(kind="text", text="note", label="found", classes=["healthy", "ill"])
     assert parse_mapping(blocks[2].encode(), texts).classes(texts) == {"o.B.": "healthy", "path": "ill"}
+    variables = [NumericFeature(name=name, min=0, max=1) for name in ("heart_rate", "lactate")]
+    stays = SeriesSchema(kind="series", features=variables, steps=48, step=1, label="died", classes=["no", "yes"])
+    assert parse_mapping(blocks[3].encode(), stays).source("heart_rate") == "220045"
 
 
 def test_codes_of_a_label_are_numbers_of_its_classes(tmp_path: Path) -> None:

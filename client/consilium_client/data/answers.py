@@ -94,6 +94,9 @@ class OfTexts(Answers):
     def alike(self, labels: Labels) -> bool:
         return False
 
+    def classes(self, labels: Labels) -> list[NDArray[np.int64]]:
+        return []
+
 
 class OfAmount(Answers):
     """An amount, clamped to the question's range."""
