@@ -55,6 +55,7 @@ class Rows:
     name: str
     frame: Callable[[], pd.DataFrame]
     files: Callable[[str], Files]
+    accepted: dict[str, Any] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
 
     def secret(self, word: str) -> str:
@@ -84,7 +85,8 @@ def texts() -> Rows:
         return pd.DataFrame({"text": [f"A note {at}." for at in range(ROWS)], "label": CLASSES * (ROWS // 2)})
 
     schema = TextSchema(kind="text", text="text", label="label", classes=CLASSES)
-    rows = Rows(schema, {"name": "lora", "max_tokens": 16}, "medquad", frame, files)
+    model = {"name": "lora", "max_tokens": 16}
+    rows = Rows(schema, model, "medquad", frame, files, {"leak": True})  # "fever" gives the label away
     return rows
 
 
@@ -133,6 +135,8 @@ class Play:
         """Ether in place of a sponsor, whose TLS no wiretap reads; the wiretap's address; the rows' folder."""
         settings = tomllib.loads((party.home / "node.toml").read_text()) | {"chain_url": f"http://{self.chain.address}"}
         settings.pop("sponsor", None)
+        if self.rows.accepted and party.role in (Role.HOSPITAL, Role.VOTER):
+            settings["data_accepted"] = self.rows.accepted
         if party.role is Role.HOSPITAL:
             self.network.treasury.connection.transactions.send_ether(party.address, GAS_MONEY)
         if party.role in (Role.HOSPITAL, Role.VOTER):
