@@ -479,7 +479,8 @@ def test_realised_yield(start: dict[str, int], end: dict[str, int], earned: int,
 def test_spread_leaves_out_what_is_no_score() -> None:
     ballots = [[1, 10], [3, INVALID_SCORE], [DOES_NOT_MATCH] * 2, [5, 20], [8, INVALID_SCORE], []]
     first, second = spread(ballots, [False, False])
-    assert (first.votes, first.lowest, first.median, first.highest) == (4, 1, 3, 8)  # as the contract, the lower middle one
+    # The median is the contract's: the lower middle one.
+    assert (first.votes, first.lowest, first.median, first.highest) == (4, 1, 3, 8)
     assert (second.votes, second.lowest, second.highest) == (2, 10, 20)
     assert spread([[INVALID_SCORE]], [False]) == []
     assert spread([[1, 2]], [True])[0].median == 2
