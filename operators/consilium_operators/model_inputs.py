@@ -60,7 +60,7 @@ class ChannelInput(_Scaled):
 
 
 class VariableInput(_Scaled):
-    """Of a series' variable in each step: its last value so far."""
+    """A series' variable in each step: its last value so far."""
 
     variable: str
     min: FiniteFloat

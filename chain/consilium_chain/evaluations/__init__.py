@@ -1,1 +1,1 @@
-"""What a finished model is worth: the documents that operators, hospitals, voters and servers exchange. Pure."""
+"""The worth of a finished model: the documents that operators, hospitals, voters and servers exchange. Pure."""

@@ -53,7 +53,7 @@ class SeriesSchema(Labelled):
 
     @property
     def channels(self) -> int:
-        """Of a model's inputs: each variable's value, then for each 1 where it was measured."""
+        """A model's inputs: each variable's value, then for each 1 where it was measured."""
         return 2 * len(self.features)
 
     @property

@@ -84,8 +84,8 @@ class SummarySpec(Section):
         return max(bound / order for bound, order in zip(bounds, ORDERS, strict=True))
 
     def variance(self, changed: int) -> int:
-        """Of the discrete Gaussian noise that each hospital adds to each count, if a row is in `changed` counts: their
-        Euclidean sensitivity is √changed (Canonne, Kamath and Steinke 2020). 0 without noise.
+        """The variance of the discrete Gaussian noise that each hospital adds to each count, if a row is in `changed`
+        counts: their Euclidean sensitivity is √changed (Canonne, Kamath and Steinke 2020). 0 without noise.
         """
         return 0 if self.epsilon is None else math.ceil(changed / (2 * self._cost))
 

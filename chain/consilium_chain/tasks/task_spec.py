@@ -165,7 +165,7 @@ class TaskSpec(Section):
 
     @property
     def summary_variance(self) -> int:
-        """Of the noise that each hospital adds to each count of the summary; 0 without noise."""
+        """The variance of each hospital's noise on each count of the summary; 0 without noise."""
         return 0 if self.summary is None else self.summary.variance(self.summary_changed)
 
     @property

@@ -115,7 +115,7 @@ class Column:
         return float(self.known @ ((edges[1:] + edges[:-1]) / 2) / self.known.sum())
 
     def quantile(self, share: float) -> float | None:
-        """Of a histogram, with values evenly spread within each range: at most a range away. None as `mean`."""
+        """A histogram's quantile, with values evenly spread within each range: at most a range away. None as `mean`."""
         if not self.part.edges or not self.known.any():
             return None
         below = np.concatenate([[0], np.cumsum(self.known)])

@@ -99,7 +99,7 @@ def coarse(found: Evaluated, schema: DataSchema) -> Evaluated:
 
 
 def _large_enough(groups: Iterable[Group], schema: DataSchema) -> Iterable[Group]:
-    """Of the columns all of whose values have enough rows: a missing one would follow from the others."""
+    """Subgroups of columns whose values all have enough rows: a missing one would follow from the others."""
     for column in schema.subgroups if isinstance(schema, TableSchema) else []:
         of_column = [one for one in groups if (one.name or "").startswith((f"{column} = ", f"{column} missing"))]
         if not any(too_few(one, schema) for one in of_column):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from consilium_chain.tasks.convolution_specs import KERNEL, CnnSpec
@@ -19,10 +21,27 @@ from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal
 from consilium_client.models.objectives import objective_of
 from consilium_client.models.torch_parameters import evaluated, load
 
-EVALUATED_AT_ONCE = 256  # images
+
+class Convolutions(Model):
+    """Layers one after another, the last one dense. `at_once`: the examples that are evaluated together."""
+
+    at_once: ClassVar[int]
+
+    @abstractmethod
+    def module(self, parameters: Vector) -> nn.Sequential: ...
+
+    def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
+        """In double precision, as tables' models are."""
+        self.require(parameters, inputs)
+        module = self.module(parameters).double()
+        body, last = module[:-1], module[-1]
+        found = evaluated(lambda part: body(part.double()), last, inputs, self.at_once, self.threads)
+        return self.evaluation(*found)
 
 
-class Cnn(Model):
+class Cnn(Convolutions):
+    at_once = 256
+
     def __init__(self, spec: CnnSpec, data: DataSchema) -> None:
         self._spec, self._data = spec, of_kind(ImageSchema, data)
         self.parameters, self.objective = spec.parameters(data), objective_of(data)
@@ -36,14 +55,6 @@ class Cnn(Model):
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """Standardised by channel, float32 (n, channels, height, width)."""
         return Standardiser.from_sums(sums).transform_images(of_kind(ImageSet, examples))
-
-    def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
-        """In double precision, as tables' models are."""
-        self.require(parameters, inputs)
-        module = self.module(parameters).double()
-        body, last = module[:-1], module[-1]
-        found = evaluated(lambda part: body(part.double()), last, inputs, EVALUATED_AT_ONCE, self.threads)
-        return self.evaluation(*found)
 
     def module(self, parameters: Vector) -> nn.Sequential:
         self.require(parameters)

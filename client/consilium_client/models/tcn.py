@@ -15,14 +15,15 @@ from torch import nn
 from consilium_client.data.examples import Examples
 from consilium_client.data.series.stays import Stays
 from consilium_client.data.standardise import Standardiser
-from consilium_client.models import Evaluation, Inputs, Model, Vector, he_normal
+from consilium_client.models import Inputs, Vector, he_normal
+from consilium_client.models.cnn import Convolutions
 from consilium_client.models.objectives import objective_of
-from consilium_client.models.torch_parameters import evaluated, load
-
-EVALUATED_AT_ONCE = 1_024  # stays
+from consilium_client.models.torch_parameters import load
 
 
-class Tcn(Model):
+class Tcn(Convolutions):
+    at_once = 1_024
+
     def __init__(self, spec: TcnSpec, data: DataSchema) -> None:
         series = of_kind(SeriesSchema, data)
         self._channels, self._outputs = [series.channels, *spec.channels], data.outputs
@@ -36,14 +37,6 @@ class Tcn(Model):
     def inputs(self, examples: Examples, sums: NDArray[np.float64]) -> Inputs:
         """float32 (n, 2 · variables, steps), as `Standardiser.transform_stays` gives them."""
         return Standardiser.from_sums(sums).transform_stays(of_kind(Stays, examples))
-
-    def evaluate(self, parameters: Vector, inputs: Inputs) -> Evaluation:
-        """In double precision, as tables' models are."""
-        self.require(parameters, inputs)
-        module = self.module(parameters).double()
-        body, last = module[:-1], module[-1]
-        found = evaluated(lambda part: body(part.double()), last, inputs, EVALUATED_AT_ONCE, self.threads)
-        return self.evaluation(*found)
 
     def module(self, parameters: Vector) -> nn.Sequential:
         self.require(parameters)
