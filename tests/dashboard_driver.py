@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
 from consilium_chain.deploying.address_book import Deployment
@@ -40,6 +41,11 @@ class Place:
         self.chain_url = f"http://127.0.0.1:{running.chain_port}"
         self.deployment = Deployment.read(running.address_book)
         self.treasury = self.ledger(Account.from_key(FAUCET_KEY))
+
+    def serve_config(self, page: Page, **replaced: Any) -> None:
+        """`config.json` of this network, with these values, to each request: also to one that a page leaves behind."""
+        found = httpx.get(f"{self.url}/config.json", timeout=20).raise_for_status().json() | replaced
+        page.context.route("**/config.json", lambda route: route.fulfill(json=found))
 
     def ledger(self, account: LocalAccount) -> Ledger:
         return Ledger(Connection(self.chain_url, account), self.deployment)

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from consilium_client.relay.wire import socket_address
 
 _KEY = 8  # bytes by which needles are looked up: any shorter one would be found by chance
 _HEX = re.compile(rb"[0-9a-fA-F]{%d,}" % (2 * _KEY))
@@ -44,11 +45,13 @@ class Wiretap:
     def of_path(cls, here: Path, there: Path) -> Wiretap:
         def connect() -> socket.socket:
             connection = socket.socket(socket.AF_UNIX)
-            connection.connect(str(there))
+            with socket_address(there) as address:
+                connection.connect(address)
             return connection
 
         listening = socket.socket(socket.AF_UNIX)
-        listening.bind(str(here))
+        with socket_address(here) as address:
+            listening.bind(address)
         listening.listen()
         return cls(listening, connect)
 

@@ -20,7 +20,7 @@ from consilium_client.task import load_task
 from consilium_core.units import tokens
 from consilium_operators.model_folder import read_model
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 pytestmark = NEEDED
 POOL = 600
@@ -106,11 +106,7 @@ def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(plac
 
 def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(place: Place, watched: Watched) -> None:
     page, wallet = watched.page, place.wallet()
-
-    def elsewhere(route: Route) -> None:
-        route.fulfill(json=route.fetch().json() | {"chain_id": 11_155_111})
-
-    page.context.route("**/config.json", elsewhere)
+    place.serve_config(page, chain_id=11_155_111)
     wallet.install(page)
     open_page(place, page, "/wallet")
     connect(page)
@@ -121,7 +117,7 @@ def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(place: Pla
 def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
     """The dashboard has an example for a server without one."""
     page = watched.page
-    page.context.route("**/config.json", lambda route: route.fulfill(json=route.fetch().json() | {"example": False}))
+    place.serve_config(page, example=False)
     open_page(place, page, "/propose")
     expect(page.get_by_text("The file is valid.")).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
