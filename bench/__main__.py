@@ -17,6 +17,7 @@ network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals i
 thousand  a round of a thousand hospitals in four tasks, likewise
 hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flower's SuperLink and SuperNodes
 load      200 readers of the HTTP API with live events, while rounds are played
+dashboard pages of the dashboard on a large made-up network: first content, requests, bytes, memory
 learning  what four hospitals learn: together, alone, federated and privately
 learning_programs  MONAI's ResNet-18 as a program on chest X-rays, likewise; on a GPU
 learning_language  a Llama with LoRA as a program on MedQuAD texts, likewise
@@ -84,6 +85,7 @@ PARTS = {
     "fair_amounts": "bench.client.fair_amounts",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
+    "dashboard": "bench.server.dashboard",
     "network": "bench.e2e.network",
     "thousand": "bench.e2e.thousand",
     "hundred": "bench.e2e.hundred",

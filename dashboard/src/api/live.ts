@@ -1,26 +1,20 @@
 /** Live events of the chain refresh the queries that they concern. Answers have ETags: unchanged ones cost little. */
-import { useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { useQueryClient, type QueryClient, type QueryKey } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import { fieldOf } from '../lib/fields'
+import { addEvent, isConcerned, nothing } from '../lib/concern'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
 
 const GATHER = 300 // milliseconds: a round ends with many events at once
+const LISTS = 5_000 // milliseconds between two refreshes of lists and sums, which any event may change
 
-function taskOf(event: MessageEvent<string>): number | undefined {
-  const task = fieldOf(fieldOf(JSON.parse(event.data), 'values'), 'taskId')
-  return typeof task === 'string' ? Number(task) : undefined
+function refresh(client: QueryClient, isDue: (key: QueryKey) => boolean) {
+  void client.invalidateQueries({ predicate: ({ queryKey }) => isDue(queryKey) })
 }
 
-function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
-  void client.invalidateQueries({
-    predicate: ({ queryKey: [kind, number] }) => kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
-  })
-}
-
-/** `chain`: the task that an event is about, if it is about one. */
-type Heard = { state: Live } | { chain: number | undefined } | { reorg: true }
+/** `chain`: an event. */
+type Heard = { state: Live } | { chain: unknown } | { reorg: true }
 
 const SHARED = `consilium-events ${BASE}`
 
@@ -28,7 +22,7 @@ function listen(hear: (heard: Heard) => void): () => void {
   const source = new EventSource(`${BASE}/v1/events`)
   source.onopen = () => hear({ state: 'live' })
   source.onerror = () => hear({ state: 'lost' }) // the browser tries again by itself
-  source.addEventListener('chain', (event: MessageEvent<string>) => hear({ chain: taskOf(event) }))
+  source.addEventListener('chain', (event: MessageEvent<string>) => hear({ chain: JSON.parse(event.data) }))
   source.addEventListener('reorg', () => hear({ reorg: true }))
   return () => source.close()
 }
@@ -73,21 +67,33 @@ export function useLive(): Live {
   const client = useQueryClient()
   const [state, setState] = useState<Live>('connecting')
   useEffect(() => {
-    const tasks = new Set<number>()
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let concern = nothing()
+    let gathered: ReturnType<typeof setTimeout> | undefined
+    let listed: ReturnType<typeof setTimeout> | undefined
+    let refreshedAt = 0
     const stop = listenTogether((heard) => {
       if ('state' in heard) setState(heard.state)
       if ('reorg' in heard) void client.invalidateQueries()
       if (!('chain' in heard)) return
-      if (heard.chain !== undefined) tasks.add(heard.chain)
-      timer ??= setTimeout(() => {
-        timer = undefined
-        refresh(client, new Set(tasks))
-        tasks.clear()
+      addEvent(concern, heard.chain)
+      gathered ??= setTimeout(() => {
+        gathered = undefined
+        const about = concern
+        refresh(client, (key) => isConcerned(key, about))
+        concern = nothing()
       }, GATHER)
+      listed ??= setTimeout(
+        () => {
+          listed = undefined
+          refreshedAt = Date.now()
+          refresh(client, ([kind]) => kind !== 'task')
+        },
+        Math.max(GATHER, refreshedAt + LISTS - Date.now()),
+      )
     })
     return () => {
-      clearTimeout(timer)
+      clearTimeout(gathered)
+      clearTimeout(listed)
       stop()
     }
   }, [client])
