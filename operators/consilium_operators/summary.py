@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PANELS = 4  # of a picture, beside each other
 DOTS_PER_INCH = 120
+EVEN = 1e-6  # of a range: so little do equal ones differ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +77,7 @@ def summarised(ledger: Ledger, store: ArtifactStore, number: int) -> TaskSummary
 
 def _draw(panel: Any, column: SummaryColumn) -> None:
     heights = [max(count, 0) for _, count in column.counts]
-    if column.edges:
+    if column.width and np.ptp(np.diff(column.edges)) < EVEN * column.width:
         panel.stairs(heights, column.edges, fill=True, color="#2f6f9f")
     else:
         panel.bar(range(len(heights)), heights, color="#2f6f9f")

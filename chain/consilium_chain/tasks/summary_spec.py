@@ -25,8 +25,9 @@ from consilium_chain.tasks.training_specs import MAX_EPSILON
 MOST_BINS = 256
 MOST_DEVIATION = 4_096.0  # of the noise on a count, so that hardly any noisy count leaves the lanes' range
 LENGTHS = tuple(float(1 << power) for power in range(19))  # characters: ends of ranges that double
-SHARES = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # per cent of an image: ends of ranges
-MISSING, UNMARKED = "missing", "no pixel"
+# Per cent of an image: ends of ranges, the first of which is of no pixel.
+SHARES = (0.0, 0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+MISSING = "missing"
 # Orders of Rényi divergence, among those of the privacy accountant, so that it finds no higher cost.
 ORDERS: tuple[float, ...] = (*(1 + tenth / 10 for tenth in range(1, 100)), *range(12, 64))
 
@@ -115,7 +116,7 @@ def _of_columns(schema: DataSchema, bins: int) -> Iterator[Part]:
             yield Part(f"mean shade, {channel.name}", ranges(edges), edges)
         if isinstance(schema.asked, Segmentation):
             for marked in schema.asked.classes[1:]:
-                yield Part(f"% of an image, {marked}", (*ranges(SHARES), UNMARKED), SHARES, has_missing=True)
+                yield Part(f"% of an image, {marked}", ranges(SHARES), SHARES)
     elif isinstance(schema, TextSchema | CorpusSchema):
         yield Part(f"characters of {schema.text}", ranges(LENGTHS), LENGTHS)
 

@@ -74,9 +74,9 @@ def _of_unit(values: NDArray[np.float64], bins: int) -> Places:
 
 
 def _of_shares(shares: NDArray[np.float64]) -> Places:
-    """Shares of an image, from 0 to 1; 0 after the last range."""
+    """Shares of an image, from 0 to 1."""
     places = np.minimum(np.searchsorted(SHARES, 100 * shares, side="right"), len(SHARES) - 1) - 1
-    return np.where(shares > 0, places, len(SHARES) - 1)
+    return np.where(shares > 0, places, 0)
 
 
 def _of_codes(block: NDArray[np.float64]) -> Places:
