@@ -14,13 +14,14 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
 from consilium_chain.rounds.signed_updates import agreed_base
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.start_specs import FileStart, SeedStart
+from consilium_chain.tasks.summary_counts import summed_counts
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_core.logs import emit
 from consilium_zk.basis import Basis, Coordinates
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
 
-from consilium_client.data.standardise import class_weights, counted_start, public_sums, summed_counts
+from consilium_client.data.standardise import class_weights, counted_start, public_sums
 from consilium_client.errors import ClientError, MismatchError
 from consilium_client.models import Vector, digest_of, start_of
 from consilium_client.models.fold import Fold, Folded

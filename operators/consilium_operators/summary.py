@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
-from consilium_client.data.summary import Column, columns_of
+from consilium_chain.tasks.summary_counts import QUARTILES, Summary, SummaryColumn, summary_from
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.verification import verify_round
@@ -21,41 +21,15 @@ from consilium_operators.errors import OperatorError
 if TYPE_CHECKING:
     import pandas as pd
 
-QUARTILES = (0.25, 0.5, 0.75)
 PANELS = 4  # of a picture, beside each other
 DOTS_PER_INCH = 120
+EVEN = 1e-6  # of a range: so little do equal ones differ
 
 
-@dataclass(frozen=True)
-class SummaryColumn:
-    """`counts`: rows by range, code or answer; noise can make them negative. `values`: their sum; None if a row can be
-    in several. `missing`: None if no value can be. `mean` and `quartiles` are of a histogram alone, with values spread
-    evenly in each range: a quartile is at most `width` away, the widest range, and the mean half of it.
-    """
-
-    name: str
-    is_answer: bool
-    counts: tuple[tuple[str, int], ...]
-    values: int | None
-    missing: int | None
-    edges: tuple[float, ...]
-    mean: float | None
-    quartiles: tuple[float, ...] | None
-    width: float | None
-
-
-@dataclass(frozen=True)
-class TaskSummary:
-    """`hospitals`: the number of those that gave counts. `deviation`: standard deviation of the noise in each count
-    over all hospitals, in rows; 0 without noise.
-    """
-
+@dataclass(frozen=True, kw_only=True)
+class TaskSummary(Summary):
     task: int
     name: str
-    hospitals: int
-    rows: int
-    deviation: float
-    columns: tuple[SummaryColumn, ...]
 
     @property
     def table(self) -> pd.DataFrame:
@@ -97,31 +71,13 @@ def summarised(ledger: Ledger, store: ArtifactStore, number: int) -> TaskSummary
     report = verify_round(ledger, store, number, STATISTICS_ROUND, record)
     if report.failed:
         raise OperatorError("SummaryNotVerified", task=number, failed=", ".join(report.failed))
-    rows, *columns = columns_of(record.summary(), spec)
-    hospitals = report.subject.survivors
-    deviation = math.sqrt(hospitals * spec.summary_variance)
-    return TaskSummary(
-        number, spec.name, hospitals, int(rows.counts[0]), deviation, tuple(_column(one) for one in columns)
-    )
-
-
-def _column(found: Column) -> SummaryColumn:
-    part, quartiles = found.part, [found.quantile(share) for share in QUARTILES]
-    counts = tuple(zip(part.counts, map(int, found.counts), strict=True))
-    missing = None
-    if part.has_missing:
-        *known, (_, missing) = counts
-        counts = tuple(known)
-    placed = tuple(one for one in quartiles if one is not None)
-    return SummaryColumn(
-        part.column, part.answers, counts, sum(count for _, count in counts) if part.changed == 1 else None, missing,
-        part.edges, found.mean, placed or None, max((b - a for a, b in pairwise(part.edges)), default=None),
-    )  # fmt: skip
+    found = summary_from(record.summary(), report.subject.survivors, spec)
+    return TaskSummary(**vars(found), task=number, name=spec.name)
 
 
 def _draw(panel: Any, column: SummaryColumn) -> None:
     heights = [max(count, 0) for _, count in column.counts]
-    if column.edges:
+    if column.width and np.ptp(np.diff(column.edges)) < EVEN * column.width:
         panel.stairs(heights, column.edges, fill=True, color="#2f6f9f")
     else:
         panel.bar(range(len(heights)), heights, color="#2f6f9f")

@@ -11,11 +11,11 @@ from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome
+from consilium_chain.tasks.summary_counts import columns_of, summed_counts
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
 from consilium_cli.main import app
 from consilium_client.data.examples import joined
-from consilium_client.data.standardise import summed_counts
-from consilium_client.data.summary import columns_of, counts_of
+from consilium_client.data.summary import counts_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError
 from consilium_client.hospital.audit_log import AUDIT_FILE, Counted, parse_log

@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.features import CategoryFeature, NumericFeature
+from consilium_chain.tasks.summary_counts import Column, columns_of, summed_counts
 from consilium_chain.tasks.summary_spec import parts_of
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE, TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.data.image.reader import ImageSet
-from consilium_client.data.standardise import counted_start, round_0_values, summed_counts
-from consilium_client.data.summary import Column, columns_of, counts_of
+from consilium_client.data.standardise import counted_start, round_0_values
+from consilium_client.data.summary import counts_of
 from consilium_client.data.table.reader import RawTable, Table, encoded
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, start_of

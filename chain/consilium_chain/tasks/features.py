@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 from consilium_core.typed_toml import Section
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from consilium_chain.tasks.questions import LEAST_DEVIATION
+from consilium_chain.tasks.questions import LEAST_DEVIATION, Bound
 
 # Of u in [0, 1], where the schema states none; docs/decisions.md measures others.
 TYPICAL_MEAN, TYPICAL_DEVIATION = 1 / 2, 1 / 6
@@ -40,8 +40,8 @@ class NumericFeature(Section):
 
     kind: Literal["numeric"] = "numeric"
     name: str = Field(description="of the column")
-    min: float = Field(description="least value; lower ones are clamped to it")
-    max: float = Field(description="largest value; higher ones are clamped to it")
+    min: Bound = Field(description="least value; lower ones are clamped to it")
+    max: Bound = Field(description="largest value; higher ones are clamped to it")
     mean: float | None = Field(default=None, description="typical value; without, the middle of the range")
     deviation: float | None = Field(
         default=None, description="typical standard deviation; without, a sixth of the range"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from consilium_core.typed_toml import Section
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 Metric = Literal[
     "log_loss", "accuracy", "auc", "macro_f1", "pr_auc", "calibration_error", "squared_error", "absolute_error", "r2",
@@ -33,11 +33,21 @@ MOST_BOUNDS = 64
 MOST_LABELS = 64
 MOST_MARKED = 32  # classes of a mask
 LEAST_DEVIATION = 0.001  # of a range
+MOST_BOUND = 1e300  # so that sums of many values stay finite
 
 # A class is also a folder's name if examples are files. Cells have no surrounding spaces.
 ClassName = Annotated[
     str, Field(min_length=1, max_length=100, pattern=r"^[^\s/\\\x00-\x1f]([^/\\\x00-\x1f]*[^\s/\\\x00-\x1f])?$")
 ]
+
+
+def _summable(bound: float) -> float:
+    if abs(bound) > MOST_BOUND:
+        raise ValueError(f"a bound is at most {MOST_BOUND:g}: change the unit")
+    return bound
+
+
+Bound = Annotated[float, AfterValidator(_summable)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -131,8 +141,8 @@ class Regression(Section, Question):
 
     kind: Literal["regression"]
     label: ColumnName = Field(description="the column with the amount")
-    min: float = Field(description="least amount; lower ones are clamped to it")
-    max: float = Field(description="largest amount; higher ones are clamped to it")
+    min: Bound = Field(description="least amount; lower ones are clamped to it")
+    max: Bound = Field(description="largest amount; higher ones are clamped to it")
     mean: float = Field(description="typical amount, from the literature: a model starts near it")
     deviation: float = Field(description="typical standard deviation, from the literature: errors count in it")
     unit: Annotated[str, Field(max_length=30)] = Field(default="", description="of the amount, as screens show it")

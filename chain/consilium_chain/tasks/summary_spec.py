@@ -16,14 +16,17 @@ from consilium_core.typed_toml import Section
 from pydantic import Field, model_validator
 
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema, TableSchema, TextSchema
-from consilium_chain.tasks.features import CategoryFeature
+from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.image_schemas import ImageSchema
-from consilium_chain.tasks.questions import Classification, Multilabel, Question, Regression, Survival
+from consilium_chain.tasks.questions import Classification, Multilabel, Question, Regression, Segmentation, Survival
+from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_chain.tasks.training_specs import MAX_EPSILON
 
 MOST_BINS = 256
 MOST_DEVIATION = 4_096.0  # of the noise on a count, so that hardly any noisy count leaves the lanes' range
 LENGTHS = tuple(float(1 << power) for power in range(19))  # characters: ends of ranges that double
+# Per cent of an image: ends of ranges, the first of which is of no pixel.
+SHARES = (0.0, 0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 MISSING = "missing"
 # Orders of Rényi divergence, among those of the privacy accountant, so that it finds no higher cost.
 ORDERS: tuple[float, ...] = (*(1 + tenth / 10 for tenth in range(1, 100)), *range(12, 64))
@@ -33,7 +36,7 @@ ORDERS: tuple[float, ...] = (*(1 + tenth / 10 for tenth in range(1, 100)), *rang
 class Part:
     """The counts of one column. `counts`: their names, in order, that of missing values last if `has_missing`. `edges`:
     of a histogram, the ends of its ranges, ascending. `changed`: the most counts that one row is in. `answers`: True if
-    these are the answers that the task asks for.
+    these are the answers that the task asks for, and a start can follow from them.
     """
 
     column: str
@@ -101,14 +104,26 @@ def _of_columns(schema: DataSchema, bins: int) -> Iterator[Part]:
             if isinstance(feature, CategoryFeature):
                 yield Part(feature.name, (*feature.names, MISSING), has_missing=True)
             else:
-                edges = equal_parts(feature.min, feature.max, bins)
-                yield Part(feature.name, (*ranges(edges), MISSING), edges, has_missing=True)
+                yield _of_range(feature.name, feature, bins)
+    elif isinstance(schema, SeriesSchema):
+        for feature in schema.features:  # a stay counts once, by its mean, however often it was measured
+            yield _of_range(f"mean of {feature.name}", feature, bins)
+        edges = equal_parts(0, schema.steps, min(bins, schema.steps))
+        yield Part("steps with a measurement", ranges(edges), edges)
     elif isinstance(schema, ImageSchema):
         edges = equal_parts(0, schema.white, bins)
         for channel in schema.encoded:
             yield Part(f"mean shade, {channel.name}", ranges(edges), edges)
+        if isinstance(schema.asked, Segmentation):
+            for marked in schema.asked.classes[1:]:
+                yield Part(f"% of an image, {marked}", ranges(SHARES), SHARES)
     elif isinstance(schema, TextSchema | CorpusSchema):
         yield Part(f"characters of {schema.text}", ranges(LENGTHS), LENGTHS)
+
+
+def _of_range(name: str, feature: NumericFeature, bins: int) -> Part:
+    edges = equal_parts(feature.min, feature.max, bins)
+    return Part(name, (*ranges(edges), MISSING), edges, has_missing=True)
 
 
 def _of_answers(asked: Question, bins: int) -> Iterator[Part]:

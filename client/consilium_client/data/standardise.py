@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.summary_counts import columns_of, summed_counts
 from consilium_chain.tasks.summary_spec import Part
 from consilium_chain.tasks.task_spec import STATISTICS_RANGE, TaskSpec
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Examples
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.series.stays import Stays, carried
-from consilium_client.data.summary import columns_of, counted_bias, counts_of
+from consilium_client.data.summary import counted_bias, counts_of
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import ClientError, DataError, ModelError
 from consilium_client.privacy.discrete_noise import noise
@@ -47,12 +48,6 @@ def round_0_values(examples: Examples, spec: TaskSpec, summary: NDArray[np.int64
 def summary_of(examples: Examples, spec: TaskSpec) -> NDArray[np.int64]:
     """A hospital's counts for the summary (spec.summary_values,), with the task's noise, which is drawn now."""
     return counts_of(examples, spec) + noise(spec.summary_values, spec.summary_variance)
-
-
-def summed_counts(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.int64]:
-    """The summary's counts over all hospitals (spec.summary_values,), from round 0's sums (spec.statistics_values,)."""
-    start = spec.data.statistics_values
-    return np.rint(sums[start : start + spec.summary_values]).astype(np.int64)  # whole numbers before they were rounded
 
 
 def counted_start(sums: NDArray[np.float64], spec: TaskSpec) -> NDArray[np.float32]:

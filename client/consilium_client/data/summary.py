@@ -1,25 +1,25 @@
-"""The summary of rows in round 0: a hospital's counts, and what everybody reads from the sum of all hospitals' counts.
+"""The summary of rows in round 0: a hospital's counts, and the start that follows from all hospitals' counts.
 
-Counts are in the order of `consilium_chain.tasks.summary_spec.parts_of`. A row without a value counts as missing. With
-noise, the sum of the counts can be negative.
+Counts are in the order of `consilium_chain.tasks.summary_spec.parts_of`. A row without a value counts as missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.features import CategoryFeature
-from consilium_chain.tasks.questions import Classification, Multilabel, Question, Regression, Survival
-from consilium_chain.tasks.summary_spec import LENGTHS, Part
+from consilium_chain.tasks.questions import Classification, Multilabel, Question, Regression, Segmentation, Survival
+from consilium_chain.tasks.summary_counts import Column
+from consilium_chain.tasks.summary_spec import LENGTHS, SHARES, Part
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Examples, Labels
 from consilium_client.data.image.reader import ImageSet
+from consilium_client.data.series.stays import Stays, moments
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 
@@ -48,10 +48,21 @@ def _places(examples: Examples, spec: TaskSpec, bins: int) -> Iterator[Places]:
             block = examples.features[:, start : start + len(list(feature.encoded))]
             start += block.shape[1]
             yield _of_codes(block) if isinstance(feature, CategoryFeature) else _of_unit(block[:, 0], bins)
+    elif isinstance(examples, Stays):
+        known, means, _ = moments(examples.values)
+        for column in np.where(known > 0, means, np.nan).T:
+            yield _of_unit(column, bins)
+        measured = np.array([(~np.isnan(stay)).any(axis=0).sum() for stay in examples.values], np.int64)
+        steps = examples.values.shape[2]
+        parts = min(bins, steps)
+        yield np.minimum(measured * parts // steps, parts - 1)
     elif isinstance(examples, ImageSet):
         means = np.array([image.mean(axis=(1, 2)) for image in examples.pixels])  # one at a time, for memory
         for channel in (means / examples.white).T:
             yield _of_unit(channel, bins)
+        if isinstance(spec.data.asked, Segmentation):
+            for marked in range(1, len(spec.data.asked.classes)):
+                yield _of_shares(np.array([(mask == marked).mean() for mask in examples.labels]))
     elif isinstance(examples, TextSet):
         yield np.clip([len(text).bit_length() - 1 for text in examples.texts], 0, len(LENGTHS) - 2)
 
@@ -60,6 +71,12 @@ def _of_unit(values: NDArray[np.float64], bins: int) -> Places:
     """Values in [0, 1]; NaN after the last part."""
     places = np.minimum(np.floor(np.nan_to_num(values) * bins), bins - 1)
     return np.where(np.isnan(values), bins, places).astype(np.int64)
+
+
+def _of_shares(shares: NDArray[np.float64]) -> Places:
+    """Shares of an image, from 0 to 1."""
+    places = np.minimum(np.searchsorted(SHARES, 100 * shares, side="right"), len(SHARES) - 1) - 1
+    return np.where(shares > 0, places, 0)
 
 
 def _of_codes(block: NDArray[np.float64]) -> Places:
@@ -89,49 +106,6 @@ def _of_times(labels: Labels, asked: Survival) -> Places:
     happened = (labels[:, 1] == 1) & (times <= bounds[-1])
     survived = np.where(labels[:, 1] == 1, len(bounds), np.searchsorted(bounds, times, side="right"))
     return np.where(happened, np.searchsorted(bounds, times, side="left"), len(bounds) + survived).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column's counts over all hospitals, int64 (counts,)."""
-
-    part: Part
-    counts: NDArray[np.int64]
-
-    @property
-    def known(self) -> NDArray[np.int64]:
-        """Without missing values; a noisy count below 0 is 0."""
-        edges = self.part.edges
-        return np.maximum(self.counts[: len(edges) - 1] if edges else self.counts, 0)
-
-    @property
-    def mean(self) -> float | None:
-        """A histogram's mean, with each value in the middle of its range: at most half a range away. None of nothing,
-        or without a histogram.
-        """
-        if not self.part.edges or not self.known.any():
-            return None
-        edges = np.array(self.part.edges)
-        return float(self.known @ ((edges[1:] + edges[:-1]) / 2) / self.known.sum())
-
-    def quantile(self, share: float) -> float | None:
-        """A histogram's quantile, with values evenly spread within each range: at most a range away. None as `mean`."""
-        if not self.part.edges or not self.known.any():
-            return None
-        below = np.concatenate([[0], np.cumsum(self.known)])
-        wanted = share * below[-1]
-        at = int(np.clip(np.searchsorted(below, wanted, side="right") - 1, 0, len(self.known) - 1))
-        while not self.known[at]:
-            at -= 1
-        low, high = self.part.edges[at : at + 2]
-        return float(low + (high - low) * min((wanted - below[at]) / self.known[at], 1.0))
-
-
-def columns_of(counts: NDArray[np.int64], spec: TaskSpec) -> list[Column]:
-    """The parts of a sum of counts (spec.summary_values,)."""
-    parts = spec.summary_parts
-    ends = np.cumsum([len(part.counts) for part in parts])
-    return [Column(part, own) for part, own in zip(parts, np.split(counts, ends[:-1]), strict=True)]
 
 
 def counted_bias(counts: NDArray[np.int64], rows: int, asked: Question, part: Part) -> NDArray[np.float32]:

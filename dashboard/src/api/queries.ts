@@ -59,6 +59,11 @@ export const report = (number: number) =>
     api.GET('/v1/tasks/{task}/report', { params: { path: { task: number } }, signal }),
   )
 
+export const statistics = (number: number) =>
+  single(['task', number, 'statistics'], (signal) =>
+    api.GET('/v1/tasks/{task}/statistics', { params: { path: { task: number } }, signal }),
+  )
+
 export const rounds = (number: number) =>
   list(['task', number, 'rounds'], (cursor, signal) => {
     const params = { path: { task: number }, query: { limit: 200, ...cursor } }

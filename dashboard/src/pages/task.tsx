@@ -32,6 +32,7 @@ import { say } from '../strings'
 import Missing from './missing'
 
 const Report = lazy(() => import('../parts/report'))
+const Statistics = lazy(() => import('../parts/statistics'))
 const Operate = lazy(() => import('../wallet/operate'))
 const words = say.task
 const { columns } = say
@@ -63,6 +64,9 @@ export default function Task() {
             <Report task={task} />
           </Suspense>
           <Rounds task={task} />
+          <Suspense>
+            <Statistics task={task} />
+          </Suspense>
           <Later>
             <div className="columns">
               <Money of={task.money} />

@@ -19,7 +19,7 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import models, problems, reports, routes, server_routes
+from consilium_server.api import models, problems, reports, routes, server_routes, statistics
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
@@ -95,7 +95,7 @@ def _routed() -> FastAPI:
         title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None,  # their pages load scripts from other sites
     )  # fmt: skip
-    for router in (*routes.ROUTERS, *models.ROUTERS, *reports.ROUTERS, *server_routes.ROUTERS):
+    for router in (*routes.ROUTERS, *models.ROUTERS, *reports.ROUTERS, *statistics.ROUTERS, *server_routes.ROUTERS):
         app.router.routes += router.routes  # with `include_router` each request would build its handler again
     return app
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeVar, get_type_hints
 
+from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel
 
@@ -43,6 +45,19 @@ def is_known(request: Request, tag: str) -> bool:
     """True if If-None-Match names this validator, by the weak comparison of RFC 9110 (13.1.2)."""
     known = ",".join(request.headers.getlist("if-none-match")).split(",")
     return tag in [one.strip().removeprefix("W/") for one in known]
+
+
+@contextmanager
+def from_store(what: str) -> Iterator[None]:
+    """Raises Problem where the artifact store does not give `what` in the block."""
+    try:
+        yield
+    except ArtifactMissing as error:
+        raise Problem("artifact-missing", f"{what} is not in this server's store: use another mirror") from error
+    except ArtifactCorrupt as error:
+        raise Problem("artifact-missing", f"the file stored as {what} is damaged: use another mirror") from error
+    except (StoreMissing, OSError) as error:
+        raise Problem("not-ready", "this server's artifact store does not answer: use another mirror") from error
 
 
 def index_view(head: Head, chain_head: int | None) -> Index:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, CoreError, StoreMissing
+from consilium_core.errors import CoreError
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -19,7 +19,7 @@ from consilium_server.api import schemas, task_schemas
 from consilium_server.api.observed import client_address
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.reading import at_head
-from consilium_server.api.routing import NOT_MODIFIED, Shared, index_view, is_known, limited, media
+from consilium_server.api.routing import NOT_MODIFIED, Shared, from_store, index_view, is_known, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
 from consilium_server.database.engine import require_known
@@ -62,14 +62,8 @@ def _artifact(request: Request, hash_: str, read: Any) -> Response:
     headers = FOREVER | {"ETag": f'"{hash_}"'}
     if is_known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    try:
+    with from_store(hash_):
         raw = read(bytes.fromhex(hash_[2:]))
-    except ArtifactMissing as error:
-        raise Problem("artifact-missing", f"{hash_} is not in this server's store: use another mirror") from error
-    except ArtifactCorrupt as error:
-        raise Problem("artifact-missing", f"the file stored as {hash_} is damaged: use another mirror") from error
-    except (StoreMissing, OSError) as error:
-        raise Problem("not-ready", "this server's artifact store does not answer: use another mirror") from error
     return Response(raw, headers=headers, media_type="application/octet-stream")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
 from consilium_chain.ledger.structs import TaskParams
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
 
 from consilium_server.api.schemas import (
     Account,
@@ -233,6 +234,38 @@ class Proof(ApiModel):
     hospitals: list[ProofMember]
     cohorts: list[ProofCohort]
     evidence: list[Evidence]
+
+
+class StatisticsColumn(ApiModel):
+    """Rows of all hospitals together by a column's ranges (`edges`), or else by its codes or answers (`names`). Noise
+    can make counts negative.
+    """
+
+    name: str
+    is_answer: bool
+    edges: Sequence[FiniteFloat] = Field(description="ends of the ranges, ascending; empty without ranges")
+    names: Sequence[str] = Field(description="of codes or answers; empty with ranges")
+    counts: Sequence[int]
+    values: int | None = Field(description="sum of the counts; null if a row can be in several")
+    missing: int | None = Field(description="rows without a value; null if all have one")
+    mean: FiniteFloat | None = Field(description="by ranges: at most half a range away")
+    quartiles: Sequence[FiniteFloat] | None = Field(description="by ranges: each at most a range away")
+    width: FiniteFloat | None = Field(description="of the widest range")
+
+
+class Statistics(ApiModel):
+    hospitals: int = Field(description="number of those whose rows are counted together")
+    rows: int
+    things: str = Field(description="the rows in a word: rows, stays, images, texts")
+    deviation: FiniteFloat = Field(description="standard deviation of the noise in each count; 0 without noise")
+    epsilon: FiniteFloat | None = Field(description="the most that the counts cost a row; null without noise")
+    delta: FiniteFloat | None
+    columns: list[StatisticsColumn]
+    left_out: int = Field(description="number of columns that the answer has no room for")
+
+
+class AllStatistics(ApiModel):
+    items: list[Statistics]
 
 
 class TaskText(BaseModel):
