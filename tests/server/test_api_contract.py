@@ -111,6 +111,7 @@ MATRIX = [
     Row("GET", "/v1/nodes", 200, 200, 200),
     Row("GET", "/v1/nodes/{node}/{role}", 200, 200, 200, f"/v1/nodes/{NODE}/hospital"),
     Row("GET", "/v1/nodes/{node}/{role}/history", 200, 200, 200, f"/v1/nodes/{NODE}/hospital/history"),
+    Row("GET", "/v1/nodes/{node}/{role}/record", 200, 200, 200, f"/v1/nodes/{NODE}/hospital/record"),
     Row("GET", "/v1/delegations", 200, 200, 200),
     Row("GET", "/v1/payments", 200, 200, 200),
     Row("GET", "/v1/accounts/{account}/unbondings", 200, 200, 200, f"/v1/accounts/{DELEGATORS[0]}/unbondings"),

@@ -427,6 +427,11 @@ def test_a_node_and_its_delegators(client: TestClient) -> None:
     assert (delegation["worth"], delegation["delegated"]) == (str(6 * TOKEN), str(10 * TOKEN))
     assert read(client, f"/v1/accounts/{DELEGATORS[0]}/unbondings")["items"][0]["worth"] == str(4 * TOKEN)
     assert client.get(f"/v1/nodes/{HOSPITALS[0]}/voter").status_code == 404
+    record = read(client, f"/v1/nodes/{HOSPITALS[3]}/hospital/record")
+    assert [(one["reason"], one["count"]) for one in record["slashes"]] == [("harmful_cohort", 2)]
+    assert [(one["due"], one["made"]) for one in record["deadlines"]] == [(5, 5), (5, 5)]
+    assert (record["rounds"], record["accepted"], record["rejected"], record["cohort_median"]) == (5, 0, 2, -80_000)
+    assert read(client, f"/v1/nodes/{VOTERS[0]}/voter/record")["distance"] == 44_500  # 0, and 9,000 from -80,000
 
 
 def test_the_export_is_the_whole_history(client: TestClient) -> None:

@@ -34,6 +34,10 @@ class Staking:
     def total(self, block: int | None = None) -> int:
         return int(self._staking.read("totalStaked", block=block))
 
+    def unbonding_period(self) -> int:
+        """Seconds. The contract never changes it."""
+        return int(self._staking.read("unbondingPeriod"))
+
     def stake_of(self, account: str, role: Role, block: int | None = None) -> Stake:
         return Stake.from_chain(self._staking.read("stakeOf", account, role, block=block))
 

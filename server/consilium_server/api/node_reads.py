@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from consilium_chain.ledger.structs import Phase, Role
 from fastapi import APIRouter, Query
 from sqlalchemy import func, select
 
-from consilium_server.api import schemas
+from consilium_server.api import record_schemas, schemas
+from consilium_server.api.context import Service
 from consilium_server.api.money_reads import slashes
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.record_reads import record_of
 from consilium_server.api.routing import LIST, ONE, Paged, Shared, read_route
 from consilium_server.api.schemas import GivenAccount, RoleName
 from consilium_server.api.task_reads import latest_phases
@@ -39,29 +42,31 @@ def list_nodes(
     """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
     rows = [row for row in service.nodes.at(at, days).nodes if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
-    rows.sort(key=lambda row: _sort_key(row, field), reverse=descending)
+    place = partial(_sort_key, field=field, descending=descending)
+    rows.sort(key=place, reverse=descending)
     start = request.start()
     if start is not None:
         after = tuple(start)
-        rows = [row for row in rows if (_sort_key(row, field) < after if descending else _sort_key(row, field) > after)]
-    cut = request.cut(rows[: request.limit + 1], lambda row: _sort_key(row, field))
+        rows = [row for row in rows if (place(row) < after if descending else place(row) > after)]
+    cut = request.cut(rows[: request.limit + 1], place)
     return schemas.Page(items=cut.rows, next=cut.next)
 
 
-def _sort_key(row: schemas.NodeSummary, field: str) -> tuple[Any, str, str]:
-    by: dict[str, Any] = {
-        "node": row.node, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
-        "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds, "yield": row.realised_yield.net,
+def _sort_key(row: schemas.NodeSummary, field: str, descending: bool) -> tuple[bool, int, str, str]:
+    """New nodes have no rank by yield: they come last, in either direction."""
+    unranked = field == "yield" and row.is_new
+    by = {
+        "node": 0, "assets": int(row.assets), "active": int(row.active), "commission": row.commission_bps,
+        "rewarded": int(row.rewarded), "burnt": int(row.burnt), "rounds": row.rounds,
+        "yield": 0 if unranked else row.realised_yield.net,
     }  # fmt: skip
-    return by[field], row.node, row.role
+    return unranked != descending, by[field], row.node, row.role
 
 
 @read_route(nodes, "/nodes/{node}/{role}", "getNode", "A node, its slashes and tasks", ONE)
 def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30) -> schemas.Node:
     """A node with its latest slashes and tasks. Raises Problem if there is none."""
-    summary = next((row for row in service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
-    if summary is None:
-        raise Problem("not-found", f"the index has no {role} {node}: /v1/nodes lists all nodes")
+    summary = _summary(at, service, node, role, days)
     number = schemas.named(Role, role)
     phase = latest_phases()
     tasks = (
@@ -80,6 +85,24 @@ def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: 
         slash_history=slashes(at, node, number, HISTORY),
         task_history=[schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
     )
+
+
+def _summary(at: At, service: Service, node: str, role: str, days: int) -> schemas.NodeSummary:
+    """Raises Problem if there is no such node."""
+    found = next((row for row in service.nodes.at(at, days).nodes if (row.node, row.role) == (node, role)), None)
+    if found is None:
+        raise Problem("not-found", f"the index has no {role} {node}: /v1/nodes lists all nodes")
+    return found
+
+
+@read_route(
+    nodes, "/nodes/{node}/{role}/record", "getRecord",
+    "A node's record: deadlines, scores, slashes, and its stake and rewards over time", ONE,
+)  # fmt: skip
+def node_record(at: At, service: Shared, node: GivenAccount, role: RoleName) -> record_schemas.Record:
+    """A node's record. Raises Problem if there is none."""
+    found = _summary(at, service, node, role, 30)
+    return record_of(at, found.node, Role(schemas.named(Role, role)))
 
 
 @read_route(

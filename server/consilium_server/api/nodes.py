@@ -19,7 +19,8 @@ from consilium_server.index.store import latest
 MICRO, DAY = 10**6, 86_400
 FRACTION_BITS = 48
 PERIODS = 8  # cached at once
-HISTORY = 100  # slashes and tasks shown with a node
+YEAR_DAYS = 365
+NEW_DAYS, NEW_ROUNDS = 30, 5  # a younger node, or one of fewer paid rounds, is new: its past says too little
 
 
 @dataclass(frozen=True)
@@ -62,29 +63,50 @@ def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yiel
     return schemas.Yield(since=since, until=until, earned=earned, lost=lost, net=earned - lost)
 
 
+def annualised(found: schemas.Yield) -> int | None:
+    """A yield as a simple rate of 365 days, in millionths, rounded down. None for less than a day."""
+    seconds = found.until - found.since
+    return None if seconds < DAY else found.net * YEAR_DAYS * DAY // seconds
+
+
+def is_new(staked_at: int | None, paid_rounds: int, now: int) -> bool:
+    """True for a node whose first stake is younger than 30 days, or that was paid in fewer than 5 rounds."""
+    return staked_at is None or now - staked_at < NEW_DAYS * DAY or paid_rounds < NEW_ROUNDS
+
+
 def _all_nodes(at: At, days: int) -> AllNodes:
     ends = _pools(at)
-    starts = _starts(at, at.head.time - days * DAY)
+    firsts = _first_stakes(at)
+    starts = _starts(at, at.head.time - days * DAY, firsts)
     positions = latest(Position, (Position.delegator, Position.node, Position.role))
     generations = {key: row.generation for key, row in ends.items()}
     delegators: Counter[tuple[str, int]] = Counter()
     accounts: set[str] = set()
+    own: dict[tuple[str, int], int] = {}
     for row in at.db.execute(select(positions).where(positions.c.shares > 0)):
         if generations.get((row.node, row.role)) == row.generation:
             delegators[row.node, row.role] += 1
             accounts.add(row.delegator)
+            if row.delegator == row.node:
+                own[row.node, row.role] = row.shares
     paid = (Payment.account, Payment.role)
     tasks = _counts(at, select(Participant.account, Participant.role))
     rounds = _counts(at, select(*paid, Payment.task, Payment.round).where(Payment.role.is_not(None)).distinct())
     slashed = _counts(at, select(*paid).where(Payment.role.is_not(None), Payment.kind == "slash"))
+    rewarded = select(*paid, Payment.task, Payment.round).where(Payment.role.is_not(None), Payment.kind == "reward")
+    paid_rounds = _counts(at, rewarded.distinct())
     nodes = []
     for key, pool in sorted(ends.items()):
         start, since = starts.get(key, (pool, at.head.time))
-        active = _active(pool)
+        active = _worth(pool, pool.shares - pool.unbonding_shares)
+        staked_at = firsts[key][1] if key in firsts else None
+        new = is_new(staked_at, paid_rounds[key], at.head.time)
+        found = realised_yield(start, pool, since, at.head.time)
         values = dict(pool._mapping) | {
             "active": active, "free": max(0, active - pool.locked), "slashes": slashed[key],
             "delegators": delegators[key], "tasks": tasks[key], "rounds": rounds[key],
-            "realised_yield": realised_yield(start, pool, since, at.head.time),
+            "own": _worth(pool, own.get(key, 0)), "staked_at": staked_at, "paid_rounds": paid_rounds[key],
+            "is_new": new, "realised_yield": found, "annual_rate": None if new else annualised(found),
         }  # fmt: skip
         if pool.next_commission_at is not None and pool.next_commission_at <= at.head.time:
             values |= {"commission_bps": pool.next_commission_bps}
@@ -93,8 +115,8 @@ def _all_nodes(at: At, days: int) -> AllNodes:
     return AllNodes(tuple(nodes), len(accounts))
 
 
-def _active(pool: Any) -> int:
-    return 0 if not pool.shares else (pool.shares - pool.unbonding_shares) * pool.assets // pool.shares
+def _worth(pool: Any, shares: int) -> int:
+    return 0 if not pool.shares else shares * pool.assets // pool.shares
 
 
 def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], Any]:
@@ -103,22 +125,25 @@ def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], An
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 
 
-def _starts(at: At, began: int) -> dict[tuple[str, int], tuple[Any, int]]:
-    """Each staked pool's row in force at a time, with that time, by node and role.
-
-    For a pool whose first stake came later: its first row with stake, and the time of that row.
-    """
-    last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
-    then = {} if last is None else _pools(at, PoolRow.block <= last)
-    found = {key: (row, began) for key, row in then.items() if row.assets}
-    firsts = {key: row for key, row in _pools(at, first=True).items() if key not in found}
+def _first_stakes(at: At) -> dict[tuple[str, int], tuple[Any, int]]:
+    """Each pool's first row with stake, and the time of that row, by node and role."""
+    firsts = _pools(at, first=True)
     # Most nodes stake when they register. The rows of the others are searched.
     late = {node for (node, _), row in firsts.items() if not row.assets}
     staked = _pools(at, PoolRow.node.in_(late), PoolRow.assets > 0, first=True) if late else {}
-    firsts |= {key: row for key, row in staked.items() if key not in found}
+    firsts = {key: row for key, row in firsts.items() if row.assets} | staked
     blocks = select(Block.number, Block.time).where(Block.number.in_({row.block for row in firsts.values()}))
     times = {number: time for number, time in at.db.execute(blocks)}
-    return found | {key: (row, times[row.block]) for key, row in firsts.items()}
+    return {key: (row, times[row.block]) for key, row in firsts.items()}
+
+
+def _starts(
+    at: At, began: int, firsts: dict[tuple[str, int], tuple[Any, int]]
+) -> dict[tuple[str, int], tuple[Any, int]]:
+    """Each pool's row in force at a time, with that time; the first row with stake for a pool that had none then."""
+    last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
+    then = {} if last is None else _pools(at, PoolRow.block <= last)
+    return firsts | {key: (row, began) for key, row in then.items() if row.assets}
 
 
 def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:

@@ -43,7 +43,7 @@ ROUTERS = (network, task_reads.tasks, round_reads.rounds, node_reads.nodes, mone
     summary="Statistics of the network, and state of the index", responses=READ,
 )  # fmt: skip
 async def get_network(reader: FromReader, service: Shared) -> Response:
-    chain_head = service.broadcaster.chain_head
+    chain_head, unbonding = service.broadcaster.chain_head, service.broadcaster.unbonding
 
     def read(at: At) -> schemas.Network:
         phase = task_reads.latest_phases()
@@ -60,9 +60,10 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
             pools=str(task_reads.all_pools(at)),
             stake=totals(everything.nodes),
             delegators=everything.delegators,
+            unbonding_seconds=unbonding,
         )  # fmt: skip
 
-    return await reader.answer(read, depends_on=lambda head: f"{head.number} {chain_head}")
+    return await reader.answer(read, depends_on=lambda head: f"{head.number} {chain_head} {unbonding}")
 
 
 @network.get(

@@ -140,6 +140,9 @@ class Network(ApiModel):
     pools: Amount = Field(description="pools of all tasks, before any payment")
     stake: dict[str, Totals] = Field(description="stake by role")
     delegators: int = Field(description="accounts that have shares of a node")
+    unbonding_seconds: int | None = Field(
+        description="seconds from unbonding to withdrawal, and notice of a higher commission; null without a chain node"
+    )
 
 
 class Payment(ApiModel):
@@ -191,8 +194,15 @@ class NodeSummary(ApiModel):
     delegators: int = Field(description="accounts with shares, the node's own included")
     tasks: int
     rounds: int = Field(description="rounds in which it was paid or slashed")
+    paid_rounds: int
+    own: Amount = Field(description="worth of the owner's shares, without unbonding ones")
+    staked_at: Time | None = Field(description="time of its first stake")
+    is_new: bool = Field(description="first stake younger than 30 days, or fewer than 5 paid rounds")
     voter_key: bool
     realised_yield: Yield
+    annual_rate: Millionths | None = Field(
+        description="the net yield as a simple rate of 365 days, rounded down; null if new, or over less than a day"
+    )
 
 
 class PoolChange(ApiModel):
