@@ -67,9 +67,10 @@ def columns_of(counts: NDArray[np.int64], spec: TaskSpec) -> list[Column]:
 
 @dataclass(frozen=True)
 class SummaryColumn:
-    """`counts`: rows by range, code or answer; noise can make them negative. `values`: their sum; None if a row can be
-    in several. `missing`: None if no value can be. `mean` and `quartiles` are of a histogram alone, with values spread
-    evenly in each range: a quartile is at most `width` away, the widest range, and the mean half of it.
+    """`counts`: rows by range, code or answer; noise can make them negative. `values`: rows with one, from two counts
+    and so with less noise than all counts' sum; None if a row can be in several. `missing`: None if no value can be.
+    `mean` and `quartiles` are of a histogram alone, with values spread evenly in each range: a quartile is at most
+    `width` away, the widest range, and the mean half of it.
     """
 
     name: str
@@ -111,11 +112,12 @@ def summary_from(counts: NDArray[np.int64], hospitals: int, spec: TaskSpec) -> S
     """`counts`: of a task with a summary, over so many hospitals (spec.summary_values,)."""
     rows, *columns = columns_of(counts, spec)
     deviation = math.sqrt(hospitals * spec.summary_variance)
-    shown = tuple(_column(one) for one in columns)
-    return Summary(hospitals=hospitals, rows=int(rows.counts[0]), deviation=deviation, columns=shown)
+    count = int(rows.counts[0])
+    shown = tuple(_column(one, count) for one in columns)
+    return Summary(hospitals=hospitals, rows=count, deviation=deviation, columns=shown)
 
 
-def _column(found: Column) -> SummaryColumn:
+def _column(found: Column, rows: int) -> SummaryColumn:
     part, quartiles = found.part, [found.quantile(share) for share in QUARTILES]
     counts = tuple(zip(part.counts, map(int, found.counts), strict=True))
     missing = None
@@ -124,6 +126,6 @@ def _column(found: Column) -> SummaryColumn:
         counts = tuple(known)
     placed = tuple(one for one in quartiles if one is not None)
     return SummaryColumn(
-        part.column, part.answers, counts, sum(count for _, count in counts) if part.changed == 1 else None, missing,
+        part.column, part.answers, counts, rows - (missing or 0) if part.changed == 1 else None, missing,
         part.edges, found.mean, placed or None, max((b - a for a, b in pairwise(part.edges)), default=None),
     )  # fmt: skip

@@ -2,7 +2,9 @@
 export const statistics = {
   title: 'The rows of all hospitals together',
   means: (hospitals: number) =>
-    `Round 0 counted these over all ${hospitals} hospitals. Each figure is a sum over the cohort, never of one hospital: masks hide the parts. Anybody can compute it from the published sum.`,
+    hospitals === 1
+      ? 'Only one hospital gave counts in round 0, so these are of its rows alone.'
+      : `Round 0 counted these over ${hospitals} hospitals. Each figure is a sum over the cohort, never of one hospital. Anybody can compute it from the published sum.`,
   things: {
     rows: 'Rows',
     stays: 'Stays',
@@ -13,7 +15,7 @@ export const statistics = {
   epsilon: 'ε of these counts',
   delta: (delta: string) => `at δ = ${delta}, for each row`,
   noise: 'Noise in each count',
-  deviation: 'standard deviation; counts can be below 0',
+  deviation: 'standard deviation, on top of ±; counts can be below 0',
   exact: 'none',
   answer: (column: string) => `${column}, the answer`,
   known: (values: string) => `${values} with a value`,

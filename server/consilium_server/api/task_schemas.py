@@ -246,7 +246,7 @@ class StatisticsColumn(ApiModel):
     edges: Sequence[FiniteFloat] = Field(description="ends of the ranges, ascending; empty without ranges")
     names: Sequence[str] = Field(description="of codes or answers; empty with ranges")
     counts: Sequence[int]
-    values: int | None = Field(description="sum of the counts; null if a row can be in several")
+    values: int | None = Field(description="rows with a value; null if a row can have several")
     missing: int | None = Field(description="rows without a value; null if all have one")
     mean: FiniteFloat | None = Field(description="by ranges: at most half a range away")
     quartiles: Sequence[FiniteFloat] | None = Field(description="by ranges: each at most a range away")
