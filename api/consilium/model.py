@@ -175,7 +175,7 @@ class Model:
         from consilium_operators.evaluation import evaluate, without_rows
         from consilium_operators.evaluation_file import require_both_free, write_evaluation
         from consilium_operators.prediction import Predictor
-        from consilium_operators.site_reports import node_entries
+        from consilium_operators.site_reports import entries_of
 
         if output is not None:
             require_both_free(Path(output))
@@ -189,7 +189,7 @@ class Model:
             table = (used.examples, predictor.evaluation) if isinstance(used.examples, Table) else None
             report = evaluate(self.details, used.examples.labels, found, used.own, seed, table=table)
         if sites:
-            nodes = node_entries(open_chain(rpc, address_book), self.details, [Path(one) for one in sites])
+            nodes = entries_of(open_chain(rpc, address_book), self.details, [Path(one) for one in sites])
             report = report.model_copy(update={"nodes": nodes})
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 
