@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +20,7 @@ from consilium_chain.evaluations.site_report import MOST_BYTES, SiteContent, Sit
 from consilium_chain.tasks.task_spec import spec_hash
 from consilium_client.evaluation.sharing import coarse
 from consilium_operators.evaluation_file import add_evaluation
-from consilium_operators.model_folder import CARD, INDEX, REPORT, read_model
+from consilium_operators.model_folder import CARD, INDEX, REPORT, REPORT_PAGE, read_model
 from consilium_server.api.dashboard import built
 from consilium_server.api.models import model_folder
 from dashboard_driver import NEEDED, violations
@@ -121,6 +122,16 @@ def test_a_report_is_read_as_it_was_written(client: TestClient, folder: Path) ->
     assert client.get("/v1/tasks/2/report").json() == {"items": []}
     assert client.get("/v1/tasks/1/model/report.json").content == (folder / REPORT).read_bytes()
     assert "‹img src=x" in (folder / CARD).read_text()
+    page = (folder / REPORT_PAGE).read_text()
+    assert set(re.findall("<([a-z0-9]+)", page)) <= {
+        "html", "head", "meta", "title", "style", "body", "main", "h1", "p", "code", "bdi", "div", "table", "thead",
+        "tbody", "tr", "th", "td", "img",
+    }  # fmt: skip
+    assert re.findall(r" (?:on\w+|href|src|style)=[^ ]{,30}", page.replace("‹img src=x onerror=alert(1)&gt;", "")) == [
+        ' src="data:image/svg+xml;base64,PD9'
+    ]
+    for words in ("On 240 labelled rows", "before training", "not shared", "sex = female", "Importance", "[0."):
+        assert words in page, words
 
 
 def entry(account: Any, role: str, report: SiteReport | None) -> dict[str, Any]:
