@@ -142,7 +142,10 @@ def start(
     (voter,) = chain.staked(Role.VOTER, 1, params.voter_bond)
     voter.voter.join(task)
     write_csv(data.held_out[0], folder / "held-out.csv")
-    voter_settings = VoterSettings(**node_files(chain, voter, folder / "v"), task=task, data=folder / "held-out.csv")
+    voter_settings = VoterSettings(
+        **node_files(chain, voter, folder / "v"), task=task, data=folder / "held-out.csv",
+        policy=folder / "v" / "policy.toml",
+    )  # fmt: skip
     settings = []
     for index, frame in enumerate(data.hospitals):
         write_csv(frame, folder / f"{index}.csv")

@@ -43,8 +43,8 @@ class Evaluation:
         return _frame(found, "node")
 
     def add_to(self, folder: str | Path) -> None:
-        """Writes the evaluation into its model's folder, as report.json, a picture and a section of the card. The API
-        and the dashboard show it.
+        """Writes the evaluation into its model's folder, as report.json, report.html, a picture and a section of the
+        card. The API and the dashboard show it.
 
         Raises OperatorError (ModelFolderInvalid).
         """
@@ -164,8 +164,8 @@ class Model:
 
         `sites`: reports that nodes of the task share, each of this model and signed by a node that the chain has in the
         task; `data` may then be left out. `site_column`: names each row's site. `seed`: of the intervals' draws.
-        `output`: a new JSON file; the calibration's picture goes beside it, if matplotlib is installed. The others as
-        `predict` has them.
+        `output`: a new JSON file; a page goes beside it, and the calibration's picture, if matplotlib is installed. The
+        others as `predict` has them.
 
         Raises as `predict` does, and OperatorError (TooManySites, SiteReportRefused, NothingToEvaluate); ValueError if
         `output` is a picture.
@@ -173,12 +173,12 @@ class Model:
         from consilium_client.data.table.reader import Table
         from consilium_operators.errors import OperatorError
         from consilium_operators.evaluation import evaluate, without_rows
-        from consilium_operators.evaluation_file import require_both_free, write_evaluation
+        from consilium_operators.evaluation_file import require_all_free, write_evaluation
         from consilium_operators.prediction import Predictor
-        from consilium_operators.site_reports import node_entries
+        from consilium_operators.site_reports import entries_of
 
         if output is not None:
-            require_both_free(Path(output))
+            require_all_free(Path(output))
         if data is None and not sites:
             raise OperatorError("NothingToEvaluate")
         report = without_rows(self.details, seed)
@@ -189,7 +189,7 @@ class Model:
             table = (used.examples, predictor.evaluation) if isinstance(used.examples, Table) else None
             report = evaluate(self.details, used.examples.labels, found, used.own, seed, table=table)
         if sites:
-            nodes = node_entries(open_chain(rpc, address_book), self.details, [Path(one) for one in sites])
+            nodes = entries_of(open_chain(rpc, address_book), self.details, [Path(one) for one in sites])
             report = report.model_copy(update={"nodes": nodes})
         return Evaluation(report, () if output is None else tuple(write_evaluation(report, Path(output))))
 

@@ -34,6 +34,13 @@ class SponsoredSettings(Section):
 
 
 class DataSettings(NodeSettings):
+    policy: Path = Field(description="what this node's owner allows")
+    report_to: str | None = Field(
+        default=None,
+        pattern=r"^(https://[^\s/?#@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)$",
+        description="address of the operator's API, as https://consilium.example.org: after a task, the node hands in"
+        " the report that the policy's `share_evaluation` allows. Default: reports are sent by hand",
+    )
     data: Path = Field(description="file or folder with the data that the task's schema needs; see docs/data.md")
     mapping: Path | None = Field(
         default=None, description="file that maps the columns of the data to the schema's; see docs/data.md"
@@ -125,7 +132,6 @@ class HospitalSettings(HospitalAccountSettings):
 
     task: TaskNumber
     flower: FlowerSettings
-    policy: Path = Field(description="what this hospital allows")
     approved: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file that was approved")
 
     @property

@@ -107,8 +107,9 @@ class TaskPolicy(Section):
     )
     share_evaluation: Literal["never", "unless_private", "always"] = Field(
         default="never",
-        description="Let coarse figures of finished models on this node's held-out rows go, by `evaluate --share`. They"
-        ' carry no noise: "unless_private" lets none of tasks with epsilon go, "always" all.',
+        description="Let coarse figures of finished models on this node's held-out rows go: by `evaluate --share`, and"
+        " at a task's end to `report_to` of node.toml. They carry no noise:"
+        ' "unless_private" lets none of tasks with epsilon go, "always" all.',
     )
 
     def require(self, spec: TaskSpec, operator: str) -> None:

@@ -265,7 +265,7 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
 
     def node_settings(self, task: int, place: str) -> VoterSettings:
         """The settings of a task's node. Raises ApprovalInvalid."""
-        common = self.settings.model_dump(exclude={"policy"})
+        common = self.settings.model_dump()
         path = self._own_table(place)
         if path.exists():
             common |= parse_toml(path.read_bytes(), OwnTable, f"the choice {path}", _invalid).model_dump()

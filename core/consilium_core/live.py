@@ -110,6 +110,9 @@ WORDS: Words = {
     "not-kept": "[yellow]cannot keep copies of artifacts in {place}: {error}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
     "refused": "[yellow]the contract refused {call}: {error}[/yellow]",
+    "handed-in": "its signed report of the model is at {to}",
+    "not-shared": "no report of the model left ({error}); to allow one: {allow}",
+    "not-handed-in": "[yellow]its report of the model is not handed in: {error}. By hand: {by_hand}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
 

@@ -24,16 +24,17 @@ def with_evaluation(card: str, report: EvaluationReport, picture: str | None) ->
     before, found, after = card.partition(f"\n{TITLE}\n")
     rest = after[after.index("\n## ") :] if "\n## " in after else ""
     before = before if found else card.rstrip() + "\n"
-    return f"{before}\n{TITLE}\n\n{joined(list(_section(report, picture)))}\n{rest}"
+    return f"{before}\n{TITLE}\n\n{joined(list(section(report, picture)))}\n{rest}"
 
 
-def _section(report: EvaluationReport, picture: str | None) -> Iterator[str]:
+def section(report: EvaluationReport, picture: str | None) -> Iterator[str]:
+    """Paragraphs, and lines of tables. `picture`: the address of the image."""
     yield (
         "Brackets are 95 % intervals: in 19 of 20 such samples of rows they hold the true value. The record does not"
         " prove these figures, because it has no rows."
     )
     if report.all_rows is not None:
-        yield f"On {report.all_rows.rows:,} labelled rows of this card's author ({_counts(report.all_rows)}):"
+        yield f"On {report.all_rows.rows:,} labelled rows of this evaluation's author ({_counts(report.all_rows)}):"
         yield from _groups("site", [(one.name or "all", one) for one in (*report.sites, report.all_rows)])
     if report.nodes:
         yield (

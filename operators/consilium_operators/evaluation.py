@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from consilium_chain.evaluations.measures import RESAMPLES
 from consilium_chain.evaluations.report import EvaluationReport
 from consilium_client.data.examples import Labels
 from consilium_client.data.table.reader import Table
-from consilium_client.evaluation.measuring import MOST_SITES, RESAMPLES, Again, Rows
+from consilium_client.evaluation.measuring import MOST_SITES, Again, Rows
 from consilium_client.models import Evaluation
 
 from consilium_operators.errors import OperatorError
@@ -43,5 +44,5 @@ def without_rows(saved: SavedModel, seed: int = 0, resamples: int = RESAMPLES) -
     index = saved.index
     return EvaluationReport(
         task=index.task, name=index.name, round=index.round, verified=index.verified, sha256=index.sha256,
-        metric=saved.spec.judging.metric, seed=seed, resamples=resamples, all_rows=None,
+        metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
     )  # fmt: skip

@@ -1,4 +1,6 @@
-"""An evaluation as files: JSON, and calibration and importance as a picture; alone, or in a model's folder and card."""
+"""An evaluation as files: JSON, a page, and calibration and importance as a picture; alone, or in a model's folder and
+card.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +12,44 @@ from consilium_chain.tasks.questions import TITLES
 from consilium_core.private_files import write_whole
 
 from consilium_operators.card_evaluation import called, with_evaluation
-from consilium_operators.model_folder import CARD, REPORT, REPORT_PICTURE, add_files, read_model
+from consilium_operators.model_folder import CARD, REPORT, REPORT_PAGE, REPORT_PICTURE, add_files, read_model
 from consilium_operators.prediction_file import require_free
+from consilium_operators.report_page import page
 
-PICTURE = ".png"
+PICTURE, PAGE = ".png", ".html"
 
 
-def require_both_free(output: Path) -> None:
-    """Raises ValueError for a picture's name, OperatorError (OutputTaken)."""
-    if output.suffix == PICTURE:
-        raise ValueError("pass a name such as result.json; the picture goes beside it")
-    require_free(output)
-    require_free(output.with_suffix(PICTURE))
+def require_all_free(output: Path) -> None:
+    """Raises ValueError for the name of a picture or page, OperatorError (OutputTaken)."""
+    if output.suffix in (PICTURE, PAGE):
+        raise ValueError("pass a name such as result.json; the page and the picture go beside it")
+    for one in (output, output.with_suffix(PAGE), output.with_suffix(PICTURE)):
+        require_free(one)
 
 
 def write_evaluation(report: EvaluationReport, output: Path) -> list[Path]:
-    """Writes the JSON, and beside it the picture, where matplotlib is installed. Returns the files.
+    """Writes the JSON, and beside it the page, and the picture where matplotlib is installed. Returns the files.
 
-    Raises as `require_both_free` does.
+    Raises as `require_all_free` does.
     """
-    require_both_free(output)
-    write_whole(output, _written(report))
+    require_all_free(output)
     drawn = _picture(report, "png")
-    if drawn is None:
-        return [output]
-    picture = output.with_suffix(PICTURE)
-    write_whole(picture, drawn)
-    return [output, picture]
+    written = {PAGE: page(report, _picture(report, "svg")), **({} if drawn is None else {PICTURE: drawn})}
+    write_whole(output, _written(report))
+    for ending, content in written.items():
+        write_whole(output.with_suffix(ending), content)
+    return [output, *map(output.with_suffix, written)]
 
 
 def add_evaluation(folder: Path, report: EvaluationReport) -> None:
-    """Writes the evaluation into the model's folder, as a file, a picture and a section of its card.
+    """Writes the evaluation into the model's folder, as a file, a page, a picture and a section of its card.
 
     Raises OperatorError (ModelFolderInvalid).
     """
     drawn, card = _picture(report, "svg"), read_model(folder).card
     pictures = {} if drawn is None else {REPORT_PICTURE: drawn}
     whole = with_evaluation(card, report, REPORT_PICTURE if pictures else None)
-    add_files(folder, {REPORT: _written(report), CARD: whole.encode(), **pictures})
+    add_files(folder, {REPORT: _written(report), REPORT_PAGE: page(report, drawn), CARD: whole.encode(), **pictures})
 
 
 def _written(report: EvaluationReport) -> bytes:

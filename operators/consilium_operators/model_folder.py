@@ -49,9 +49,9 @@ from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
 PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
-REPORT, REPORT_PICTURE = "report.json", "report.svg"
+REPORT, REPORT_PICTURE, REPORT_PAGE = "report.json", "report.svg", "report.html"
 PROGRAM_FROZEN, PROGRAM_TOKENIZER = "program-frozen.safetensors", "program-tokenizer.json"
-ADDED = (ONNX, REPORT, REPORT_PICTURE)
+ADDED = (ONNX, REPORT, REPORT_PICTURE, REPORT_PAGE)
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

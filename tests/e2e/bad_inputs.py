@@ -80,6 +80,7 @@ from consilium_client.data.examples import MOST_ROWS
 from consilium_operators.model_folder import CARD, INDEX, MODEL
 from consilium_operators.model_server import LARGEST_BODY
 from dicom_files import EMPTY, long_comment, with_part
+from model_driver import written
 from PIL import Image
 from pydicom import uid
 from task_files import DATA
@@ -401,6 +402,9 @@ AREAS: dict[str, list[Case]] = {
         Case("its parameters were altered", model(lambda folder: (folder / MODEL).write_bytes(b"other"))),
         Case("one of its files is missing", model(lambda folder: (folder / CARD).unlink())),
         Case("an evaluation without rows and without reports", evaluating_nothing),
+        Case("a file is no report of a node", lambda w: w.on_chain(
+            "evaluate", written(w.folder, TASKS["table"]), "--sites", w.write("report.json", "{}")
+        )),
         Case("it leaves out a hospital's own tensors", predicting("age\n50\n", WITH_LOCAL)),
         Case("a model of texts is to be ONNX", onnx_of_texts),
         Case("a folder without a program is put into the store", lambda w: [

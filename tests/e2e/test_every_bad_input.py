@@ -44,7 +44,6 @@ ELSEWHERE = {
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
-    "a model of a played task, tried by tests/e2e/test_model_worth.py": {"SiteReportRefused"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},
     "the task's rows, not the table, are at fault": {"TooFewRows", "TooManyTasks"},

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 import tomli_w
 from chain_driver import LocalChain
 from command_line import done, refused
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.evaluations.report import EvaluationReport
 from consilium_chain.evaluations.site_report import SiteReport, parse_site_report, sign
-from consilium_chain.ledger.structs import Phase
+from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.rpc.connection import Connection
+from consilium_chain.rpc.local_node import free_port
+from consilium_client.evaluation import handing_in
 from consilium_client.home import VoterHome
+from consilium_client.hospital.node import HospitalNode
+from consilium_core.logs import log_to
 from consilium_operators.model_folder import CARD, REPORT, read_model
+from consilium_server.api.app import build, make_service
+from consilium_server.api.reading import open_engine
+from consilium_server.config import ApiSettings
+from consilium_server.index.indexer import Indexer
 from eth_account import Account
 from hospital_driver import OPEN_POLICY, node_files
+from served_app import served
 from training_driver import TrainingTask, propose, task_file
 from voter_driver import POLICY
 
@@ -196,3 +209,70 @@ def test_reports_of_others_are_refused(ended: Ended, tmp_path: Path) -> None:
     )  # fmt: skip
     refused(ended.operator("evaluate", str(model)), "NothingToEvaluate")
     assert REPORT not in read_model(model).index.files
+
+
+@pytest.fixture
+def api(ended: Ended, tmp_path: Path) -> Iterator[str]:
+    """The operator's, with the task's model."""
+    chain, store = ended.task.chain, ended.folder / "artifacts"
+    model = tmp_path / "models" / f"task-{ended.number}"
+    done(ended.operator("download-model", ended.number, "--output", str(model), "--artifacts", str(store)))
+    settings = ApiSettings.model_validate({
+        "home": tmp_path / "api", "database_url": f"sqlite:///{tmp_path}/index.sqlite", "artifacts": store,
+        "deployment": ended.folder / "h0" / "deployment.json", "origin": "http://127.0.0.1", "models": model.parent,
+    })  # fmt: skip
+    engine = open_engine(settings.url)
+    Indexer(Ledger(Connection(chain.node.url), chain.deployment), engine, ArtifactStore(store)).catch_up()
+    with served(build(make_service(settings, engine))) as url:
+        yield url
+    engine.dispose()
+
+
+def test_nodes_hand_in_what_their_owners_allow(
+    ended: Ended, api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first hospital's owner and the voter's allow it, and the second hospital's does not."""
+    said: list[tuple[str, dict[str, object]]] = []
+    monkeypatch.setattr(handing_in, "LONGEST_WAIT", 0.1)
+
+    def run(index: int, rule: str, url: str | None) -> None:
+        own = ended.task.homes[index].model_copy(update={"held_out": 0.5, "report_to": url})
+        own.policy.write_text(tomli_w.dumps({**OPEN_POLICY, "share_evaluation": rule}))
+        HospitalNode(own).run()
+
+    with log_to(lambda event, fields: said.append((event, dict(fields)))):
+        run(0, "always", f"http://127.0.0.1:{free_port()}")
+        run(0, "always", None)
+        run(0, "always", api)
+        run(1, "never", api)
+        run(0, "never", api)  # it changed its mind: nothing more is sent
+        voter = VoterHome.open(ended.voter)
+        settings = voter.node_settings(ended.task.task, ended.task.operator.folder_name(ended.task.task))
+        store = ArtifactStore(ended.folder / "artifacts")
+        for to in (api, f"{api}/elsewhere"):
+            handing_in.hand_in(
+                settings.model_copy(update={"report_to": to}), voter.settings.reader(), store, settings.task
+            )
+    ours = [(event, fields.get("error", "")) for event, fields in said if "hand" in event or "shared" in event]
+    assert ours == [
+        ("not-handed-in", "the API does not answer"), ("not-handed-in", "node.toml has no report_to"),
+        ("handed-in", ""), ("not-shared", "SharingNotAllowed"), ("not-shared", "SharingNotAllowed"), ("handed-in", ""),
+        ("not-handed-in", "the API answered 404"),
+    ]  # fmt: skip
+    by_hand = [str(fields["by_hand"]) for _, fields in said if "by_hand" in fields]
+    assert by_hand[0] == f"consilium hospital evaluate {ended.number} --share FILE"
+    assert [event for event, _ in said].count("left") == 5
+    for node in ended.task.nodes:
+        assert node.staking.stake_of(node.address, Role.HOSPITAL).locked == 0
+
+    (report,) = httpx.get(f"{api}/v1/tasks/{ended.number}/report", timeout=20).json()["items"]
+    found = EvaluationReport.model_validate(report)
+    assert [(one.role, one.report is not None) for one in found.nodes] == [
+        ("hospital", True), ("hospital", False), ("voter", True),
+    ]  # fmt: skip
+    lines = [json.loads(line) for line in (ended.folder / "h0" / "audit.jsonl").read_text().splitlines()]
+    posts = [one["to"] for one in lines if one["kind"] == "evaluation" and one["to"].startswith("http")]
+    assert len(posts) == 2
+    assert posts[-1] == f"{api}/v1/tasks/{ended.number}/site-reports"
+    assert "evaluation" not in (ended.folder / "h1" / "audit.jsonl").read_text()
+    assert not (ended.folder / "h1" / "shared").exists()

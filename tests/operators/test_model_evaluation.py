@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import sklearn.calibration
 import sklearn.metrics
-from consilium_chain.evaluations.measures import Calibration, Group
+from consilium_chain.evaluations.measures import RESAMPLES, Calibration, Group
 from consilium_chain.evaluations.report import EvaluationReport
 from consilium_chain.tasks.questions import Classification, Metric
 from consilium_client.errors import DataError
@@ -18,7 +18,6 @@ from consilium_client.evaluation.measuring import (
     BINS,
     LEAST_ROWS,
     MOST_SITES,
-    RESAMPLES,
     calibration,
     measured,
     wilson,

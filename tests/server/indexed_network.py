@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, Phase, Role, SlashReason, VoidReason
@@ -44,6 +41,7 @@ from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 from fastapi import FastAPI
 from numpy import arange, uint64
+from served_app import served as served
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 from task_files import DATA
@@ -382,23 +380,3 @@ def settings_of(network: IndexedNetwork, **changes: Any) -> ApiSettings:
 
 def app_of(network: IndexedNetwork, **changes: Any) -> FastAPI:
     return build(make_service(settings_of(network, **changes), network.engine))
-
-
-@contextmanager
-def served(app: FastAPI, send_buffer: int | None = None) -> Iterator[str]:
-    """The URL of the app on a free port, until the block ends. `send_buffer`: bytes of the system for a client."""
-    listening = socket.socket()
-    if send_buffer is not None:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-    listening.bind(("127.0.0.1", 0))
-    listening.listen()  # whoever comes before the server is ready waits
-    config = uvicorn.Config(app, log_level="critical", access_log=False, ws="none", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()

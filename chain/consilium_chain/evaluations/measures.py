@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from consilium_chain.tasks.questions import Metric
 
+RESAMPLES = 1_000  # draws of the bootstrap for an interval
+
 Rows = Annotated[int, Field(ge=0, lt=1 << 40)]  # their number
 
 

@@ -4,11 +4,12 @@ their figures.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from consilium_chain.evaluations.measures import Calibration, Group, Importance, Plain
+from consilium_chain.evaluations.measures import RESAMPLES, Calibration, Group, Importance, Plain
 from consilium_chain.evaluations.site_report import Address, NodeRole, SiteReport
 from consilium_chain.tasks.questions import Metric
 
@@ -24,6 +25,18 @@ class NodeEntry(Plain):
     report: SiteReport | None = None
 
 
+def node_entries(members: Mapping[NodeRole, Sequence[str]], shared: Iterable[SiteReport]) -> tuple[NodeEntry, ...]:
+    """All nodes of the task, each with its report if one of the `shared` is its own. The first one of a node counts."""
+    by_node: dict[tuple[str, str], SiteReport] = {}
+    for one in shared:
+        by_node.setdefault((one.role, one.node.lower()), one)
+    return tuple(
+        NodeEntry(node=node, role=role, report=by_node.get((role, node.lower())))
+        for role, nodes in members.items()
+        for node in nodes
+    )
+
+
 class EvaluationReport(Plain):
     """`metric`: the task's. `sha256`: of the model's parameters. `all_rows`: the operator's; None if it has none. Each
     part without `nodes` is of these rows.
@@ -36,10 +49,10 @@ class EvaluationReport(Plain):
     verified: bool
     sha256: str
     metric: Metric | Literal["plugin"]
-    seed: int
-    resamples: int
+    seed: int = 0
+    resamples: int = RESAMPLES
     level: float = 0.95
-    all_rows: Group | None
+    all_rows: Group | None = None
     sites: tuple[Group, ...] = ()
     calibration: tuple[Calibration, ...] = ()
     subgroups: tuple[Group, ...] = ()

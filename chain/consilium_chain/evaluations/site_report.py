@@ -87,12 +87,16 @@ class SiteReport(SiteContent):
         if signer is None or signer.lower() != self.node.lower():
             raise SiteReportInvalid("its signature is not by the node that it names")
 
+    @property
+    def subject(self) -> Subject:
+        return Subject.model_validate(self.model_dump(include=set(Subject.model_fields)))
+
     def require_of(self, subject: Subject, members: Sequence[str], schema: DataSchema) -> None:
         """`members`: the task's nodes of the report's role. Raises SiteReportInvalid."""
         for name, own in subject:
             value = getattr(self, name)
             if value != own and str(value).lower() != str(own).lower():
-                raise SiteReportInvalid(f"its {name} is {value}, and here it is {own}")
+                raise SiteReportInvalid(f"its {name} is {shown(str(value), 80)}, and here it is {own}")
         if self.node.lower() not in {one.lower() for one in members}:
             raise SiteReportInvalid(f"{self.node} is no {self.role} of task {self.task}")
         if foreign := [name for name in _names(self.found) if name not in _known(schema)]:

@@ -347,7 +347,10 @@ def evaluate(
     site_column: Annotated[str | None, typer.Option(help="column of the data that names each row's site")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="new file for the result, JSON; the curve's picture goes beside it, PNG"),
+        typer.Option(
+            dir_okay=False,
+            help="new file for the result, JSON; a page (HTML) and the curve's picture (PNG) go beside it",
+        ),
     ] = None,
     seed: SeedOption = 0,
     clamp: ClampOption = False,
@@ -359,8 +362,10 @@ def evaluate(
     """
     from consilium_cli.evaluation_screen import of_operator, show
 
-    if output is not None and output.suffix == ".png":
-        raise typer.BadParameter("pass a name such as result.json; the picture goes beside it", param_hint="--output")
+    if output is not None and output.suffix in (".png", ".html"):
+        raise typer.BadParameter(
+            "pass a name such as result.json; the page and the picture go beside it", param_hint="--output"
+        )
     used = consilium.Model.read(model, local=local)
     warn_unverified(used.verified)
     found = used.evaluate(
@@ -373,5 +378,5 @@ def evaluate(
         typer.echo(f"added to {model / 'model-card.md'}")
     for path in found.written:
         typer.echo(f"written: {path}")
-    if len(found.written) == 1:
+    if output is not None and output.with_suffix(".png") not in found.written:
         typer.echo("no picture of the calibration: `pip install 'consilium[demo]'` brings matplotlib")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Group, Importance, Measure
+from consilium_chain.evaluations.measures import RESAMPLES, Bin, Calibration, Evaluated, Group, Importance, Measure
 from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
 from consilium_chain.tasks.questions import Classification, Metric, Multilabel, Question
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from consilium_client.models import Evaluation
 from consilium_client.models.objectives import objective_of
 from consilium_client.models.objectives.base import Objective, Predictions
 
-RESAMPLES = 1_000
 LEVEL = 0.95
 LEAST_ROWS = 10  # for an interval: below, draws of the same few rows say little
 BINS = 10

@@ -105,8 +105,8 @@ class Reply(_Left):
 
 
 class Shared(_Left):
-    """A file that was written for others: a signed report of a task's model on this hospital's held-out rows. `to`:
-    its path.
+    """A signed report of a task's model on this hospital's held-out rows. `to`: the path of a file for others, or the
+    address at an operator's API.
     """
 
     kind: Literal["evaluation"]

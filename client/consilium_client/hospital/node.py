@@ -21,6 +21,7 @@ from consilium_core.logs import emit
 from consilium_zk.kzg import setup
 
 from consilium_client.config import HospitalSettings
+from consilium_client.evaluation.handing_in import hand_in
 from consilium_client.home import running_alone
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.hooks import Hooks
@@ -73,12 +74,15 @@ class HospitalNode(Hooks):
         setup()  # while others join
 
     def run(self) -> None:
-        """Takes part until the task ends, then takes the bond back and collects the rewards."""
+        """Takes part until the task ends, then takes the bond back, collects the rewards, and reports the model's
+        worth here, if its owner allows that.
+        """
         with running_alone(self.settings.runtime, self.task.number):
             self.join()
             self._take_part()
             while not self.leave():
                 self._take_part()
+            hand_in(self.settings, self.ledger, self.context.store, self.task.number)
 
     def _take_part(self) -> None:
         with self.link:

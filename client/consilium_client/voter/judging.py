@@ -21,6 +21,7 @@ from consilium_chain.rpc.retry import LONGEST_WAIT, retry_policy
 from consilium_core.logs import about, emit
 
 from consilium_client.errors import ConsentError
+from consilium_client.evaluation.handing_in import hand_in
 from consilium_client.home import VoterHome, running_alone
 from consilium_client.membership import ROUND_ERRORS
 from consilium_client.task import load_task
@@ -56,6 +57,7 @@ class _TaskThread:
                 try:
                     if Step.STOP in self._node.poll():
                         self._node.leave()
+                        hand_in(self._node.settings, self._node.ledger, self._node.store, self._node.number)
                         self.ended = True
                     wait = FIRST_WAIT
                 except ChainUnreachable:

@@ -28,6 +28,7 @@ TYPES: Final[dict[str, tuple[int, str]]] = {
     "method-not-allowed": (405, "This address does not accept this method"),
     "request-too-large": (413, "The request is too large"),
     "parameters-invalid": (422, "The request is not valid"),
+    "site-report-invalid": (422, "The site's report is not valid"),
     "task-file-invalid": (422, "The task file is not valid"),
     "too-many-requests": (429, "Too many requests"),
     "fault": (500, "The server failed"),
