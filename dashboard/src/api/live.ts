@@ -15,7 +15,10 @@ function taskOf(event: MessageEvent<string>): number | undefined {
 
 function refresh(client: QueryClient, tasks: ReadonlySet<number>) {
   void client.invalidateQueries({
-    predicate: ({ queryKey: [kind, number] }) => kind !== 'task' || (typeof number === 'number' && tasks.has(number)),
+    predicate: ({ queryKey: [kind, number] }) => {
+      if (kind === 'profile') return false // no event is about one
+      return kind !== 'task' || (typeof number === 'number' && tasks.has(number))
+    },
   })
 }
 

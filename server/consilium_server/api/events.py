@@ -91,7 +91,7 @@ class Broadcaster:
     """Polls the index, and sends new events to all streams. Polls the chain node, if there is one.
 
     `chain_head`: latest block of the chain node. `chain_terms`: gas prices and fees. Both are None until the node
-    answers, and while it does not.
+    answers, and while it does not. `token_symbol`: read once.
     """
 
     def __init__(self, settings: ApiSettings, deployment: Deployment, engine: Engine, metrics: Metrics) -> None:
@@ -106,6 +106,7 @@ class Broadcaster:
         self.failure: str | None = None  # of the database, while it lasts
         self.chain_head: int | None = None
         self.chain_terms: ChainTerms | None = None
+        self.token_symbol: str | None = None
 
     # The poller
 
@@ -234,6 +235,8 @@ class Broadcaster:
                 if time.monotonic() >= terms_due:
                     ledger = Ledger(connection, self._deployment)
                     self.chain_terms = await run_in_threadpool(ledger.chain_terms)
+                    if self.token_symbol is None:
+                        self.token_symbol = await run_in_threadpool(ledger.token.symbol)
                     terms_due = time.monotonic() + TERMS_EVERY
                 self._metrics.chain_head.set(head)
             except ChainError as error:
