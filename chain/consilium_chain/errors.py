@@ -13,6 +13,8 @@ ChainError
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each relay's failure
 ├── LocalNodeError          the local node did not start or has ended, or its port is in use
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
+├── ProfileInvalid          a profile breaks a rule: the text names the field and the remedy
+├── ProfileRefused          a server did not take a profile
 ├── StatementMalformed      bytes from a hospital are not a signed statement
 ├── SiteReportInvalid       a node's report of a model is not signed by it, or is of something else
 ├── RecordIncomplete        the public record does not give a model, statistics or decoys (yet)
@@ -204,6 +206,16 @@ class SiteReportInvalid(ChainError):
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(f"a site's report is refused: {why}; ask its node for the file that `evaluate --share` wrote")
+
+
+class ProfileInvalid(ChainError):
+    pass
+
+
+class ProfileRefused(ChainError):
+    def __init__(self, url: str, why: str) -> None:
+        self.url, self.why = url, why
+        super().__init__(f"{url} did not take the profile: {why}")
 
 
 class StatementMalformed(ChainError):

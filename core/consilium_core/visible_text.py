@@ -6,6 +6,7 @@ misleads.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -23,17 +24,20 @@ BLANK_GLYPHS = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, *range(0xFE00, 0xFE10),
               0xFFA0, *range(0xE0100, 0xE01F0)))
 )  # fmt: skip
+COMMON = "MODIFIER"  # letters of every script, such as the apostrophe U+02BC
+EAST_ASIAN = {"CJK", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"}
+_LIKE_AN_ADDRESS = re.compile(r"(?:^|\W)0[xX\u0445\u0425\u03c7\u03a7\u00d7]")  # also with the letters of others
 
 
-def parse_name(text: str) -> str:
-    """The name in NFC: 1 to 80 visible characters, with single spaces between them. Raises ValueError, with the first
-    fault and the remedy.
+def parse_name(text: str, most: int = MOST_OF_A_NAME) -> str:
+    """The name in NFC: 1 to `most` visible characters, with single spaces between them. Raises ValueError, with the
+    first fault and the remedy.
     """
     name = unicodedata.normalize("NFC", text)
     if not name:
-        raise ValueError("it is empty: write 1 to 80 characters")
-    if len(name) > MOST_OF_A_NAME:
-        raise ValueError(f"it has {len(name)} characters: shorten it to {MOST_OF_A_NAME}")
+        raise ValueError(f"it is empty: write 1 to {most} characters")
+    if len(name) > most:
+        raise ValueError(f"it has {len(name)} characters: shorten it to {most}")
     for place, character in enumerate(name):
         if why := _fault(character, name[:place]):
             raise ValueError(f"character {place + 1} ({_code(character)}) {why}")
@@ -42,6 +46,29 @@ def parse_name(text: str) -> str:
     if not any(unicodedata.category(character)[0] in "LNS" for character in name):
         raise ValueError("it has no letter, number or symbol: add one")
     return name
+
+
+def parse_own_name(text: str, most: int) -> str:
+    """The name of a person or an institution: as `parse_name`, with letters of one script, and not like an address.
+
+    A name all of whose letters look like another script's passes. So an address stands beside each name.
+    """
+    name = parse_name(text, most)
+    if _LIKE_AN_ADDRESS.search(name):
+        raise ValueError("it looks like an address: write a name")
+    letters = [character for character in name if unicodedata.category(character)[0] == "L"]
+    for letter in letters:
+        if unicodedata.normalize("NFKC", letter) != letter:
+            raise ValueError(f"{_code(letter)} is a letter in another form: write the ordinary one")
+    if len(scripts := {_script(letter) for letter in letters} - {COMMON}) > 1:
+        raise ValueError(f"its letters are of several scripts ({', '.join(sorted(scripts))}): use one")
+    return name
+
+
+def _script(letter: str) -> str:
+    """By the first word of its name in Unicode. Chinese, Japanese and Korean letters count as one script."""
+    word = unicodedata.name(letter, COMMON).split()[0]
+    return "CJK" if word in EAST_ASIAN else word
 
 
 def shown(text: str, most: int | None = None) -> str:

@@ -22,6 +22,7 @@ const Portfolio = lazy(() => import('./wallet/portfolio'))
 const Desk = lazy(() => import('./wallet/desk'))
 const SetUp = lazy(() => import('./wallet/setup'))
 const Account = lazy(() => import('./pages/account'))
+const Search = lazy(() => import('./pages/search'))
 const Propose = lazy(() => import('./pages/propose'))
 
 /** Paths stand after a #, so that any folder of any server can hold the files. */
@@ -62,6 +63,7 @@ export const router = createHashRouter([
       },
       { path: 'accounts/:account', element: <Account /> },
       { path: 'propose', element: <Propose /> },
+      { path: 'search', element: <Search /> },
       { path: '*', element: <Missing /> },
     ],
   },
@@ -75,6 +77,7 @@ const LINKS = [
   ['/desk', say.nav.desk],
   ['/propose', say.nav.propose],
   ['/wallet', say.nav.wallet],
+  ['/search', say.nav.search],
 ] as const
 
 function Frame() {

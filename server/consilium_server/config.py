@@ -203,6 +203,10 @@ class ApiSettings(IndexSettings):
     public_chain_url: Annotated[str | None, Field(description="a chain node for the checks in visitors' browsers")] = (
         None
     )
+    explorer: Annotated[
+        str | None,
+        Field(pattern=r"^https://[A-Za-z0-9.:-]+(/[A-Za-z0-9._~/-]*)?$", description="a block explorer's URL"),
+    ] = None
     poll_seconds: Annotated[float, Field(gt=0, description="seconds between polls for events")] = 0.2
     heartbeat_seconds: Annotated[float, Field(gt=0, description="seconds between heartbeats on a stream")] = 15.0
     stalled_seconds: Annotated[

@@ -257,6 +257,11 @@ def linked(world: World) -> list[str]:
     return world.check("text", "folder")
 
 
+def profiled(world: World, name: str) -> list[str]:
+    file = world.write("profile.toml", f'name = "{name}"')
+    return world.hospital("set-profile", file, "--server", "http://127.0.0.1:1")
+
+
 def changed(name: str, old: str, new: str) -> Callable[[World], list[str]]:
     """A file that a node starts with."""
 

@@ -95,6 +95,7 @@ class Row:
 
 
 NODE = HOSPITALS[0]
+UNSIGNED = {"name": "a", "updated_at": 1, "signature": "0x" + "00" * 65}
 # `operators` is empty here, so that only an admin may store files.
 MATRIX = [
     Row("GET", "/v1/network", 200, 200, 200),
@@ -118,6 +119,9 @@ MATRIX = [
     Row("GET", "/v1/accounts/{account}/unbondings", 200, 200, 200, f"/v1/accounts/{DELEGATORS[0]}/unbondings"),
     Row("GET", "/v1/accounts/{account}/history", 200, 200, 200, f"/v1/accounts/{NODE}/history"),
     Row("GET", "/v1/accounts/{account}/history.csv", 200, 200, 200, f"/v1/accounts/{NODE}/history.csv"),
+    Row("GET", "/v1/profiles", 200, 200, 200, f"/v1/profiles?account={NODE}"),
+    Row("PUT", "/v1/profiles/{account}", 403, 403, 403, f"/v1/profiles/{NODE}", body=lambda: UNSIGNED),
+    Row("GET", "/v1/search", 200, 200, 200, "/v1/search?q=heart"),
     Row("GET", "/v1/artifacts/files/{hash}", 404, 404, 404, f"/v1/artifacts/files/0x{'00' * 32}"),
     Row("GET", "/v1/artifacts/blobs/{hash}", 404, 404, 404, f"/v1/artifacts/blobs/0x{'00' * 32}"),
     Row("PUT", "/v1/artifacts/files", 401, 403, 200, body=lambda: {"text": TASK_FILE}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from consilium_core.visible_text import shown
 from web3.contract.contract import ContractFunction
 
 from consilium_chain.errors import Refused
@@ -11,12 +12,17 @@ from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.structs import Role, Stake, Unbonding
 from consilium_chain.rpc.outgoing import Receipt
 
+LONGEST_SYMBOL = 12  # characters
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
 
 
 class Token:
     def __init__(self, contracts: Contracts) -> None:
         self._token = contracts.token
+
+    def symbol(self) -> str:
+        """In visible characters, 12 at most."""
+        return shown(str(self._token.read("symbol")), LONGEST_SYMBOL)
 
     def balance(self, account: str, block: int | None = None) -> int:
         return int(self._token.read("balanceOf", account, block=block))

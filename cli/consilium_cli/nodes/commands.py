@@ -66,6 +66,17 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
         _open(role, home).resume()
         typer.echo("resumed")
 
+    @app.command("set-profile")
+    def set_profile(
+        file: Annotated[Path, typer.Argument(metavar="FILE", help="name, institution, country, site, contact; TOML")],
+        server: Annotated[str, typer.Option(help="URL of the server that is to show it")],
+        home: Path = home_option,
+    ) -> None:
+        """Signs this node's public profile, and sends it to a server. A later one replaces it."""
+        from consilium.profiles import publish_profile
+
+        typer.echo(f"{server} shows this node as {publish_profile(_open(role, home), file, server).name}")
+
     @app.command("unstake")
     def unstake(whole_tokens: TokensArgument = None, home: Path = home_option, yes: YesOption = False) -> None:
         """Unstakes tokens, which are locked for the unbonding period, and withdraws those whose period is over."""

@@ -86,7 +86,7 @@ export function useLive(): Live {
         () => {
           listed = undefined
           refreshedAt = Date.now()
-          refresh(client, ([kind]) => kind !== 'task')
+          refresh(client, ([kind]) => kind !== 'task' && kind !== 'profile') // no event is about a profile
         },
         Math.max(GATHER, refreshedAt + LISTS - Date.now()),
       )

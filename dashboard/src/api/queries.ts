@@ -1,7 +1,7 @@
 /** Queries of the pages. Live events name the keys: `['task', 3]` is everything about task 3. */
 import { infiniteQueryOptions, queryOptions, type QueryKey } from '@tanstack/react-query'
 import type { paths } from '../generated/api'
-import { answer, api, type Role } from './client'
+import { answer, api, type Role, type Schemas } from './client'
 
 type Query<Path extends keyof paths> = paths[Path] extends { get: { parameters: { query?: infer Q } } }
   ? Omit<NonNullable<Q>, 'cursor'>
@@ -29,6 +29,16 @@ function list<T extends { next: string | null }>(
 }
 
 export const network = () => single(['network'], (signal) => api.GET('/v1/network', { signal }))
+
+/** The token's symbol; null until the server knows it. It never changes. */
+export const symbol = () => ({
+  ...network(),
+  staleTime: Infinity,
+  select: (found: Schemas['Network']) => found.token_symbol,
+})
+
+export const found = (text: string) =>
+  single(['search', text], (signal) => api.GET('/v1/search', { params: { query: { q: text } }, signal }))
 
 export const tasks = (query: TaskQuery) =>
   list(['tasks', query], (cursor, signal) =>

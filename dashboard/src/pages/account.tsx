@@ -5,6 +5,7 @@ import { isAccount } from '../lib/accounts'
 import { formatTokens } from '../lib/amounts'
 import { Account, Ago, Card, Kind, Page, Reason, TaskLink, Time, Tokens } from '../parts/basics'
 import { ListedTable } from '../parts/table'
+import { Who } from '../parts/who'
 import { say } from '../strings'
 import Missing from './missing'
 
@@ -15,7 +16,7 @@ export default function AccountPage() {
   const { account } = useParams()
   if (!account || !isAccount(account)) return <Missing />
   return (
-    <Page title={words.title} lead={<code className="wrap">{account}</code>}>
+    <Page title={words.title} lead={<Who of={account} />}>
       <Staked account={account} key={`${account} staked`} />
       <History account={account} key={`${account} history`} />
     </Page>

@@ -24,6 +24,7 @@ import {
 } from '../parts/basics'
 import { WorthChart } from '../parts/charts'
 import { ListedTable, TableCard } from '../parts/table'
+import { Who } from '../parts/who'
 import { say } from '../strings'
 import Missing from './missing'
 
@@ -37,7 +38,7 @@ export default function NodePage() {
   return (
     <Loaded query={nodeOf(node, role)}>
       {(found) => (
-        <Page title={say.role[role]} lead={<code className="wrap">{found.node}</code>} crumbs={<Crumbs role={role} />}>
+        <Page title={say.role[role]} lead={<Who of={found.node} />} crumbs={<Crumbs role={role} />}>
           <Figures of={found} />
           <Card title={say.delegate.title}>
             <OnDemand open={say.delegate.open} isMain key={node + role}>

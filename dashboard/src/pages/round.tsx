@@ -4,6 +4,7 @@ import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { Account, Card, Crumbs, Hash, Kind, Later, OnDemand, OutcomeBadge, Page, Reason, Time } from '../parts/basics'
+import { Exact } from '../parts/exact'
 import { Loaded } from '../parts/query'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
@@ -188,7 +189,7 @@ function Evidence({ of }: { of: Round['evidence'] }) {
             { text: columns.event, of: (one) => one.name },
             { number: columns.block, of: (one) => one.block },
             { number: columns.log, of: (one) => one.log_index },
-            { text: columns.transaction, of: (one) => <Hash of={one.transaction} /> },
+            { text: columns.transaction, of: (one) => <Exact of={one.transaction} as="tx" isShort /> },
             { text: columns.time, of: (one) => <Time of={one.time} /> },
           ]}
         />

@@ -15,7 +15,6 @@ import {
   Facts,
   Fault,
   Figure,
-  Hash,
   Later,
   Notice,
   OnDemand,
@@ -25,6 +24,7 @@ import {
   Tokens,
 } from '../parts/basics'
 import { ChartRoom, ProgressChart } from '../parts/charts'
+import { Exact } from '../parts/exact'
 import { Model } from '../parts/model'
 import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
@@ -46,7 +46,7 @@ export default function Task() {
         <Page
           title={task.name ?? say.tasks.unnamed(number)}
           crumbs={<Crumbs task={number} />}
-          beside={<PhaseBadge phase={task.phase} />}
+          beside={<Beside task={task} />}
           lead={say.phaseMeans[task.phase]}
         >
           {task.stopping && task.phase !== 'ended' && <Notice kind="wait">{words.stopping(task.last_round)}</Notice>}
@@ -95,6 +95,17 @@ export default function Task() {
         </Page>
       )}
     </Loaded>
+  )
+}
+
+function Beside({ task }: { task: Schemas['Task'] }) {
+  return (
+    <>
+      <PhaseBadge phase={task.phase} />
+      <span>
+        {columns.operator} <Account of={task.operator} />
+      </span>
+    </>
   )
 }
 
@@ -237,7 +248,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
       )}
       <p className={spec ? '' : 'soft'}>
         {spec ? <a href={`${BASE}/v1/artifacts/files/${task.spec_hash}`}>{words.download}</a> : words.specUnknown}{' '}
-        <Hash of={task.spec_hash} />
+        <Exact of={task.spec_hash} isShort />
       </p>
     </Card>
   )

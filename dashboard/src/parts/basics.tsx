@@ -1,7 +1,10 @@
 /** The parts that most pages are made of. */
+import { useQuery } from '@tanstack/react-query'
 import { Fragment, startTransition, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import type { Phase, Role, Schemas } from '../api/client'
+import { profile } from '../api/profiles'
+import { symbol } from '../api/queries'
 import { ApiUnreachable } from '../api/client'
 import { shortened } from '../lib/accounts'
 import { formatExactly, formatTokens } from '../lib/amounts'
@@ -72,13 +75,21 @@ export function Card({ title, means, children }: { title: string; means?: ReactN
 /** An amount with two digits; on hover with all of them. */
 export function Tokens({ of }: { of: string | bigint }) {
   const amount = BigInt(of)
-  return <span title={`${formatExactly(amount)} tokens`}>{formatTokens(amount)}</span>
+  const { data } = useQuery(symbol())
+  return (
+    <span title={`${formatExactly(amount)} ${data ?? say.tokens}`}>
+      {formatTokens(amount)}
+      {data && ` ${data}`}
+    </span>
+  )
 }
 
+/** A link to an account: its name, if it signed a profile, and always its address. */
 export function Account({ of, as: role }: { of: string; as?: Role | null }) {
+  const { data: found } = useQuery(profile(of))
   return (
-    <Link className="mono" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
-      {shortened(of)}
+    <Link className="account" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
+      {found && <bdi className="clip">{found.name}</bdi>} <span className="mono">{shortened(of)}</span>
     </Link>
   )
 }

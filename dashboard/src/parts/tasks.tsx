@@ -8,7 +8,7 @@ import { Table } from './table'
 export function NamedTask({ of }: { of: { task: number; name: string | null } }) {
   return (
     <Link to={`/tasks/${of.task}`}>
-      {of.task}. <bdi>{of.name ?? say.tasks.unnamed(of.task)}</bdi>
+      {of.task}. <bdi className="clip">{of.name ?? say.tasks.unnamed(of.task)}</bdi>
     </Link>
   )
 }

@@ -3,6 +3,7 @@ import { account, node, nodes } from './nodes'
 import { columns } from './columns'
 import { desk } from './desk'
 import { general } from './general'
+import { profile, search } from './names'
 import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
@@ -26,11 +27,13 @@ export const say = {
   overview,
   portfolio,
   predict,
+  profile,
   propose,
   quality,
   refused,
   report,
   round,
+  search,
   sending,
   setup,
   task,

@@ -1,7 +1,8 @@
+import { lazy } from 'react'
 import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ROLES } from '../lib/enums'
-import { Fault, Figure, Loading, Tokens } from '../parts/basics'
+import { Fault, Figure, Loading, OnDemand, Tokens } from '../parts/basics'
 import { say } from '../strings'
 import { Connected } from './connect'
 import { Duties } from './duties'
@@ -9,6 +10,7 @@ import { useOwn } from './own'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
 import { OwnNode, Register, type Staking } from './stake'
 
+const ProfileForm = lazy(() => import('./profile'))
 const words = say.desk
 
 /** The connected account's nodes, and the actions on them. */
@@ -51,6 +53,7 @@ function Desk({ account }: { account: Address }) {
         />
       </dl>
       <SendingNotice of={flow} approvals={approvals} />
+      {own.nodes.length > 0 && <OnDemand open={say.profile.open} children={<ProfileForm account={account} />} />}
       {own.nodes.length > 0 && (
         <Duties
           account={account}

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import chain
 from typing import Any
 
 import anyio.to_thread
@@ -19,7 +20,7 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import models, problems, reports, routes, server_routes, statistics
+from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics
 from consilium_server.api.context import Service
 from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
@@ -31,10 +32,12 @@ from consilium_server.api.reading import THREADS, SharedReads, open_engine
 from consilium_server.api.routing import BLOCK_HEADER
 from consilium_server.api.sessions import Seal, Sessions, ensure_secret
 from consilium_server.api.siwe import Site
+from consilium_server.api.task_names import TaskNames
 from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
+PARTS = (routes, models, reports, statistics, profiles, search, server_routes)
 ENDING = 5  # seconds that open answers have after the signal to stop
 DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Clients need not trust this server: all
 answers are functions of the chain's events up to the block in `X-Consilium-Block`, and rounds have evidence.
@@ -60,6 +63,7 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
         limits=Limits(settings.limits, time.monotonic),
         metrics=metrics,
         nodes=NodeTable(),
+        names=TaskNames(),
         reads=SharedReads(engine, deployment),
         broadcaster=Broadcaster(settings, deployment, engine, metrics),
     )
@@ -77,7 +81,7 @@ def build(service: Service) -> FastAPI:
     problems.add_handlers(app)
     settings = service.settings
     if settings.dashboard is not None:
-        serve(app, settings.dashboard, service.deployment, settings.public_chain_url, settings.example_task)
+        serve(app, settings.dashboard, service.deployment, settings)
     # The last one added is the outermost.
     app.add_middleware(Gate, service=service)
     app.add_middleware(
@@ -95,7 +99,7 @@ def _routed() -> FastAPI:
         title="Consilium", version="1", description=DESCRIPTION, lifespan=_lifespan, openapi_url="/v1/openapi.json",
         docs_url=None, redoc_url=None,  # their pages load scripts from other sites
     )  # fmt: skip
-    for router in (*routes.ROUTERS, *models.ROUTERS, *reports.ROUTERS, *statistics.ROUTERS, *server_routes.ROUTERS):
+    for router in chain.from_iterable(part.ROUTERS for part in PARTS):
         app.router.routes += router.routes  # with `include_router` each request would build its handler again
     return app
 

@@ -16,6 +16,7 @@ from consilium_server.api.metrics import Metrics
 from consilium_server.api.nodes import NodeTable
 from consilium_server.api.reading import SharedReads
 from consilium_server.api.sessions import Seal, Sessions
+from consilium_server.api.task_names import TaskNames
 from consilium_server.config import ApiSettings
 
 
@@ -32,6 +33,7 @@ class Service:
     limits: Limits
     metrics: Metrics
     nodes: NodeTable
+    names: TaskNames
     reads: SharedReads
     broadcaster: Broadcaster
 

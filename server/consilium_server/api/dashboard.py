@@ -14,11 +14,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from consilium_server.api.problems import Problem
+from consilium_server.config import ApiSettings
 
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
 # Of `dashboard/src/app.tsx`. People type these addresses without the #.
-PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet")
+PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search")
 AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 
@@ -35,20 +36,21 @@ def connections(public_chain_url: str | None) -> str:
     return f"'self' {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def serve(
-    app: FastAPI, folder: Path, deployment: Deployment, public_chain_url: str | None, example_task: Path | None
-) -> None:
+def serve(app: FastAPI, folder: Path, deployment: Deployment, settings: ApiSettings) -> None:
     """Adds the dashboard's files to the app, after all routes that the app has already."""
+
+    example_task = settings.example_task
 
     def config(request: Request) -> Response:
         contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token")}
         return JSONResponse(
             {
                 "chain_id": deployment.chain_id,
-                "chain_url": public_chain_url,
+                "chain_url": settings.public_chain_url,
                 "first_block": deployment.first_block,
                 "blobs": deployment.blobs,
                 "example": example_task is not None,
+                "explorer": settings.explorer,
                 "contracts": contracts,
             },
             headers={"Cache-Control": AGAIN},

@@ -91,7 +91,7 @@ class Broadcaster:
     """Polls the index, and sends new events to all streams. Polls the chain node, if there is one.
 
     `chain_head`: latest block of the chain node. `chain_terms`: gas prices and fees. Both are None until the node
-    answers, and while it does not. `unbonding`: the contract's period in seconds, which never changes.
+    answers, and while it does not. `token_symbol`, and `unbonding` in seconds: never change, and are read once.
     """
 
     def __init__(self, settings: ApiSettings, deployment: Deployment, engine: Engine, metrics: Metrics) -> None:
@@ -107,6 +107,7 @@ class Broadcaster:
         self.chain_head: int | None = None
         self.chain_terms: ChainTerms | None = None
         self.unbonding: int | None = None
+        self.token_symbol: str | None = None
 
     # The poller
 
@@ -237,6 +238,8 @@ class Broadcaster:
                     self.chain_terms = await run_in_threadpool(ledger.chain_terms)
                     if self.unbonding is None:
                         self.unbonding = await run_in_threadpool(ledger.staking.unbonding_period)
+                    if self.token_symbol is None:
+                        self.token_symbol = await run_in_threadpool(ledger.token.symbol)
                     terms_due = time.monotonic() + TERMS_EVERY
                 self._metrics.chain_head.set(head)
             except ChainError as error:

@@ -26,6 +26,7 @@ TYPES: Final[dict[str, tuple[int, str]]] = {
     "not-found": (404, "Not found"),
     "artifact-missing": (404, "No store has this artifact"),
     "method-not-allowed": (405, "This address does not accept this method"),
+    "profile-outdated": (409, "A later profile is stored"),
     "request-too-large": (413, "The request is too large"),
     "parameters-invalid": (422, "The request is not valid"),
     "site-report-invalid": (422, "The site's report is not valid"),

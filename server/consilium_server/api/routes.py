@@ -43,7 +43,8 @@ ROUTERS = (network, task_reads.tasks, round_reads.rounds, node_reads.nodes, mone
     summary="Statistics of the network, and state of the index", responses=READ,
 )  # fmt: skip
 async def get_network(reader: FromReader, service: Shared) -> Response:
-    chain_head, unbonding = service.broadcaster.chain_head, service.broadcaster.unbonding
+    seen = service.broadcaster
+    chain_head, unbonding, symbol = seen.chain_head, seen.unbonding, seen.token_symbol
 
     def read(at: At) -> schemas.Network:
         phase = task_reads.latest_phases()
@@ -54,6 +55,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
         return schemas.Network(
             chain_id=book.chain_id,
             contracts=schemas.Contracts.model_validate(book),
+            token_symbol=symbol,
             index=index_view(head, chain_head),
             tasks={schemas.name(Phase(k)): v for k, v in sorted(phases.items())},
             rounds={schemas.name(Outcome(k)): v for k, v in sorted(outcomes.items())},
@@ -63,7 +65,7 @@ async def get_network(reader: FromReader, service: Shared) -> Response:
             unbonding_seconds=unbonding,
         )  # fmt: skip
 
-    return await reader.answer(read, depends_on=lambda head: f"{head.number} {chain_head} {unbonding}")
+    return await reader.answer(read, depends_on=lambda head: f"{head.number} {chain_head} {unbonding} {symbol}")
 
 
 @network.get(

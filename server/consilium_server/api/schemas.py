@@ -134,6 +134,7 @@ class Totals(ApiModel):
 class Network(ApiModel):
     chain_id: int
     contracts: Contracts
+    token_symbol: str | None = Field(description="null if the server has no chain node, or got no answer")
     index: Index
     tasks: dict[str, int] = Field(description="tasks by phase", examples=[{"joining": 1, "scoring": 2, "ended": 9}])
     rounds: dict[str, int] = Field(description="rounds by outcome", examples=[{"settled": 40, "void": 2}])
@@ -203,6 +204,38 @@ class NodeSummary(ApiModel):
     annual_rate: Millionths | None = Field(
         description="the net yield as a simple rate of 365 days, rounded down; null if new, or over less than a day"
     )
+
+
+class Profile(ApiModel):
+    """Texts of a node about itself, signed by its account (EIP-712). Nobody checked them. `updated_at`: signed, too."""
+
+    account: Account
+    name: str
+    institution: str
+    country: str = Field(description="ISO 3166-1 alpha-2, or empty")
+    site: str = Field(description="https URL, or empty")
+    contact: str = Field(description="e-mail address, or empty")
+    updated_at: Time
+    signature: str
+
+
+class Profiles(ApiModel):
+    items: list[Profile]
+
+
+class Hit(ApiModel):
+    """`account` of a transaction: the subject of its first event."""
+
+    kind: Literal["task", "node", "account", "transaction"]
+    task: int | None = None
+    round: int | None = None
+    account: Account | None = None
+    role: RoleName | None = None
+    name: str | None = None
+
+
+class Found(ApiModel):
+    items: list[Hit]
 
 
 class PoolChange(ApiModel):

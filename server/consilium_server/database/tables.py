@@ -142,6 +142,7 @@ class EventRow(Fact):
         Index("ix_events_account", "account", "block", "log_index"),
         Index("ix_events_other", "other", "block", "log_index"),
         Index("ix_events_name", "name", "block", "log_index"),
+        Index("ix_events_transaction", "transaction"),
     )
 
     contract: Mapped[str] = mapped_column(String(16))
@@ -313,6 +314,20 @@ class UnbondingRow(Fact):
     generation: Mapped[int]
     shares: Mapped[int] = mapped_column(Amount)
     matures_at: Mapped[int] = mapped_column(BigInteger)
+
+
+class ProfileRow(MappedAsDataclass, Base):
+    """A node's signed profile (`SignedProfile`), the latest. Not a fact: its node sent it to this server.
+
+    `words`: name and institution, to search in.
+    """
+
+    __tablename__ = "profiles"
+
+    account: Mapped[str] = mapped_column(ACCOUNT, primary_key=True)
+    updated_at: Mapped[int] = mapped_column(BigInteger)
+    words: Mapped[str] = mapped_column(String(500))
+    signed: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 class JobRow(MappedAsDataclass, Base):

@@ -1,0 +1,70 @@
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
+import { useSearchParams } from 'react-router'
+import type { Schemas } from '../api/client'
+import { found } from '../api/queries'
+import { Account, Fault, Page, TaskLink } from '../parts/basics'
+import { NamedTask } from '../parts/tasks'
+import { say } from '../strings'
+
+const words = say.search
+const PAUSE = 250 // milliseconds without a key, before the API is asked
+
+export default function Search() {
+  const [params, setParams] = useSearchParams()
+  const [text, setText] = useState(params.get('q') ?? '')
+  const asked = params.get('q') ?? ''
+  useEffect(() => {
+    const timer = setTimeout(() => setParams(text.trim() ? { q: text.trim() } : {}, { replace: true }), PAUSE)
+    return () => clearTimeout(timer)
+  }, [text, setParams])
+  return (
+    <Page title={words.title} lead={words.lead}>
+      <search>
+        <label>
+          {words.label}
+          <input
+            type="search"
+            value={text}
+            maxLength={100}
+            autoComplete="off"
+            spellCheck={false}
+            onChange={(event) => setText(event.target.value)}
+          />
+        </label>
+      </search>
+      <Found text={asked} />
+    </Page>
+  )
+}
+
+function Found({ text }: { text: string }) {
+  const { data, error, refetch } = useQuery({ ...found(text), enabled: text !== '' })
+  const items = text === '' ? undefined : data?.items
+  return (
+    <>
+      {error && <Fault error={error} retry={() => void refetch()} />}
+      <p role="status">{items && (items.length === 0 ? words.none : words.found(items.length))}</p>
+      {items && items.length > 0 && (
+        <ul className="card steps">
+          {items.map((hit) => (
+            <li key={`${hit.kind} ${hit.task ?? ''} ${hit.account ?? ''} ${hit.role ?? ''}`}>
+              <Hit of={hit} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  )
+}
+
+function Hit({ of: { kind, task = null, round = null, account = null, role = null, name = null } }: { of: Schemas['Hit'] }) {
+  if (kind === 'task' && task !== null) return <NamedTask of={{ task, name }} />
+  return (
+    <span>
+      {kind === 'transaction' ? words.transaction : role ? say.role[role] : say.account.title}{' '}
+      {kind === 'transaction' && task !== null && <TaskLink task={task} round={round} />}{' '}
+      {account && <Account of={account} as={role} />}
+    </span>
+  )
+}

@@ -1,0 +1,43 @@
+/** An account's address and the profile that it signed. */
+import { useQuery } from '@tanstack/react-query'
+import { profile } from '../api/profiles'
+import { say } from '../strings'
+import { Facts, Time } from './basics'
+import { Exact } from './exact'
+
+const words = say.profile
+const countries = new Intl.DisplayNames(['en'], { type: 'region' })
+
+export function Who({ of }: { of: string }) {
+  const { data: found } = useQuery(profile(of))
+  const shown = found && [
+    ['name', <bdi key="name">{found.name}</bdi>] as const,
+    ['institution', <bdi key="institution">{found.institution}</bdi>] as const,
+    ['country', countries.of(found.country || 'ZZ')] as const,
+    [
+      'site',
+      <a key="site" href={found.site} target="_blank" rel="noreferrer ugc">
+        {found.site}
+      </a>,
+    ] as const,
+    [
+      'contact',
+      <a key="contact" href={`mailto:${found.contact}`}>
+        {found.contact}
+      </a>,
+    ] as const,
+  ]
+  return (
+    <>
+      <Exact of={of} as="address" />
+      {found && shown && (
+        <section className="card" aria-label={words.title}>
+          <Facts of={shown.filter(([field]) => found[field] !== '').map(([field, value]) => [words[field], value])} />
+          <p className="soft small">
+            {words.means} <Time of={found.updated_at} />
+          </p>
+        </section>
+      )}
+    </>
+  )
+}
