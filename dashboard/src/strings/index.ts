@@ -7,6 +7,7 @@ import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
 import { propose } from './propose'
+import { question } from './question'
 import { report } from './report'
 import { round } from './round'
 import { setup } from './setup'
@@ -28,6 +29,7 @@ export const say = {
   predict,
   propose,
   quality,
+  question,
   refused,
   report,
   round,
