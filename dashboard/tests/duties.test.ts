@@ -27,7 +27,7 @@ const TERMS = {
 
 function task(role: Part['role'], changes: Partial<Task> & { position?: number; bond?: string }): Task {
   const { position = 1, bond = TERMS[`${role}_bond`], ...others } = changes
-  const me = { account: ME, role, position, weight: 1, joined_at: 1, earned: '0', slashed: '0', bond }
+  const me = { account: ME, role, position, weight: 1, accepted: 0, joined_at: 1, earned: '0', slashed: '0', bond }
   return {
     task: 1,
     name: null,

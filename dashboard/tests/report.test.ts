@@ -9,12 +9,16 @@ const bin = (predicted: number, observed: number) => ({
 })
 const names = { perfect: 'as predicted', low: 'from', high: 'to' }
 
-test('a measure is shown with its interval, if it has one', () => {
-  expect(shownMeasure({ value: 0.8, low: 0.7, high: 0.912 })).toBe('0.800 (0.700 to 0.912)')
-  expect(shownMeasure({ value: 0.8, low: 0.7, high: 0.9 })).toBe('0.80 (0.70 to 0.90)')
-  expect(shownMeasure({ value: 0.8, low: null, high: null })).toBe('0.80')
-  expect(shownMeasure({ value: null, low: null, high: null })).toBe('–')
-  expect(shownMeasure(undefined)).toBe('–')
+test('a measure is shown with its interval, if it has one, in the unit of its metric', () => {
+  const shown = (metric: 'auc' | 'accuracy' | 'absolute_error', of?: Parameters<typeof shownMeasure>[1]) =>
+    shownMeasure(metric, of, { unit: 'days', deviation: 10 })
+  expect(shown('auc', { value: 0.8, low: 0.7, high: 0.912 })).toBe('0.800 (0.700 to 0.912)')
+  expect(shown('auc', { value: 0.8, low: 0.7, high: 0.9 })).toBe('0.80 (0.70 to 0.90)')
+  expect(shown('accuracy', { value: 0.8, low: 0.7, high: 0.912 })).toBe('80.0 (70.0 to 91.2)')
+  expect(shown('accuracy', { value: 0.8, low: null, high: null })).toBe('80')
+  expect(shown('absolute_error', { value: 0.5, low: 0.41, high: 0.6 })).toBe('5 (4.1 to 6)')
+  expect(shown('auc', { value: null, low: null, high: null })).toBe('–')
+  expect(shown('auc')).toBe('–')
 })
 
 test('one curve stands beside the diagonal with its interval, over the values that it has', () => {

@@ -263,10 +263,10 @@ def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watch
     figure = quality.locator(".figure").filter(has_text="Accuracy")
     expect(figure).to_contain_text(f"{100 * last['accuracy']:.1f} %")
     expect(figure).to_contain_text(f"at the start {100 * start['accuracy']:.1f} %")
-    expect(quality.locator(".chart")).to_contain_text("from 0 to 1, by round")
-    quality.get_by_text("Show as a table").click()
+    expect(quality.locator(".chart").first).to_contain_text("Accuracy, %, by round")
+    quality.get_by_text("Show as a table").first.click()
     row = quality.get_by_role("row").nth(1)
-    expect(row).to_contain_text(f"{start['accuracy']:.3f}")
+    expect(row).to_contain_text(f"{100 * start['accuracy']:.1f}")
     card = httpx.get(f"{place.url}/v1/tasks/1/model/model-card.md", timeout=20).text
     assert f"| 0, the start | {start['log_loss']:.4f} | {start['accuracy']:.4f} |" in card
     assert f"| 2 | {last['log_loss']:.4f} | {last['accuracy']:.4f} |" in card

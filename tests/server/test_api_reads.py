@@ -7,14 +7,17 @@ import csv
 import io
 import json
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
+from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.api.app import make_service
+from consilium_server.api.asked import asked_view
 from consilium_server.api.nodes import realised_yield
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At, open_engine
@@ -37,6 +40,7 @@ from indexed_network import (
     populated,
     settings_of,
 )
+from pydantic import TypeAdapter
 from sqlalchemy import Column, Engine, Integer, MetaData, Table, insert, select
 
 LISTS = [
@@ -314,6 +318,70 @@ def test_task_whose_name_is_none_is_served_without_one(empty: IndexedNetwork, na
     assert (checked["holds"], checked["problem"]) == (False, found["spec_fault"])
     assert len(found["spec_fault"]) < 600
     assert found["spec_fault"].isprintable()
+
+
+def test_a_hospital_has_as_many_accepted_rounds_as_accepted_sums_have_it(client: TestClient) -> None:
+    members = read(client, "/v1/tasks/1")["participants"]
+    accepted = {one["account"]: one["accepted"] for one in members if one["accepted"]}
+    assert accepted == dict.fromkeys(HOSPITALS[:3], 2)  # round 2 is void, and cohort 1 was never accepted
+    assert all(one["accepted"] == 0 for one in read(client, "/v1/tasks/2")["participants"])
+
+
+NONE = {
+    "modality": None,
+    "target": "",
+    "answers": [],
+    "answers_in_all": 0,
+    "unit": "",
+    "up_to": None,
+    "deviation": None,
+}
+TABLE = {"of": "table", "inputs": 1}
+FEATURE = '[[data.features]]\nkind = "numeric"\nname = "age"\nmin = 0.0\nmax = 120.0\n'
+
+
+@pytest.mark.parametrize(
+    ("data", "asked"),
+    [
+        (
+            f"label = 'sick'\nclasses = {[f'class {n}' for n in range(256)]}\n{FEATURE}",
+            TABLE
+            | {"kind": "classification", "target": "sick", "answers_in_all": 256}
+            | {"answers": [f"class {n}" for n in range(8)]},
+        ),
+        (
+            f"{FEATURE}[data.question]\nkind = 'regression'\nlabel = 's\u202ey'\nmin = 0\nmax = 60\nmean = 20\n"
+            "deviation = 12\nunit = 'days'\n",
+            TABLE | {"kind": "regression", "target": "sU+202Ey", "unit": "days", "deviation": 12.0},
+        ),
+        (
+            f"{FEATURE}[data.question]\nkind = 'survival'\ntime = 'years'\nevent = 'relapse'\nbounds = [1, 5]\n",
+            TABLE | {"kind": "survival", "target": "relapse", "up_to": 5.0},
+        ),
+        (
+            f"{FEATURE}[data.question]\nkind = 'multilabel'\nlabels = ['a', 'b']\n",
+            TABLE | {"kind": "multilabel", "answers": ["a", "b"], "answers_in_all": 2},
+        ),
+        (
+            "kind = 'images'\nheight = 8\nwidth = 8\nbits = 16\nmodality = 'CT'\nwindow = {center = 40, width = 400}\n"
+            "question = {kind = 'segmentation', classes = ['other', 'liver']}\n",
+            {"of": "images", "inputs": 1, "modality": "CT", "kind": "segmentation"}
+            | {"answers": ["other", "liver"], "answers_in_all": 2},
+        ),
+        ("kind = 'corpus'\n", {"of": "corpus", "inputs": 1, "kind": "next_token"}),
+    ],
+)
+def test_a_question_is_served_in_parts(data: str, asked: dict[str, Any]) -> None:
+    schema = TypeAdapter(DataSchema).validate_python(tomllib.loads(f"[data]\n{data}")["data"])
+    assert asked_view(schema).model_dump() == NONE | asked
+
+
+def test_a_list_of_tasks_says_the_questions(client: TestClient) -> None:
+    questions = {one["task"]: one["asked"] for one in read(client, "/v1/tasks")["items"]}
+    assert questions[1] == questions[2] == NONE | TABLE | {
+        "kind": "classification", "target": "sick", "answers": ["no", "yes"], "answers_in_all": 2,
+    }  # fmt: skip
+    assert questions[3] is questions[4] is None
 
 
 def test_class_names_are_served_visibly(empty: IndexedNetwork) -> None:

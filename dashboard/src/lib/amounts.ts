@@ -60,8 +60,12 @@ export function formatShare(share: number): string {
 
 /** A score in millionths as a number of its metric. */
 export function formatScore(millionths: number): string {
-  const size = (Math.abs(millionths) / 1_000_000).toFixed(4)
-  return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${size}`
+  return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${formatSize(millionths)}`
+}
+
+/** The same without its sign. */
+export function formatSize(millionths: number): string {
+  return (Math.abs(millionths) / 1_000_000).toFixed(4)
 }
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const

@@ -1,5 +1,5 @@
 /** A task's report in the form of its charts and tables: whose rows, and the figures on them. */
-import { METRICS, type MetricName } from './series'
+import { formatPlain, METRICS, type MetricName, type Scale } from './metrics'
 
 export interface Measure {
   value: number | null
@@ -35,11 +35,11 @@ const MOST_CURVES = 3 // beside the diagonal
 const inHundredths = (value: number) => Math.round(100 * value) / 100
 
 /** A metric's value with its 95 % interval; nodes' figures have two decimals. */
-export function shownMeasure(measure: Measure | undefined): string {
+export function shownMeasure(metric: MetricName, measure: Measure | undefined, scale: Scale | null): string {
   if (!measure || measure.value === null) return '–'
   const { value, low, high } = measure
   const isCoarse = [value, low, high].every((one) => one === null || one === inHundredths(one))
-  const shown = (one: number) => one.toFixed(isCoarse ? 2 : 3)
+  const shown = (one: number) => formatPlain(metric, one, scale, isCoarse)
   return low === null || high === null ? shown(value) : `${shown(value)} (${shown(low)} to ${shown(high)})`
 }
 

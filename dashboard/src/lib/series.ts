@@ -1,4 +1,5 @@
 /** The values of the charts, from the API's lists. Scores and worths are in millionths. */
+import type { MetricName, Quality } from './metrics'
 
 export interface ScoredRound {
   round: number
@@ -33,39 +34,13 @@ function mean(values: readonly number[]): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0
 }
 
-/** Metrics in the order in which they are shown, of every question a few. */
-export const METRICS = [
-  'dice',
-  'accuracy',
-  'auc',
-  'log_loss',
-  'c_index',
-  'brier',
-  'r2',
-  'absolute_error',
-  'squared_error',
-  'perplexity',
-] as const
-export type MetricName = (typeof METRICS)[number]
-type Quality = { round: number } & { [name in MetricName]?: number | null }
-const FROM_ZERO_TO_ONE: readonly MetricName[] = ['dice', 'accuracy', 'auc', 'c_index', 'brier', 'r2']
-
-/** The first metrics that a model has. */
-export function metricsOf(measured: readonly Quality[], atMost: number): MetricName[] {
-  return METRICS.filter((name) => measured.some((one) => typeof one[name] === 'number')).slice(0, atMost)
-}
-
-/** A model's quality by round, sorted: two metrics from 0 to 1. */
-export function qualityOf(measured: readonly Quality[]): {
-  rounds: number[]
-  series: { metric: MetricName; values: (number | null)[] }[]
-} {
+/** A metric by round, sorted; null where it was not measured. */
+export function qualityOf(
+  measured: readonly Quality[],
+  metric: MetricName,
+): { rounds: number[]; values: (number | null)[] } {
   const sorted = measured.toSorted((one, other) => one.round - other.round)
-  const charted = metricsOf(measured, METRICS.length).filter((name) => FROM_ZERO_TO_ONE.includes(name))
-  return {
-    rounds: sorted.map((one) => one.round),
-    series: charted.slice(0, 2).map((metric) => ({ metric, values: sorted.map((one) => one[metric] ?? null) })),
-  }
+  return { rounds: sorted.map((one) => one.round), values: sorted.map((one) => one[metric] ?? null) }
 }
 
 /** A share's worth over a node's history, as a part of its first worth; empty before anybody has shares. */

@@ -3,8 +3,10 @@ import { useParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { round as roundOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
-import { Account, Card, Crumbs, Hash, Kind, Later, OnDemand, OutcomeBadge, Page, Reason, Time } from '../parts/basics'
+import { outcomeOf } from '../lib/unpaid'
+import { Account, Card, Crumbs, Hash, Later, OnDemand, OutcomeBadge, Page, Time } from '../parts/basics'
 import { Exact } from '../parts/exact'
+import { Payouts } from '../parts/payouts'
 import { Loaded } from '../parts/query'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
@@ -22,7 +24,13 @@ export default function RoundPage() {
   return (
     <Loaded query={roundOf(number, which)}>
       {(found) => (
-        <Page title={words.title(which, number)} crumbs={<Crumbs task={number} />} beside={<OutcomeBadge of={found} />}>
+        <Page
+          title={words.title(which, number)}
+          crumbs={<Crumbs task={number} />}
+          beside={<OutcomeBadge of={found} />}
+          lead={outcomeOf(found)}
+        >
+          <Payouts of={found} />
           <Card title={words.verify} means={words.verifyMeans}>
             <OnDemand open={words.verifyStart} isMain key={`${number}/${which}`}>
               <Verify task={number} round={which} />
@@ -31,7 +39,6 @@ export default function RoundPage() {
           <Cohorts of={found} />
           <Later>
             <Committee of={found} />
-            <Payments of={found.payments} />
             <Commitments of={found.commitments} />
             <Evidence of={found.evidence} />
           </Later>
@@ -130,24 +137,6 @@ function Committee({ of }: { of: Round }) {
         </>
       )}
     </Card>
-  )
-}
-
-function Payments({ of }: { of: Round['payments'] }) {
-  return (
-    <TableCard
-      title={words.payments}
-      rows={of}
-      keyOf={(payment) => `${payment.block}-${payment.log_index}`}
-      empty={words.noPayments}
-      columns={[
-        { text: columns.kind, of: ({ kind }) => <Kind of={kind} /> },
-        { text: columns.account, of: ({ account, role }) => <Account of={account} as={role} /> },
-        { tokens: columns.amount, of: (payment) => payment.amount },
-        { text: columns.role, of: ({ role }) => (role ? say.role[role] : '') },
-        { text: columns.why, of: ({ reason }) => <Reason of={reason} /> },
-      ]}
-    />
   )
 }
 

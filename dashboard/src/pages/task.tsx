@@ -4,6 +4,7 @@ import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
 import { rounds, task as taskOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
+import { questionOf } from '../lib/question'
 import { membership, type AttackSuccess } from '../lib/membership'
 import { Loaded } from '../parts/query'
 import {
@@ -24,8 +25,10 @@ import {
   Tokens,
 } from '../parts/basics'
 import { ChartRoom, ProgressChart } from '../parts/charts'
+import { Course } from '../parts/course'
 import { Exact } from '../parts/exact'
 import { Model } from '../parts/model'
+import { Contribution } from '../parts/payouts'
 import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
@@ -47,10 +50,19 @@ export default function Task() {
           title={task.name ?? say.tasks.unnamed(number)}
           crumbs={<Crumbs task={number} />}
           beside={<Beside task={task} />}
-          lead={say.phaseMeans[task.phase]}
+          lead={<bdi>{questionOf(task.asked)}</bdi>}
         >
           {task.stopping && task.phase !== 'ended' && <Notice kind="wait">{words.stopping(task.last_round)}</Notice>}
+          <Quality task={task} />
           <dl className="figures">
+            {(['hospital', 'voter'] as const).map((role) => (
+              <Figure
+                key={role}
+                name={say.roles[role]}
+                value={task.participants.filter((one) => one.role === role).length}
+                beside={words.most(task.terms[`max_${role}s`])}
+              />
+            ))}
             <Figure name={columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
             {task.phase !== 'ended' && (
               <Figure name={words.deadline} value={<Countdown to={task.deadline} phase={task.phase} />} />
@@ -59,11 +71,10 @@ export default function Task() {
             <Figure name={words.left} value={<Tokens of={task.money.left} />} />
             {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
           </dl>
-          <Quality task={task} />
+          <Rounds task={task} />
           <Suspense>
             <Report task={task} />
           </Suspense>
-          <Rounds task={task} />
           <Suspense>
             <Statistics task={task} />
           </Suspense>
@@ -73,7 +84,6 @@ export default function Task() {
               <Privacy task={task} />
               <Spec task={task} />
             </div>
-            <Participants of={task.participants} />
             <Card title={say.operate.title} means={say.operate.means}>
               <OnDemand open={say.operate.open}>
                 <Operate task={task} />
@@ -109,11 +119,14 @@ function Beside({ task }: { task: Schemas['Task'] }) {
   )
 }
 
-function Rounds({ task: { task, spec } }: { task: Schemas['Task'] }) {
+function Rounds({ task: whole }: { task: Schemas['Task'] }) {
+  const { task, spec } = whole
   const { data, error, refetch } = useInfiniteQuery(rounds(task))
   const items = data?.pages.flatMap((page) => page.items)
   return (
     <>
+      {items && <Course task={whole} rounds={items} />}
+      {items && <Contribution task={whole} latest={items.find((one) => one.ended_at !== null)?.round} />}
       <Card title={words.progress} means={words.progressMeans}>
         {error && <Fault error={error} retry={() => void refetch()} />}
         {items ? <ProgressChart of={items} metric={spec?.metric} /> : !error && <ChartRoom />}
@@ -251,24 +264,5 @@ function Spec({ task }: { task: Schemas['Task'] }) {
         <Exact of={task.spec_hash} isShort />
       </p>
     </Card>
-  )
-}
-
-function Participants({ of }: { of: Schemas['Task']['participants'] }) {
-  return (
-    <TableCard
-      title={words.participants}
-      rows={of}
-      keyOf={(member) => `${member.role}${member.account}`}
-      empty={words.nobody}
-      columns={[
-        { text: columns.account, of: (member) => <Account of={member.account} as={member.role} /> },
-        { text: columns.role, of: (member) => say.role[member.role] },
-        { number: columns.weight, of: (member) => (member.role === 'hospital' ? member.weight : '–') },
-        { text: columns.joined, of: (member) => <Ago of={member.joined_at} /> },
-        { tokens: columns.earned, of: (member) => member.earned },
-        { tokens: columns.slashed, of: (member) => member.slashed },
-      ]}
-    />
   )
 }

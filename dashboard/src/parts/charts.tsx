@@ -6,6 +6,7 @@ import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
 import { formatScore } from '../lib/amounts'
 import { isKey } from '../lib/fields'
+import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
 import { calibrationOf, type Curve } from '../lib/report'
 import { progressOf, qualityOf, shareWorths } from '../lib/series'
 import { formatTime } from '../lib/times'
@@ -46,18 +47,18 @@ export function ProgressChart({ of, metric }: { of: readonly Schemas['RoundSumma
   )
 }
 
-/** A model's accuracy and AUC after each round, from the start on. */
-export function QualityChart({ of }: { of: readonly Schemas['Quality'][] }) {
-  const words = say.quality
-  const { rounds, series } = qualityOf(of)
+/** A metric of a model after each round, from the start on. */
+export function QualityChart(props: { of: readonly Quality[]; metric: MetricName; scale: Scale | null }) {
+  const { of, metric, scale } = props
+  const { rounds, values } = qualityOf(of, metric)
   return (
     <Drawn
-      caption={words.title}
+      caption={say.quality.metric[metric]}
       across={{ name: say.columns.round, values: rounds, shown: String }}
-      series={series.map(({ metric, values }) => ({ name: words.metric[metric], values }))}
-      unit={words.unit}
-      shown={(value) => value.toFixed(3)}
-      empty={words.oneRound}
+      series={[{ name: say.quality.metric[metric], values }]}
+      unit={axisOf(metric, scale)}
+      shown={(value) => formatPlain(metric, value, scale)}
+      empty={say.quality.oneRound}
     />
   )
 }

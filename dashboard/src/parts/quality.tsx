@@ -2,8 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
-import { formatShare } from '../lib/amounts'
-import { metricsOf, type MetricName } from '../lib/series'
+import { formatMetric, isLowerBetter, metricsOf } from '../lib/metrics'
 import { say } from '../strings'
 import { Card, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
@@ -19,35 +18,25 @@ export function Quality({ task }: { task: Schemas['Task'] }) {
   if (!model?.measured)
     return <Card title={words.title}>{data ? <p className="soft">{words.none}</p> : <ChartRoom />}</Card>
   const { rows, sources, rounds } = model.measured
+  const [first, last] = [rounds[0], rounds.at(-1)]
   return (
     <Card title={words.title} means={words.means(rows, sources)}>
       <p>{words.after(model.round, model.rounds)}</p>
-      <Figures of={rounds} />
-      <QualityChart of={rounds} />
+      <dl className="figures">
+        {metricsOf(rounds, 3).map((metric) => (
+          <Figure
+            key={metric}
+            name={words.metric[metric]}
+            value={formatMetric(metric, last?.[metric], task.asked)}
+            beside={words.from(formatMetric(metric, first?.[metric], task.asked), isLowerBetter(metric))}
+          />
+        ))}
+      </dl>
+      <div className="pair">
+        {metricsOf(rounds, 2).map((metric) => (
+          <QualityChart key={metric} of={rounds} metric={metric} scale={task.asked} />
+        ))}
+      </div>
     </Card>
   )
-}
-
-function Figures({ of }: { of: readonly Schemas['Quality'][] }) {
-  const [first, last] = [of[0], of.at(-1)]
-  if (!first || !last) return null
-  return (
-    <dl className="figures">
-      {metricsOf(of, 3).map((metric) => (
-        <Figure
-          key={metric}
-          name={words.metric[metric]}
-          value={shownValue(metric, last)}
-          beside={words.from(shownValue(metric, first))}
-        />
-      ))}
-    </dl>
-  )
-}
-
-function shownValue(metric: MetricName, of: Schemas['Quality']): string {
-  const value = of[metric]
-  if (typeof value !== 'number') return '–'
-  if (metric === 'accuracy') return formatShare(value)
-  return metric === 'log_loss' ? words.nats(value.toFixed(3)) : value.toFixed(3)
 }

@@ -3,6 +3,8 @@ import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { report as reportOf } from '../api/queries'
 import { shortened } from '../lib/accounts'
+import { isKey } from '../lib/fields'
+import { axisOf, type Scale } from '../lib/metrics'
 import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
 import { say } from '../strings'
 import { Account, Card } from './basics'
@@ -18,7 +20,7 @@ type Part = { whose: string } & Pick<
 >
 const METRICS_SHOWN = 3
 const COLUMNS_SHOWN = 20
-const title = (metric: string) => (metric in say.quality.metric ? say.quality.metric[metric as 'auc'] : metric)
+const title = (metric: string) => (isKey(metric, say.quality.metric) ? say.quality.metric[metric] : metric)
 
 export default function Report({ task }: { task: Of<'Task'> }) {
   const { data } = useQuery({ ...reportOf(task.task), enabled: hasModel(task) })
@@ -27,10 +29,14 @@ export default function Report({ task }: { task: Of<'Task'> }) {
   const parts = partsOf(found)
   return (
     <Card title={words.title} means={words.means(found.round)}>
-      {found.all_rows ? <Sites of={found} whole={found.all_rows} /> : <p className="soft">{words.noRows}</p>}
-      {found.nodes.length > 0 && <Nodes of={found.nodes} />}
+      {found.all_rows ? (
+        <Sites of={found} whole={found.all_rows} scale={task.asked} />
+      ) : (
+        <p className="soft">{words.noRows}</p>
+      )}
+      {found.nodes.length > 0 && <Nodes of={found.nodes} scale={task.asked} />}
       <Calibration of={parts} />
-      <Subgroups of={parts} />
+      <Subgroups of={parts} scale={task.asked} />
       {parts
         .filter((one) => one.importance.length > 0)
         .map((one) => (
@@ -48,16 +54,20 @@ function partsOf(found: Of<'EvaluationReport'>): Part[] {
   return [...(found.all_rows ? [{ whose: words.operator, ...found }] : []), ...shared]
 }
 
-function Sites({ of, whole }: { of: Of<'EvaluationReport'>; whole: Of<'Group'> }) {
+interface Scaled {
+  scale: Scale | null
+}
+
+function Sites({ of, whole, scale }: Scaled & { of: Of<'EvaluationReport'>; whole: Of<'Group'> }) {
   return (
     <>
       <p>{words.rows(whole.rows)}</p>
-      <Groups caption={words.sites} by={words.site} of={[...of.sites, whole]} />
+      <Groups caption={words.sites} by={words.site} of={[...of.sites, whole]} scale={scale} />
     </>
   )
 }
 
-function Groups({ caption, by, of }: { caption: string; by: string; of: readonly Of<'Group'>[] }) {
+function Groups({ caption, by, of, scale }: Scaled & { caption: string; by: string; of: readonly Of<'Group'>[] }) {
   return (
     <Table
       caption={caption}
@@ -70,15 +80,15 @@ function Groups({ caption, by, of }: { caption: string; by: string; of: readonly
           of.map((one) => one.measures),
           METRICS_SHOWN,
         ).map((metric) => ({
-          number: title(metric),
-          of: (one: Of<'Group'>) => shownMeasure(one.measures[metric]),
+          number: axisOf(metric, scale),
+          of: (one: Of<'Group'>) => shownMeasure(metric, one.measures[metric], scale),
         })),
       ]}
     />
   )
 }
 
-function Nodes({ of }: { of: readonly Of<'NodeEntry'>[] }) {
+function Nodes({ of, scale }: Scaled & { of: readonly Of<'NodeEntry'>[] }) {
   const measures = of.flatMap(({ report }) => (report ? [report.found.all_rows.measures] : []))
   const metrics = metricsShown(measures, METRICS_SHOWN)
   const [first] = metrics
@@ -106,14 +116,14 @@ function Nodes({ of }: { of: readonly Of<'NodeEntry'>[] }) {
             of: ({ report }) => report?.found.all_rows.rows.toLocaleString('en') ?? words.notShared,
           },
           ...metrics.map((metric) => ({
-            number: title(metric),
-            of: ({ report }: Of<'NodeEntry'>) => shownMeasure(report?.found.all_rows.measures[metric]),
+            number: axisOf(metric, scale),
+            of: ({ report }: Of<'NodeEntry'>) => shownMeasure(metric, report?.found.all_rows.measures[metric], scale),
           })),
           ...(first
             ? [
                 {
-                  number: words.start(title(first)),
-                  of: ({ report }: Of<'NodeEntry'>) => shownMeasure(report?.start[first]),
+                  number: words.start(axisOf(first, scale)),
+                  of: ({ report }: Of<'NodeEntry'>) => shownMeasure(first, report?.start[first], scale),
                 },
               ]
             : []),
@@ -137,7 +147,7 @@ function Calibration({ of }: { of: readonly Part[] }) {
   )
 }
 
-function Subgroups({ of }: { of: readonly Part[] }) {
+function Subgroups({ of, scale }: Scaled & { of: readonly Part[] }) {
   const groups = of.flatMap(({ whose, subgroups }) =>
     subgroups.map((one) => ({ ...one, name: of.length > 1 ? `${one.name ?? ''}, ${whose}` : one.name })),
   )
@@ -145,7 +155,7 @@ function Subgroups({ of }: { of: readonly Part[] }) {
   return (
     <>
       <h3>{words.subgroups}</h3>
-      <Groups caption={words.subgroups} by={words.subgroup} of={groups} />
+      <Groups caption={words.subgroups} by={words.subgroup} of={groups} scale={scale} />
     </>
   )
 }

@@ -58,14 +58,15 @@ export function Table<Row>(props: Shape<Row> & { caption: string; rows: readonly
   )
 }
 
-/** A card with a table of the same name. */
+/** A card with a table of the same name, and more below it. */
 export function TableCard<Row>(
-  props: Shape<Row> & { title: string; means?: string | undefined; rows: readonly Row[] },
+  props: Shape<Row> & { title: string; means?: string | undefined; rows: readonly Row[]; children?: ReactNode },
 ) {
-  const { title, means, ...table } = props
+  const { title, means, children, ...table } = props
   return (
     <Card title={title} means={means}>
       <Table caption={title} {...table} />
+      {children}
     </Card>
   )
 }

@@ -8,6 +8,7 @@ import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
 import { propose } from './propose'
+import { question } from './question'
 import { report } from './report'
 import { round } from './round'
 import { setup } from './setup'
@@ -30,6 +31,7 @@ export const say = {
   profile,
   propose,
   quality,
+  question,
   refused,
   report,
   round,

@@ -13,7 +13,7 @@ export const report = {
   node: 'Node',
   notShared: 'not shared',
   signed: 'signed by',
-  start: (metric: string) => `${metric} before training`,
+  start: (metric: string) => `Before training: ${metric}`,
   subgroups: 'Subgroups',
   subgroup: 'Subgroup',
   whose: 'Rows of',

@@ -24,7 +24,6 @@ export const round = {
   otherReading: (scores: string) => `read with the sign flipped: ${scores}`,
   events: (n: number) => `${n} events`,
   spread: 'Spread of the scores',
-  payments: 'Payments',
   noPayments: 'This round paid no rewards and took no slashes.',
   commitments: 'Commitments',
   evidence: 'Evidence',

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from consilium_chain.errors import SpecInvalid
-from consilium_chain.ledger.structs import Phase, Role, TaskParams
+from consilium_chain.ledger.structs import Outcome, Phase, Role, TaskParams, members
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_core.visible_text import shown
 from consilium_zk.errors import ZkError
@@ -16,12 +16,24 @@ from fastapi import APIRouter, Query
 from sqlalchemy import Select, func, select
 
 from consilium_server.api import schemas, task_schemas
+from consilium_server.api.asked import asked_view
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
 from consilium_server.api.routing import LIST, ONE, Paged, read_route
 from consilium_server.api.schemas import name
 from consilium_server.api.task_schemas import AMOUNTS, Terms
-from consilium_server.database.tables import Block, EventRow, Funding, Participant, Payment, PhaseStart, Spec, TaskRow
+from consilium_server.database.tables import (
+    Block,
+    Cohort,
+    EventRow,
+    Funding,
+    OutcomeRow,
+    Participant,
+    Payment,
+    PhaseStart,
+    Spec,
+    TaskRow,
+)
 from consilium_server.index.store import latest
 
 tasks = APIRouter(prefix="/v1", tags=["tasks"])
@@ -88,7 +100,8 @@ def _summary(row: Any) -> dict[str, Any]:
     task = row.TaskRow
     spec, _ = spec_of(row.text) if row.text is not None else (None, None)
     return {
-        "task": task.task, "name": spec.name if spec else None, "operator": task.operator,
+        "task": task.task, "name": spec.name if spec else None,
+        "asked": asked_view(spec.data) if spec else None, "operator": task.operator,
         "aggregator": task.aggregator, "spec_hash": task.spec_hash, "pool": row.current_pool, "phase": row.phase or 0,
         "round": row.round or 0, "rounds": int(task.params["rounds"]), "deadline": row.deadline or 0,
         "proposed_at": row.time, "proposed_in": task.block,
@@ -129,6 +142,7 @@ def one_task(at: At, task: schemas.TaskNumber) -> task_schemas.Task:
     row = task_row(at, task)
     spec, fault = spec_of(row.text) if row.text is not None else (None, None)
     payments = at.db.scalars(select(Payment).where(Payment.task == task)).all()
+    accepted = accepted_rounds(at, task)
     sums: dict[tuple[str, str], int] = defaultdict(int)  # by account and kind
     for payment in payments:
         sums[payment.account, payment.kind] += payment.amount
@@ -157,8 +171,8 @@ def one_task(at: At, task: schemas.TaskNumber) -> task_schemas.Task:
         participants=[
             task_schemas.Member(
                 account=one.account, role=name(Role(one.role)), position=one.position, weight=one.weight,
-                joined_at=time, earned=str(sums[one.account, "reward"]), slashed=str(sums[one.account, "slash"]),
-                bond=str(bond(one)),
+                accepted=accepted[one.position] if one.role == Role.HOSPITAL else 0, joined_at=time,
+                earned=str(sums[one.account, "reward"]), slashed=str(sums[one.account, "slash"]), bond=str(bond(one)),
             )
             for one, time in participants(at, task)
         ],
@@ -191,3 +205,18 @@ def participants(at: At, task: int) -> list[tuple[Participant, int]]:
         .order_by(Participant.role, Participant.position)
     )
     return [(row[0], row[1]) for row in at.db.execute(query)]
+
+
+def accepted_rounds(at: At, task: int) -> Counter[int]:
+    """By a hospital's position: the settled training rounds whose accepted sums have it."""
+    fixed = select(EventRow.round, EventRow.values).where(EventRow.task == task, EventRow.name == "SurvivorsFixed")
+    survivors = {round_: int(values["survivors"]) for round_, values in at.db.execute(fixed)}
+    of_round = (OutcomeRow.task == Cohort.task) & (OutcomeRow.round == Cohort.round)
+    query = select(Cohort.round, Cohort.item, Cohort.members, OutcomeRow.accepted).join(OutcomeRow, of_round)
+    settled = query.where(Cohort.task == task, OutcomeRow.outcome == Outcome.SETTLED)
+    return Counter(
+        position
+        for round_, cohort, joined, accepted in at.db.execute(settled)
+        if accepted >> cohort & 1
+        for position in members(joined & survivors.get(round_, 0))
+    )

@@ -27,12 +27,29 @@ from consilium_server.api.schemas import (
     VoidReasonName,
 )
 
+MOST_ANSWERS = 8  # named in a task's question
 AMOUNTS = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
+
+
+class Asked(ApiModel):
+    """The question of a task file, in parts from which a page makes a sentence."""
+
+    of: Literal["table", "text", "corpus", "images", "series"] = Field(description="kind of data")
+    inputs: int = Field(description="columns that a model reads; 1 for texts and images")
+    modality: str | None = Field(description="of DICOM files, such as CT")
+    kind: Literal["classification", "regression", "survival", "multilabel", "segmentation", "next_token"]
+    target: str = Field(description="column with the answer, or of the event; empty if no column has it")
+    answers: list[str] = Field(description=f"the first {MOST_ANSWERS} classes or labels")
+    answers_in_all: int
+    unit: str = Field(description="of an amount or a time")
+    up_to: float | None = Field(description="end of the time that is asked for")
+    deviation: float | None = Field(description="an amount's, in its unit: errors count in it")
 
 
 class TaskSummary(ApiModel):
     task: TaskNumber
     name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
+    asked: Asked | None = Field(description="null if the file is unknown or invalid")
     operator: Account
     aggregator: Account
     spec_hash: Hash
@@ -87,6 +104,7 @@ class Member(ApiModel):
     role: RoleName
     position: int
     weight: int = Field(description="a hospital's weight; 0 for others")
+    accepted: int = Field(description="settled training rounds whose accepted sums have the hospital; 0 for others")
     joined_at: Time
     earned: Amount
     slashed: Amount
