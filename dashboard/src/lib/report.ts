@@ -1,4 +1,5 @@
 /** A task's report in the form of its charts and tables: whose rows, and the figures on them. */
+import { formatFixed } from './amounts'
 import { METRICS, type MetricName } from './series'
 
 export interface Measure {
@@ -39,7 +40,7 @@ export function shownMeasure(measure: Measure | undefined): string {
   if (!measure || measure.value === null) return '–'
   const { value, low, high } = measure
   const isCoarse = [value, low, high].every((one) => one === null || one === inHundredths(one))
-  const shown = (one: number) => one.toFixed(isCoarse ? 2 : 3)
+  const shown = (one: number) => formatFixed(one, isCoarse ? 2 : 3)
   return low === null || high === null ? shown(value) : `${shown(value)} (${shown(low)} to ${shown(high)})`
 }
 

@@ -4,7 +4,7 @@
  */
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
-import { formatScore } from '../lib/amounts'
+import { formatFixed, formatScore } from '../lib/amounts'
 import { isKey } from '../lib/fields'
 import { calibrationOf, type Curve } from '../lib/report'
 import { progressOf, qualityOf, shareWorths } from '../lib/series'
@@ -56,7 +56,7 @@ export function QualityChart({ of }: { of: readonly Schemas['Quality'][] }) {
       across={{ name: say.columns.round, values: rounds, shown: String }}
       series={series.map(({ metric, values }) => ({ name: words.metric[metric], values }))}
       unit={words.unit}
-      shown={(value) => value.toFixed(3)}
+      shown={(value) => formatFixed(value, 3)}
       empty={words.oneRound}
     />
   )
@@ -69,10 +69,10 @@ export function CalibrationChart({ of }: { of: readonly Curve[] }) {
   return (
     <Drawn
       caption={words.calibration}
-      across={{ name: words.predicted, values: across, shown: (value) => value.toFixed(2) }}
+      across={{ name: words.predicted, values: across, shown: (value) => formatFixed(value, 2) }}
       series={series}
       unit={words.observed}
-      shown={(value) => value.toFixed(2)}
+      shown={(value) => formatFixed(value, 2)}
       empty={words.noCurve}
     />
   )
@@ -88,7 +88,7 @@ export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
       across={{ name: say.columns.time, values: worths.map((one) => one.time), shown: formatTime }}
       series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
       unit={words.worthUnit}
-      shown={(worth) => (worth / 1e6).toFixed(4)}
+      shown={(worth) => formatFixed(worth / 1e6, 4)}
       empty={words.noHistory}
       flat={words.flat}
     />

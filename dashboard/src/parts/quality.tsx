@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
-import { formatShare } from '../lib/amounts'
+import { formatFixed, formatShare } from '../lib/amounts'
 import { metricsOf, type MetricName } from '../lib/series'
 import { say } from '../strings'
 import { Card, Figure } from './basics'
@@ -49,5 +49,5 @@ function shownValue(metric: MetricName, of: Schemas['Quality']): string {
   const value = of[metric]
   if (typeof value !== 'number') return '–'
   if (metric === 'accuracy') return formatShare(value)
-  return metric === 'log_loss' ? words.nats(value.toFixed(3)) : value.toFixed(3)
+  return metric === 'log_loss' ? words.nats(formatFixed(value, 3)) : formatFixed(value, 3)
 }

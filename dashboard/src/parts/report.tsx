@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { report as reportOf } from '../api/queries'
 import { shortened } from '../lib/accounts'
+import { formatFixed, formatWhole } from '../lib/amounts'
 import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
 import { say } from '../strings'
 import { Account, Card } from './basics'
@@ -65,7 +66,7 @@ function Groups({ caption, by, of }: { caption: string; by: string; of: readonly
       keyOf={(one) => one.name ?? ''}
       columns={[
         { text: by, of: (one) => <bdi>{one.name ?? words.all}</bdi> },
-        { number: say.columns.rows, of: (one) => one.rows.toLocaleString('en') },
+        { number: say.columns.rows, of: (one) => formatWhole(one.rows) },
         ...metricsShown(
           of.map((one) => one.measures),
           METRICS_SHOWN,
@@ -103,7 +104,7 @@ function Nodes({ of }: { of: readonly Of<'NodeEntry'>[] }) {
           },
           {
             number: say.columns.rows,
-            of: ({ report }) => report?.found.all_rows.rows.toLocaleString('en') ?? words.notShared,
+            of: ({ report }) => (report ? formatWhole(report.found.all_rows.rows) : words.notShared),
           },
           ...metrics.map((metric) => ({
             number: title(metric),
@@ -168,11 +169,11 @@ function Importance({ of: { whose, importance, importance_by: by } }: { of: Part
             number: words.loss,
             of: (one) => (
               <>
-                {one.bar && <BarOf bar={one.bar} />} {one.mean.toFixed(3)}
+                {one.bar && <BarOf bar={one.bar} />} {formatFixed(one.mean, 3)}
               </>
             ),
           },
-          { number: words.range, of: (one) => `${one.low.toFixed(3)} to ${one.high.toFixed(3)}` },
+          { number: words.range, of: (one) => `${formatFixed(one.low, 3)} to ${formatFixed(one.high, 3)}` },
         ]}
       />
     </>
