@@ -21,6 +21,13 @@ def tokens(amount: int) -> str:
     return f"{sign}{hundredths // 100:,}.{hundredths % 100:02d}"
 
 
+def exact_tokens(amount: int) -> str:
+    """An amount in whole tokens with all its digits and a point, for other programs."""
+    sign, amount = ("-", -amount) if amount < 0 else ("", amount)
+    digits = f"{amount // WEI_PER_ETHER}.{amount % WEI_PER_ETHER:018d}"
+    return sign + digits.rstrip("0").rstrip(".")
+
+
 def decimals(value: float) -> str:
     """A metric with three decimals; a dash where it has no value (NaN)."""
     return f"{value:.3f}" if math.isfinite(value) else "–"

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatDistance, formatDuration, formatTime } from '../src/lib/times'
+import { formatDistance, formatDuration, formatUtc, timesIn } from '../src/lib/times'
 
 test.each([
   [-5, '0 s'],
@@ -18,6 +18,8 @@ test('a time is ahead or gone', () => {
   expect(formatDistance(100.4, 100)).toBe('now')
 })
 
-test('a time is the same for every reader', () => {
-  expect(formatTime(1_795_000_000)).toBe('18 Nov 2026, 11:06:40 UTC')
+test('a time is on the clock of its reader, and in UTC the same for all', () => {
+  expect(timesIn('en-GB', 'UTC')(1_795_000_000)).toBe('18 Nov 2026, 11:06:40 UTC')
+  expect(timesIn('de', 'Europe/Berlin')(1_795_000_000)).toBe('18.11.2026, 12:06:40 MEZ')
+  expect(formatUtc(1_795_000_000)).toBe('2026-11-18T11:06:40Z')
 })

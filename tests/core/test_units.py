@@ -6,14 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from consilium_core.units import ether, tokens
+from consilium_core.units import ether, exact_tokens, tokens
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "amounts.json").read_text())
 
 
-@pytest.mark.parametrize(("amount", "shown", "_"), VECTORS["tokens"])
-def test_tokens_are_shown_to_the_hundredth(amount: str, shown: str, _: str) -> None:
+@pytest.mark.parametrize(("amount", "shown", "exact"), VECTORS["tokens"])
+def test_tokens_are_shown_to_the_hundredth_or_exactly(amount: str, shown: str, exact: str) -> None:
     assert tokens(int(amount)) == shown
+    assert exact_tokens(int(amount)) == exact.replace(",", "")
 
 
 @pytest.mark.parametrize(

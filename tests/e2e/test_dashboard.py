@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import re
+from decimal import Decimal
 
 import pytest
 from browser_driver import Watched, context_of
@@ -172,7 +175,7 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     connect(page)
     row = page.get_by_role("table", name="Delegations").get_by_role("row").nth(1)
     expect(row).to_contain_text("100.00")
-    claim = row.get_by_role("button", name="Claim")
+    claim = row.get_by_role("button", name="Claim", exact=True)
     expect(claim).to_be_enabled(timeout=30_000)  # vests by the second
     claim.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
@@ -192,7 +195,58 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
         expect(history).to_contain_text(line)
     with page.expect_download() as download:
         page.get_by_role("link", name="Download as CSV").click()
-    assert download.value.path().read_text().count("\n") == 1 + 3
+    lines = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+    assert [one["kind"] for one in lines] == ["unbonding_started", "claimed", "delegated"]
+    assert lines[-1]["amount"] == "100"
+    assert wallet.account.address in download.value.suggested_filename
+
+
+def exactly(text: str) -> int:
+    """The amount of a sentence, in the smallest unit."""
+    (found,) = re.findall(r"([0-9,]+(?:\.[0-9]+)?) tokens", text)
+    return int(Decimal(found.replace(",", "")) * TOKEN)
+
+
+def test_rewards_are_claimed_and_staked_again(place: Place, watched: Watched) -> None:
+    page, node, wallet = watched.page, place.node(), place.wallet()
+    own, mine = wallet.account.address, place.ledger(wallet.account)
+    staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
+    mine.connection.transactions.send_all(
+        [token.approve(mine.deployment.staking, HELD), staking.delegate(node, Role.HOSPITAL, 100 * TOKEN)]
+    )
+    mine.connection.transactions.send(token.approve(mine.deployment.staking, 0))
+    place.reward(node, 600 * TOKEN)
+    wallet.install(page)
+    open_page(place, page, "/portfolio")
+    connect(page)
+    row = page.get_by_role("table", name="Delegations").get_by_role("row").nth(1)
+    restake, dialog = row.get_by_role("button", name="Claim and restake"), page.get_by_role("dialog")
+    for declines in (False, True):  # the second step
+        held, shares = place.treasury.token.balance(own), place.shares(own, node)
+        expect(restake).to_be_enabled(timeout=30_000)
+        restake.click()
+        assert violations(page) == []
+        stated = exactly(dialog.get_by_role("listitem").first.inner_text())
+        wallet.sends_at_most = len(wallet.sent) + 1 if declines else None
+        dialog.get_by_role("button", name="Claim and restake").click()
+        if declines:
+            stands = page.get_by_role("status").filter(has_text="Step 1 is done")
+            assert exactly(stands.inner_text().replace("claimed ", "")) == stated
+            expect(page.get_by_role("alert")).to_contain_text("You declined this")
+            assert place.shares(own, node) == shares
+            assert place.treasury.token.balance(own) >= held + stated
+            wallet.sends_at_most = None
+            stands.get_by_role("button", name="Delegate them now").click()
+        expect(page.locator("[data-sending=confirmed]")).to_be_visible()
+        expect(page.get_by_text("Step 1 is done")).to_have_count(0)
+        assert place.shares(own, node) >= shares + stated > shares
+        events = mine.contracts.staking.contract.events.Claimed.get_logs(
+            from_block=0, argument_filters={"delegator": own}
+        )
+        claimed = [one["args"]["amount"] for one in events]
+        assert place.treasury.token.balance(own) == held + claimed[-1] - stated
+    earned = page.get_by_role("table", name="Earned")
+    expect(earned.get_by_role("row").last).to_contain_text(tokens(sum(claimed)))
 
 
 def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Watched) -> None:
@@ -215,8 +269,8 @@ def test_matured_stake_is_delegated_anew_or_taken_home(place: Place, watched: Wa
     home = page.get_by_role("table", name="Unbonding")
     home.get_by_role("button", name="Redelegate").first.click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Node").fill(other)
     dialog.get_by_label("Role").select_option("Voter")
+    dialog.get_by_label("Node").select_option(other)
     dialog.get_by_role("button", name="Redelegate").click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     assert place.shares(wallet.account.address, other, Role.VOTER) > 0

@@ -9,13 +9,16 @@ import json
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, Role
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_server.api import schemas
 from consilium_server.api.app import make_service
 from consilium_server.api.asked import asked_view
 from consilium_server.api.nodes import realised_yield
@@ -507,8 +510,38 @@ def test_the_export_is_the_whole_history(client: TestClient) -> None:
     assert answer.headers["content-type"].startswith("text/csv")
     lines = list(csv.DictReader(io.StringIO(answer.text)))
     items = read(client, f"/v1/accounts/{DELEGATORS[0]}/history?limit=200")["items"]
-    assert lines == [{k: "" if v is None else str(v) for k, v in one.items()} for one in items]
+    assert [{**line, "time": seconds(line["time"]), **smallest(line)} for line in lines] == [
+        {k: "" if v is None else str(v) for k, v in one.items()} for one in items
+    ]
     assert {one["kind"] for one in items} == {"bounty", "delegated", "unbonding_started"}
+    assert not [cell for line in lines for cell in line.values() if cell[:1] in "=+-@\t\r" and cell]
+    first = min(line["time"] for line in lines)[:10]
+    latest = datetime.fromtimestamp(read(client, "/v1/network")["index"]["latest_event_at"], UTC)
+    name = f"consilium-{DELEGATORS[0]}-{first}-to-{latest:%Y-%m-%d}.csv"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def seconds(iso: str) -> str:
+    assert iso.endswith("Z")
+    return str(int(datetime.fromisoformat(iso).timestamp()))
+
+
+def smallest(line: dict[str, str]) -> dict[str, str]:
+    """The amounts of a line in the smallest unit."""
+    return {name: line[name] and str(int(Decimal(line[name]) * TOKEN)) for name in ("amount", "shares")}
+
+
+def test_an_account_without_history_has_an_export(client: TestClient) -> None:
+    answer = client.get(f"/v1/accounts/0x{'0' * 39}7/history.csv")
+    assert (answer.status_code, answer.text.count("\n")) == (200, 1)
+
+
+@pytest.mark.parametrize("kind", get_args(schemas.Movement))
+def test_history_of_one_kind_is_that_part_of_all(client: TestClient, kind: str) -> None:
+    for account in (DELEGATORS[0], HOSPITALS[0]):
+        where = f"/v1/accounts/{account}/history"
+        wanted = [one for one in pages(client, where, lambda: 50) if one["kind"] == kind]
+        assert pages(client, f"{where}?kind={kind}", lambda: 2) == wanted
 
 
 def test_the_network_adds_up(client: TestClient) -> None:

@@ -1,92 +1,143 @@
-/** Amounts of tokens, as bigint of the smallest unit: 10^18 are one token. Only text for people has a point. */
+/** Numbers as people of a locale read and type them. Amounts of tokens are bigint of the smallest unit: 10^18 are one
+ * token. Only text for people has a decimal mark.
+ */
 
 export const DECIMALS = 18
 export const TOKEN = 10n ** BigInt(DECIMALS)
 
-const grouped = new Intl.NumberFormat('en')
-
-/** An amount in tokens with two digits, halves rounded away from zero, as the command line shows it. */
-export function formatTokens(amount: bigint): string {
-  const sign = amount < 0n ? '-' : ''
-  const size = amount < 0n ? -amount : amount
-  const hundredths = (size * 100n + TOKEN / 2n) / TOKEN
-  return `${sign}${grouped.format(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`
-}
-
-/** An amount in tokens with all its digits. */
-export function formatExactly(amount: bigint): string {
-  const sign = amount < 0n ? '-' : ''
-  const size = amount < 0n ? -amount : amount
-  const rest = String(size % TOKEN)
-    .padStart(DECIMALS, '0')
-    .replace(/0+$/, '')
-  return `${sign}${grouped.format(size / TOKEN)}${rest && '.' + rest}`
-}
-
-/** The exact amount of a typed text; null if it is not positive, or finer than the smallest unit. */
-export function parseTokens(text: string): bigint | null {
-  const match = /^\s*(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?\s*$/.exec(text)
-  if (!match) return null
-  const [, whole = '', part = ''] = match
-  if (part.length > DECIMALS) return null
-  const amount = BigInt(whole.replaceAll(',', '')) * TOKEN + BigInt(part.padEnd(DECIMALS, '0'))
-  return amount > 0n ? amount : null
-}
-
-/** Basis points as per cent: 1250 is 12.5 %. */
-export function formatBps(bps: number): string {
-  return `${grouped.format(bps / 100)} %`
-}
-
-/** The basis points of a typed percentage; null if it is not from 0 to 100, or finer than a basis point. */
-export function parsePercent(text: string): number | null {
-  const match = /^\s*(\d{1,3})(?:\.(\d{1,2}))?\s*$/.exec(text)
-  if (!match) return null
-  const bps = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
-  return bps <= 10_000 ? bps : null
-}
-
-/** Millionths as per cent with two digits; positive ones with a sign if `signed`. */
-export function formatMillionths(millionths: number, signed = false): string {
-  const percent = (Math.abs(millionths) / 10_000).toFixed(2)
-  const sign = millionths < 0 ? '−' : signed && millionths > 0 ? '+' : ''
-  return `${sign}${percent} %`
-}
-
-/** A share from 0 to 1 as per cent with one digit: 0.9649 is 96.5 %. */
-export function formatShare(share: number): string {
-  return `${(100 * share).toFixed(1)} %`
-}
-
-/** A score in millionths as a number of its metric. */
-export function formatScore(millionths: number): string {
-  return `${millionths < 0 ? '−' : millionths > 0 ? '+' : ''}${formatSize(millionths)}`
-}
-
-/** The same without its sign. */
-export function formatSize(millionths: number): string {
-  return (Math.abs(millionths) / 1_000_000).toFixed(4)
-}
-
-const UNITS = ['bytes', 'KiB', 'MiB', 'GiB'] as const
-
-/** A size, rounded to a tenth of its unit. */
-export function formatBytes(bytes: number): string {
-  const at = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1)
-  const amount = bytes / 1024 ** at
-  return `${amount.toLocaleString('en', { maximumFractionDigits: at === 0 ? 0 : 1 })} ${UNITS[at] ?? ''}`
-}
-
+const BYTES = ['bytes', 'KiB', 'MiB', 'GiB'] as const
 const GWEI = 10n ** 9n
 const MICROETHER = 10n ** 12n
 
-/** Ether for an amount of wei, rounded up to a millionth. */
-export function formatEther(wei: bigint): string {
-  const rounded = (wei + MICROETHER - 1n) / MICROETHER
-  return `${(rounded / 1_000_000n).toLocaleString('en')}.${String(rounded % 1_000_000n).padStart(6, '0')}`
+/** The formats of a locale; without one, of the browser's. Digits are Latin, as in addresses and hashes beside them. */
+export function numbersIn(locale?: string) {
+  const whole = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
+  const parts = new Intl.NumberFormat(locale, { numberingSystem: 'latn', useGrouping: true }).formatToParts(1234567.5)
+  const mark = (type: Intl.NumberFormatPartTypes) => parts.find((part) => part.type === type)?.value ?? ''
+  const [point, group] = [mark('decimal'), mark('group')]
+
+  const joined = (sign: string, units: bigint, rest: string) => `${sign}${whole.format(units)}${rest && point + rest}`
+
+  /** A number with this many digits after the mark, rounded as `toFixed` and as the command line. */
+  const fixed = (value: number, digits: number): string => {
+    if (!Number.isFinite(value)) return String(value)
+    const [units = '', rest = ''] = Math.abs(value).toFixed(digits).split('.')
+    return joined(value < 0 ? '-' : '', BigInt(units), rest)
+  }
+
+  /** A number with at most this many digits after the mark. */
+  const upTo = (digits: number) => {
+    const format = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumFractionDigits: digits })
+    return (value: number) => format.format(value)
+  }
+  const [toUnits, toTenths, toHundredths, toThousandths] = [upTo(0), upTo(1), upTo(2), upTo(3)]
+
+  const significant = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumSignificantDigits: 3 })
+
+  /** Digits and a point, from a text with the locale's marks; null if it is something else. */
+  const plain = (text: string): string | null => {
+    const spaced = /\s/.test(group) ? text.trim().replace(/\s/g, group) : text.trim()
+    const [units = '', rest, ...more] = spaced.split(point)
+    const digits = group === '' ? units : units.replaceAll(group, '')
+    if (!/^\d+$/.test(digits) || more.length > 0 || (rest !== undefined && !/^\d+$/.test(rest))) return null
+    if (units !== digits && units !== whole.format(BigInt(digits))) return null
+    return rest === undefined ? digits : `${digits}.${rest}`
+  }
+
+  return {
+    /** Separates a fraction of a token. */
+    point,
+    formatFixed: fixed,
+    formatSignificant: (value: number) => significant.format(value),
+    formatWhole: (value: number | bigint) => whole.format(value),
+
+    /** An amount in tokens with two digits, halves rounded away from zero, as the command line rounds. */
+    formatTokens: (amount: bigint): string => {
+      const [sign, size] = signOf(amount)
+      const hundredths = (size * 100n + TOKEN / 2n) / TOKEN
+      return joined(sign, hundredths / 100n, String(hundredths % 100n).padStart(2, '0'))
+    },
+
+    /** An amount in tokens with all its digits. */
+    formatExactly: (amount: bigint): string => {
+      const [sign, size] = signOf(amount)
+      const rest = String(size % TOKEN).padStart(DECIMALS, '0')
+      return joined(sign, size / TOKEN, rest.replace(/0+$/, ''))
+    },
+
+    /** The exact amount of a typed text; null if it is not positive, or finer than the smallest unit. */
+    parseTokens: (text: string): bigint | null => {
+      const [units = '', part = ''] = plain(text)?.split('.') ?? []
+      if (units === '' || part.length > DECIMALS) return null
+      const amount = BigInt(units) * TOKEN + BigInt(part.padEnd(DECIMALS, '0'))
+      return amount > 0n ? amount : null
+    },
+
+    /** Basis points as per cent: 1250 is 12.5 %. */
+    formatBps: (bps: number) => `${toHundredths(bps / 100)} %`,
+
+    /** The basis points of a typed percentage; null if it is not from 0 to 100, or finer than a basis point. */
+    parsePercent: (text: string): number | null => {
+      const match = /^(\d{1,3})(?:\.(\d{1,2}))?$/.exec(plain(text) ?? '')
+      if (!match) return null
+      const bps = Number(match[1]) * 100 + Number((match[2] ?? '').padEnd(2, '0'))
+      return bps <= 10_000 ? bps : null
+    },
+
+    /** Millionths as per cent with two digits; positive ones with a sign if `signed`. */
+    formatMillionths: (millionths: number, signed = false): string => {
+      const sign = millionths < 0 ? '−' : signed && millionths > 0 ? '+' : ''
+      return `${sign}${fixed(Math.abs(millionths) / 10_000, 2)} %`
+    },
+
+    /** A share from 0 to 1 as per cent with one digit: 0.9649 is 96.5 %. */
+    formatShare: (share: number) => `${fixed(100 * share, 1)} %`,
+
+    /** A score in millionths as a number of its metric. */
+    formatScore: (millionths: number): string => {
+      const sign = millionths < 0 ? '−' : millionths > 0 ? '+' : ''
+      return sign + fixed(Math.abs(millionths) / 1_000_000, 4)
+    },
+
+    /** The same without its sign. */
+    formatSize: (millionths: number) => fixed(Math.abs(millionths) / 1_000_000, 4),
+
+    /** A size, rounded to a tenth of its unit. */
+    formatBytes: (bytes: number): string => {
+      const at = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), BYTES.length - 1)
+      return `${(at === 0 ? toUnits : toTenths)(bytes / 1024 ** at)} ${BYTES[at] ?? ''}`
+    },
+
+    /** Ether for an amount of wei, rounded up to a millionth. */
+    formatEther: (wei: bigint): string => {
+      const rounded = (wei + MICROETHER - 1n) / MICROETHER
+      return joined('', rounded / 1_000_000n, String(rounded % 1_000_000n).padStart(6, '0'))
+    },
+
+    /** Gwei for an amount of wei, rounded to a thousandth, halves up. */
+    formatGwei: (wei: bigint) => toThousandths(Number((wei * 1000n + GWEI / 2n) / GWEI) / 1000),
+  }
 }
 
-/** Gwei for an amount of wei, rounded to a thousandth, halves up. */
-export function formatGwei(wei: bigint): string {
-  return (Number((wei * 1000n + GWEI / 2n) / GWEI) / 1000).toLocaleString('en', { maximumFractionDigits: 3 })
+function signOf(amount: bigint): [string, bigint] {
+  return amount < 0n ? ['-', -amount] : ['', amount]
 }
+
+export const {
+  point,
+  formatFixed,
+  formatSignificant,
+  formatWhole,
+  formatTokens,
+  formatExactly,
+  parseTokens,
+  formatBps,
+  parsePercent,
+  formatMillionths,
+  formatShare,
+  formatScore,
+  formatSize,
+  formatBytes,
+  formatEther,
+  formatGwei,
+} = numbersIn()

@@ -1,5 +1,6 @@
 /** Metrics: their order, their direction, and their values in units that people know. */
 import { say } from '../strings'
+import { formatFixed, formatSignificant } from './amounts'
 
 /** In the order in which they are shown, of every question a few. */
 export const METRICS = [
@@ -72,15 +73,15 @@ export function formatPlain(
   const deviation = scale?.deviation ?? 1
   switch (metric) {
     case 'accuracy':
-      return (100 * value).toFixed(isCoarse ? 0 : 1)
+      return formatFixed(100 * value, isCoarse ? 0 : 1)
     case 'absolute_error':
-      return significant(value * deviation)
+      return formatSignificant(value * deviation)
     case 'squared_error':
-      return significant(value * deviation ** 2)
+      return formatSignificant(value * deviation ** 2)
     case 'perplexity':
-      return significant(value)
+      return formatSignificant(value)
     default:
-      return value.toFixed(isCoarse ? 2 : 3)
+      return formatFixed(value, isCoarse ? 2 : 3)
   }
 }
 
@@ -94,8 +95,4 @@ export function formatMetric(metric: MetricName, value: number | null | undefine
 export function axisOf(metric: MetricName, scale: Scale | null): string {
   const unit = unitOf(metric, scale)
   return say.quality.metric[metric] + (unit && `, ${unit}`)
-}
-
-function significant(value: number): string {
-  return value.toLocaleString('en', { maximumSignificantDigits: 3 })
 }

@@ -1,6 +1,18 @@
 /** The values of the charts, from the API's lists. Scores and worths are in millionths. */
 import type { MetricName, Quality } from './metrics'
 
+/** Sums by month of UTC, such as "2026-11", the latest first. */
+export function byMonth(amounts: readonly { time: number; amount: bigint }[]): { month: string; amount: bigint }[] {
+  const found = new Map<string, bigint>()
+  for (const { time, amount } of amounts) {
+    const month = new Date(time * 1000).toISOString().slice(0, 7)
+    found.set(month, (found.get(month) ?? 0n) + amount)
+  }
+  return [...found]
+    .map(([month, amount]) => ({ month, amount }))
+    .toSorted((one, other) => (one.month < other.month ? 1 : -1))
+}
+
 export interface ScoredRound {
   round: number
   outcome: string

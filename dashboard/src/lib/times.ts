@@ -30,9 +30,16 @@ export function formatDistance(time: number, now: number): string {
   return seconds > 0 ? `in ${formatDuration(seconds)}` : `${formatDuration(-seconds)} ago`
 }
 
-const dated = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium', timeZone: 'UTC' })
+/** Formats times of a locale and time zone; without them, of the browser's. The zone is named. */
+export function timesIn(locale?: string, timeZone?: string) {
+  const dated = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'long', timeZone })
+  return (time: number) => dated.format(time * 1000)
+}
 
-/** A time in UTC, so that all readers of a page see the same. */
-export function formatTime(time: number): string {
-  return `${dated.format(time * 1000)} UTC`
+/** A time on the reader's clock. */
+export const formatTime = timesIn()
+
+/** A time in ISO 8601 and UTC, the same for every reader. */
+export function formatUtc(time: number): string {
+  return new Date(time * 1000).toISOString().replace('.000Z', 'Z')
 }

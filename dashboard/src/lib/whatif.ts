@@ -25,3 +25,17 @@ export function sharesFor(amount: bigint, of: { shares: bigint; worth: bigint })
   if (amount >= of.worth) return of.shares
   return (amount * of.shares) / of.worth
 }
+
+const FRACTION_BITS = 48n
+
+/** A position's part of the rewards that have not vested, at the pool's present stakes and commission (`Pools.sol`). */
+export function vestingOf(
+  pool: { unvestedX48: bigint; commissionBps: number; shares: bigint; unbondingShares: bigint },
+  shares: bigint,
+  isOwner: boolean,
+): bigint {
+  const earning = pool.shares - pool.unbondingShares
+  const fee = earning > 0n ? (pool.unvestedX48 * BigInt(pool.commissionBps)) / 10_000n : pool.unvestedX48
+  const gain = earning > 0n ? ((pool.unvestedX48 - fee) * shares) / earning : 0n
+  return (gain + (isOwner ? fee : 0n)) >> FRACTION_BITS
+}

@@ -4,7 +4,7 @@ import type { Address } from 'viem'
 import { answer, api, type Schemas } from '../api/client'
 import { config, exampleTask } from '../api/config'
 import { nodes, tasks } from '../api/queries'
-import { formatBps, formatTokens } from '../lib/amounts'
+import { formatBps, formatTokens, formatWhole } from '../lib/amounts'
 import { faultsOf } from '../lib/faults'
 import { Account, Card, Fault, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
@@ -117,7 +117,7 @@ function File({ text, set, example, checking }: FileProps) {
 
 function stateOf(text: string, { isBusy, isFresh, error, found }: Checking): string {
   if (text === '') return words.empty
-  if (text.length > LONGEST) return words.tooLong(LONGEST.toLocaleString('en'))
+  if (text.length > LONGEST) return words.tooLong(formatWhole(LONGEST))
   if (isBusy) return words.checking
   if (isFresh) return found?.holds ? words.holds : ''
   return error ? '' : words.unchecked

@@ -9,7 +9,7 @@ import { ApiUnreachable } from '../api/client'
 import { shortened } from '../lib/accounts'
 import { formatExactly, formatTokens } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
-import { formatDistance, formatDuration, formatTime } from '../lib/times'
+import { formatDistance, formatDuration, formatTime, formatUtc } from '../lib/times'
 import { say } from '../strings'
 
 export function Page(props: {
@@ -118,8 +118,13 @@ export function Hash({ of }: { of: string }) {
   )
 }
 
+/** A time on the reader's clock; on hover in UTC. */
 export function Time({ of }: { of: number }) {
-  return <time dateTime={new Date(of * 1000).toISOString()}>{formatTime(of)}</time>
+  return (
+    <time dateTime={formatUtc(of)} title={formatUtc(of)}>
+      {formatTime(of)}
+    </time>
+  )
 }
 
 /** The present time in seconds since the epoch, updated every second. */
@@ -135,7 +140,7 @@ export function useNow(): number {
 export function Ago({ of }: { of: number }) {
   const now = useNow()
   return (
-    <time className="clock" dateTime={new Date(of * 1000).toISOString()} title={formatTime(of)}>
+    <time className="clock" dateTime={formatUtc(of)} title={say.both(formatTime(of), formatUtc(of))}>
       {formatDistance(of, now)}
     </time>
   )
@@ -148,7 +153,7 @@ export function Countdown({ to, phase }: { to: number; phase: Phase }) {
   if (to === 0 || phase === 'forming' || phase === 'drawing') return <span>{say.task.noDeadline}</span>
   if (to <= now) return <span className="bad">{say.task.overdue}</span>
   return (
-    <span className="clock" role="timer" title={formatTime(to)}>
+    <span className="clock" role="timer" title={say.both(formatTime(to), formatUtc(to))}>
       {formatDuration(to - now)}
     </span>
   )

@@ -4,7 +4,7 @@
  */
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
-import { formatScore } from '../lib/amounts'
+import { formatFixed, formatScore } from '../lib/amounts'
 import { isKey } from '../lib/fields'
 import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
 import { calibrationOf, type Curve } from '../lib/report'
@@ -70,10 +70,10 @@ export function CalibrationChart({ of }: { of: readonly Curve[] }) {
   return (
     <Drawn
       caption={words.calibration}
-      across={{ name: words.predicted, values: across, shown: (value) => value.toFixed(2) }}
+      across={{ name: words.predicted, values: across, shown: (value) => formatFixed(value, 2) }}
       series={series}
       unit={words.observed}
-      shown={(value) => value.toFixed(2)}
+      shown={(value) => formatFixed(value, 2)}
       empty={words.noCurve}
     />
   )
@@ -89,7 +89,7 @@ export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
       across={{ name: say.columns.time, values: worths.map((one) => one.time), shown: formatTime }}
       series={[{ name: words.history, values: worths.map((one) => one.worth), isStep: true }]}
       unit={words.worthUnit}
-      shown={(worth) => (worth / 1e6).toFixed(4)}
+      shown={(worth) => formatFixed(worth / 1e6, 4)}
       empty={words.noHistory}
       flat={words.flat}
     />

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { report as reportOf } from '../api/queries'
 import { shortened } from '../lib/accounts'
+import { formatWhole } from '../lib/amounts'
 import { isKey } from '../lib/fields'
 import { axisOf, type Scale } from '../lib/metrics'
 import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
@@ -75,7 +76,7 @@ function Groups({ caption, by, of, scale }: Scaled & { caption: string; by: stri
       keyOf={(one) => one.name ?? ''}
       columns={[
         { text: by, of: (one) => <bdi>{one.name ?? words.all}</bdi> },
-        { number: say.columns.rows, of: (one) => one.rows.toLocaleString('en') },
+        { number: say.columns.rows, of: (one) => formatWhole(one.rows) },
         ...metricsShown(
           of.map((one) => one.measures),
           METRICS_SHOWN,
@@ -113,7 +114,7 @@ function Nodes({ of, scale }: Scaled & { of: readonly Of<'NodeEntry'>[] }) {
           },
           {
             number: say.columns.rows,
-            of: ({ report }) => report?.found.all_rows.rows.toLocaleString('en') ?? words.notShared,
+            of: ({ report }) => (report ? formatWhole(report.found.all_rows.rows) : words.notShared),
           },
           ...metrics.map((metric) => ({
             number: axisOf(metric, scale),
@@ -178,11 +179,11 @@ function Importance({ of: { whose, importance, importance_by: by } }: { of: Part
             number: words.loss,
             of: (one) => (
               <>
-                {one.bar && <BarOf bar={one.bar} />} {one.mean.toFixed(3)}
+                {one.bar && <BarOf bar={one.bar} />} {formatFixed(one.mean, 3)}
               </>
             ),
           },
-          { number: words.range, of: (one) => `${one.low.toFixed(3)} to ${one.high.toFixed(3)}` },
+          { number: words.range, of: (one) => `${formatFixed(one.low, 3)} to ${formatFixed(one.high, 3)}` },
         ]}
       />
     </>

@@ -1,6 +1,6 @@
 /** The size, privacy, pay and gas of a valid task file. */
 import type { Schemas } from '../api/client'
-import { formatBytes, formatEther, formatGwei } from '../lib/amounts'
+import { formatBytes, formatEther, formatGwei, formatWhole } from '../lib/amounts'
 import { ROLES } from '../lib/enums'
 import { formatDuration } from '../lib/times'
 import { Figure, Tokens } from '../parts/basics'
@@ -12,10 +12,6 @@ const { columns } = say
 const PARTIES = ['operator', 'aggregator', 'hospital', 'seated_voter', 'standing_voter'] as const
 
 type Checked = Schemas['CheckedTask']
-
-function count(n: number): string {
-  return n.toLocaleString('en')
-}
 
 export function Costs({ of }: { of: Checked }) {
   return (
@@ -34,9 +30,9 @@ function Figures({ of }: { of: Checked }) {
   return (
     <dl className="figures">
       <Figure name={words.pool} value={<Tokens of={terms.pool} />} beside={words.poolOf(terms.rounds)} />
-      <Figure name={words.parameters} value={count(spec.parameters)} beside={spec.model} />
-      <Figure name={words.lanes} value={count(spec.lanes_per_update)} beside={words.lanesOf(spec.lane_bits)} />
-      <Figure name={words.blobs} value={count(of.published_blobs)} beside={words.blobsOf(spec.update_blobs)} />
+      <Figure name={words.parameters} value={formatWhole(spec.parameters)} beside={spec.model} />
+      <Figure name={words.lanes} value={formatWhole(spec.lanes_per_update)} beside={words.lanesOf(spec.lane_bits)} />
+      <Figure name={words.blobs} value={formatWhole(of.published_blobs)} beside={words.blobsOf(spec.update_blobs)} />
       {present && (
         <Figure
           name={words.time}
@@ -114,8 +110,8 @@ function Gas({ of: { gas, present } }: { of: Checked }) {
         keyOf={(party) => party}
         columns={[
           { text: columns.party, of: (party) => words.party[party] },
-          { number: columns.once, of: (party) => count(gas[party].once) },
-          { number: words.allRounds, of: (party) => count(gas[party].rounds) },
+          { number: columns.once, of: (party) => formatWhole(gas[party].once) },
+          { number: words.allRounds, of: (party) => formatWhole(gas[party].rounds) },
           ...(present ? [ether] : []),
         ]}
       />

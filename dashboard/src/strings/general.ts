@@ -1,4 +1,6 @@
 /** Texts of the frame around each page, and names that several pages show. */
+import { point } from '../lib/amounts'
+
 export const general = {
   name: 'Consilium',
   skip: 'Skip to the content',
@@ -37,7 +39,8 @@ export const general = {
   crashed: 'An error in the dashboard stopped this page. Reload it.',
   tableOf: 'Show as a table',
   unitBy: (unit: string, across: string) => `${unit}, by ${across.toLowerCase()}`,
-  notAmount: 'This is not an amount. Enter digits, with a point before a fraction of a token.',
+  both: (time: string, utc: string) => `${time} (${utc})`,
+  notAmount: `This is not an amount. Enter digits, with “${point}” before a fraction of a token.`,
   overBalance: 'This is more than your wallet holds.',
   balance: 'In your wallet',
   amount: 'Amount, in tokens',

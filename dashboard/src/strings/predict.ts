@@ -1,4 +1,6 @@
 /** Texts of predictions in the browser. */
+import { formatShare } from '../lib/amounts'
+
 export const predict = {
   open: 'Try the model…',
   title: 'Try the model',
@@ -23,7 +25,7 @@ export const predict = {
   transparent: 'The image is transparent in parts. Save it without an alpha channel.',
   go: 'Predict',
   result: 'Prediction',
-  percent: (share: number) => `${(100 * share).toFixed(1)} %`,
+  percent: formatShare,
   amount: (value: number, unit: string) => `${Number(value.toPrecision(4))} ${unit}`.trim(),
   changed: 'The server has just replaced this model. Open this page again.',
   deep: 'This model reads images that a browser does not. Use consilium predict.',

@@ -1,9 +1,11 @@
+import { formatWhole } from '../lib/amounts'
+
 export const report = {
   title: 'What the model is worth',
   means: (round: number) =>
     `After round ${round}, on rows that the model never saw. In parentheses: 95 % intervals. The chain cannot prove these figures, because the rows are not public.`,
   noRows: 'The operator shows no figures on labelled rows of its own.',
-  rows: (rows: number) => `On ${rows.toLocaleString('en')} labelled rows of the operator’s.`,
+  rows: (rows: number) => `On ${formatWhole(rows)} labelled rows of the operator’s.`,
   sites: 'By site',
   site: 'Site',
   all: 'all',

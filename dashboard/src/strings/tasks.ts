@@ -1,4 +1,6 @@
 /** Texts of the overview, the list of tasks, and a task's page. */
+import { formatWhole } from '../lib/amounts'
+
 export const overview = {
   title: 'Overview',
   lead: 'Hospitals train one model on data that never leaves them. The chain checks the sum of their updates, a randomly drawn committee scores it, and a contract pays or slashes.',
@@ -105,7 +107,7 @@ export const task = {
 export const quality = {
   title: 'Quality on held-out rows',
   means: (rows: number, sources: number) =>
-    `Measured on ${rows.toLocaleString('en')} rows ${sources === 1 ? 'of one file' : `of ${sources} files`} that no hospital trains on. The party that gives this server its models has these rows. The chain cannot prove these figures, because the rows are not public.`,
+    `Measured on ${formatWhole(rows)} rows ${sources === 1 ? 'of one file' : `of ${sources} files`} that no hospital trains on. The party that gives this server its models has these rows. The chain cannot prove these figures, because the rows are not public.`,
   none: 'Not measured so far. The chain has only gains. If you have held-out rows, pass them to `consilium operator download-model` with --measure-on: it measures the model before the first round and after each.',
   metric: {
     dice: 'Dice',

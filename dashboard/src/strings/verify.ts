@@ -1,4 +1,6 @@
 /** Texts of the checks that a browser does of a round. */
+import { formatFixed } from '../lib/amounts'
+
 export const verify = {
   steps: 'Steps',
   state: { holds: 'holds', fails: 'FAILS', waits: 'not yet', skipped: 'not checked', running: 'running…' },
@@ -18,7 +20,7 @@ export const verify = {
     partly: 'No check fails, but some could not be done. See the steps.',
     fails: 'A check FAILS. Do not rely on this round until you know why.',
   },
-  took: (seconds: number) => `It took ${seconds.toFixed(1)} s.`,
+  took: (seconds: number) => `It took ${formatFixed(seconds, 1)} s.`,
   not: 'These checks do not prove how hospitals trained, or that scores and payments are right. They trust the chain node for the state of the chain. They trust this site for the contracts’ addresses and for the code of the checks. For the full check, run this on your own machine:',
   command: (task: number, round: number) => `consilium verify ${task} ${round}`,
 

@@ -1,10 +1,7 @@
 /** Delegates to a node: an estimate, an approval by signature or by transaction, then the delegation. */
 import { useState } from 'react'
-import { parseSignature, type Address } from 'viem'
-import { useConfig } from 'wagmi'
-import { getPublicClient, signTypedData } from 'wagmi/actions'
+import type { Address } from 'viem'
 import type { Schemas } from '../api/client'
-import { tokenAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
 import { formatMillionths, formatTokens } from '../lib/amounts'
 import { numberOf } from '../lib/enums'
@@ -14,12 +11,12 @@ import { Radios } from '../parts/choice'
 import { Field, readAmount } from '../parts/field'
 import { say } from '../strings'
 import { Connected } from './connect'
+import { usePermit } from './permit'
 import { useHoldings } from './positions'
-import { useIsContract, usePlace } from './provider'
+import { useIsContract } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Step } from './sending'
 
 const words = say.delegate
-const PERMIT_SECONDS = 1_800n
 const APPROVALS = [
   ['signature', words.bySignature],
   ['transaction', words.byTransaction],
@@ -94,40 +91,6 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
       <SendingNotice of={flow} approvals={approvals} />
     </form>
   )
-}
-
-/** Signs an approval of tokens for the staking contract (ERC-2612). Throws the wallet's error if the owner declines. */
-function usePermit(account: Address) {
-  const place = usePlace()
-  const config = useConfig()
-  return async (value: bigint): Promise<readonly [bigint, number, `0x${string}`, `0x${string}`]> => {
-    const client = getPublicClient(config, { chainId: place.chainId })
-    if (!client) throw new Error(say.wallet.noNode)
-    const token = { address: place.token, abi: tokenAbi } as const
-    const [nonce, name, block] = await Promise.all([
-      client.readContract({ ...token, functionName: 'nonces', args: [account] }),
-      client.readContract({ ...token, functionName: 'name' }),
-      client.getBlock(),
-    ])
-    const deadline = block.timestamp + PERMIT_SECONDS
-    const signature = await signTypedData(config, {
-      account,
-      domain: { name, version: '1', chainId: place.chainId, verifyingContract: place.token },
-      types: {
-        Permit: [
-          { name: 'owner', type: 'address' },
-          { name: 'spender', type: 'address' },
-          { name: 'value', type: 'uint256' },
-          { name: 'nonce', type: 'uint256' },
-          { name: 'deadline', type: 'uint256' },
-        ],
-      },
-      primaryType: 'Permit',
-      message: { owner: account, spender: place.staking, value, nonce, deadline },
-    })
-    const { r, s, yParity } = parseSignature(signature)
-    return [deadline, 27 + yParity, r, s]
-  }
 }
 
 function Estimate({ amount, node }: { amount: bigint; node: Schemas['Node'] }) {

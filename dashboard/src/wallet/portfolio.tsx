@@ -1,18 +1,21 @@
 import { useState } from 'react'
 import type { Address } from 'viem'
 import { History } from '../pages/account'
-import { isAccount } from '../lib/accounts'
 import { formatTokens, parseTokens } from '../lib/amounts'
-import { numberOf, ROLE_NAMES } from '../lib/enums'
+import { numberOf } from '../lib/enums'
 import { sharesFor } from '../lib/whatif'
-import { Account, Ago, Card, Fault, Figure, Loading, Notice, Tokens, useNow } from '../parts/basics'
-import { Choice } from '../parts/choice'
+import { Account, Ago, Card, Fault, Figure, Loading, Notice, Time, Tokens, useNow } from '../parts/basics'
 import { Dialog } from '../parts/dialog'
 import { Field } from '../parts/field'
 import { Table, TableCard } from '../parts/table'
 import { say } from '../strings'
+import { earnings, restake as restaking } from '../strings/earnings'
 import { Connected } from './connect'
+import { EarnedFigure, Earnings } from './earnings'
+import { PickNode, type Picked } from './pick'
 import { useHoldings, type Holding, type Holdings, type Unbonding } from './positions'
+import { useIsContract } from './provider'
+import { Restake, StandingClaim, useRestake } from './restake'
 import { isBusy, SendingNotice, useCalls, useSending, type Call } from './sending'
 
 const words = say.portfolio
@@ -28,7 +31,7 @@ function Portfolio({ account }: { account: Address }) {
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
-      {data ? <Positions of={data} /> : !error && <Loading />}
+      {data ? <Positions account={account} of={data} /> : !error && <Loading />}
       {data && !data.fromEvents && <History account={account} />}
     </>
   )
@@ -38,10 +41,11 @@ function total(amounts: readonly bigint[]): bigint {
   return amounts.reduce((sum, amount) => sum + amount, 0n)
 }
 
-type Action = { unbond: Holding } | { redelegate: Unbonding }
+type Action = { unbond: Holding } | { redelegate: Unbonding } | { restake: Holding }
 
-function Positions({ of }: { of: Holdings }) {
+function Positions({ account, of }: { account: Address; of: Holdings }) {
   const flow = useSending()
+  const restake = useRestake(account, flow)
   const { sending, send, reset } = flow
   const [action, setAction] = useState<Action | null>(null)
   const { staking } = useCalls()
@@ -55,18 +59,33 @@ function Positions({ of }: { of: Holdings }) {
     close()
     void send(call)
   }
+  const [staked, claimable, unbonding] = [
+    total(of.holdings.map((one) => one.worth)),
+    total(of.holdings.map((one) => one.claimable)),
+    total(of.unbondings.map((one) => one.worth)),
+  ]
+  const vesting = total(of.holdings.map((one) => one.vesting))
   return (
     <>
       {of.fromEvents && <Notice kind="wait">{words.fromEvents}</Notice>}
       <dl className="figures">
         <Figure name={say.balance} value={<Tokens of={of.balance} />} />
-        <Figure name={words.staked} value={<Tokens of={total(of.holdings.map((one) => one.worth))} />} />
-        <Figure name={words.claimable} value={<Tokens of={total(of.holdings.map((one) => one.claimable))} />} />
-        <Figure name={words.unbonding} value={<Tokens of={total(of.unbondings.map((one) => one.worth))} />} />
+        <Figure
+          name={earnings.inAll}
+          value={<Tokens of={staked + claimable + unbonding} />}
+          beside={earnings.inAllMeans}
+        />
+        <Figure name={words.staked} value={<Tokens of={staked} />} />
+        <Figure name={words.unbonding} value={<Tokens of={unbonding} />} />
+        <Figure name={words.claimable} value={<Tokens of={claimable} />} />
+        {vesting > 0n && <Figure name={earnings.vesting} value={<Tokens of={vesting} />} />}
+        <EarnedFigure account={account} claimable={claimable} />
       </dl>
       <SendingNotice of={flow} />
-      <Delegations of={of.holdings} busy={busy} go={go} unbond={(one) => ask({ unbond: one })} />
-      <Unbondings of={of.unbondings} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
+      <StandingClaim of={restake} flow={flow} />
+      <Delegations account={account} of={of.holdings} busy={busy} go={go} ask={ask} />
+      <Unbondings of={of} busy={busy} go={go} redelegate={(one) => ask({ redelegate: one })} />
+      <Earnings account={account} claimable={claimable} />
       {action && 'unbond' in action && (
         <Unbond
           of={action.unbond}
@@ -78,7 +97,17 @@ function Positions({ of }: { of: Holdings }) {
         <Redelegate
           of={action.redelegate}
           cancel={close}
-          go={(node, role) => go(staking('redelegate', action.redelegate.request, node, role))}
+          go={({ node, role }) => go(staking('redelegate', action.redelegate.request, node, numberOf(role)))}
+        />
+      )}
+      {action && 'restake' in action && (
+        <Restake
+          of={action.restake}
+          cancel={close}
+          go={(amount) => {
+            close()
+            void restake.go(action.restake, amount)
+          }}
         />
       )}
     </>
@@ -90,8 +119,15 @@ interface Acting {
   go: (call: Call) => void
 }
 
-function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond: (one: Holding) => void } & Acting) {
+function Delegations({
+  account,
+  of,
+  busy,
+  go,
+  ask,
+}: { account: Address; of: readonly Holding[]; ask: (action: Action) => void } & Acting) {
   const { staking } = useCalls()
+  const isContract = useIsContract(account)
   const claimable = of.filter((one) => one.claimable > 0n)
   const nodes = claimable.map((one) => ({ node: one.node, role: numberOf(one.role) }))
   return (
@@ -106,6 +142,9 @@ function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond:
           { text: columns.role, of: (one) => say.role[one.role] },
           { tokens: columns.worth, of: (one) => one.worth },
           { tokens: columns.claimable, of: (one) => one.claimable },
+          ...(of.some((one) => one.vesting > 0n)
+            ? [{ number: earnings.vesting, of: (one: Holding) => <Vesting of={one} /> }]
+            : []),
           {
             text: columns.actions,
             of: (one) => (
@@ -117,7 +156,12 @@ function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond:
                 >
                   {words.claim}
                 </button>
-                <button type="button" disabled={busy || one.shares === 0n} onClick={() => unbond(one)}>
+                {!isContract && (
+                  <button type="button" disabled={busy || one.claimable === 0n} onClick={() => ask({ restake: one })}>
+                    {restaking.title}
+                  </button>
+                )}
+                <button type="button" disabled={busy || one.shares === 0n} onClick={() => ask({ unbond: one })}>
                   {words.unbond}
                 </button>
               </div>
@@ -136,25 +180,41 @@ function Delegations({ of, busy, go, unbond }: { of: readonly Holding[]; unbond:
   )
 }
 
-function Unbondings({
-  of,
-  busy,
-  go,
-  redelegate,
-}: { of: readonly Unbonding[]; redelegate: (one: Unbonding) => void } & Acting) {
+function Vesting({ of }: { of: Holding }) {
+  if (of.vesting === 0n) return '–'
+  return (
+    <>
+      <Tokens of={of.vesting} />, {earnings.until} <Time of={of.vestingEnd} />
+    </>
+  )
+}
+
+function Unbondings({ of, busy, go, redelegate }: { of: Holdings; redelegate: (one: Unbonding) => void } & Acting) {
   const { staking } = useCalls()
   const now = useNow()
   return (
     <TableCard
       title={words.unbonding}
       means={words.unbondingMeans}
-      rows={of}
+      rows={of.unbondings}
       keyOf={(one) => String(one.request)}
       empty={say.account.noUnbonding}
       columns={[
         { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
         { tokens: columns.worth, of: (one) => one.worth },
-        { text: columns.matures, of: (one) => <Ago of={one.maturesAt} /> },
+        {
+          text: columns.matures,
+          of: (one) => (
+            <>
+              <Time of={one.maturesAt} /> (<Ago of={one.maturesAt} />){' '}
+              <progress
+                aria-label={earnings.left(one.request)}
+                max={of.unbondingPeriod}
+                value={Math.max(0, Math.min(of.unbondingPeriod, of.unbondingPeriod + now - one.maturesAt))}
+              />
+            </>
+          ),
+        },
         {
           text: columns.actions,
           of: (one) => {
@@ -196,33 +256,12 @@ function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shar
   )
 }
 
-function Redelegate({
-  of,
-  cancel,
-  go,
-}: {
-  of: Unbonding
-  cancel: () => void
-  go: (node: string, role: number) => void
-}) {
-  const [node, setNode] = useState('')
-  const [role, setRole] = useState(of.role)
-  const bad = !isAccount(node.trim())
+function Redelegate({ of, cancel, go }: { of: Unbonding; cancel: () => void; go: (to: Picked) => void }) {
+  const [to, setTo] = useState<Picked | null>(null)
   return (
-    <Dialog title={words.redelegate} close={cancel} isReady={!bad} go={() => go(node.trim(), numberOf(role))}>
+    <Dialog title={words.redelegate} close={cancel} isReady={to !== null} go={() => to && go(to)}>
       <p className="soft">{words.redelegateMeans(formatTokens(of.worth))}</p>
-      <label>
-        {columns.node}
-        <input
-          value={node}
-          autoComplete="off"
-          spellCheck={false}
-          placeholder={say.account.lookHint}
-          aria-invalid={node !== '' && bad}
-          onChange={(event) => setNode(event.target.value)}
-        />
-      </label>
-      <Choice name={columns.role} value={role} of={ROLE_NAMES} change={setRole} />
+      <PickNode role={of.role} change={setTo} />
     </Dialog>
   )
 }

@@ -1,9 +1,13 @@
-/** An account's stake, as the contract has it now. The API lists its nodes; if it does not answer, the events do. */
+/** An account's stake, as the contract has it now. The API lists its nodes and claims; if it does not answer, the events
+ * do.
+ */
 import { getContract, type Address, type PublicClient } from 'viem'
-import { answer, api, ApiUnreachable, type Role, type Schemas } from '../api/client'
+import { answer, api, ApiUnreachable, type Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
+import { same } from '../lib/accounts'
 import { numberOf, ROLES } from '../lib/enums'
+import { vestingOf } from '../lib/whatif'
 import { useChain } from './provider'
 
 export interface Holding {
@@ -13,6 +17,15 @@ export interface Holding {
   /** Worth of the shares, in the smallest unit. */
   worth: bigint
   claimable: bigint
+  /** More rewards, which vest by the second up to `vestingEnd`, in seconds since the epoch. */
+  vesting: bigint
+  vestingEnd: number
+}
+
+export interface Claim {
+  /** Seconds since the epoch. */
+  time: number
+  amount: bigint
 }
 
 export interface Unbonding {
@@ -28,6 +41,8 @@ export interface Holdings {
   balance: bigint
   holdings: Holding[]
   unbondings: Unbonding[]
+  /** Seconds. */
+  unbondingPeriod: number
   /** True if the API did not answer, so that events were read. */
   fromEvents: boolean
 }
@@ -37,54 +52,106 @@ const PAGE = 200
 
 type Backed = Pick<Holding, 'node' | 'role'>
 
-async function backedByApi(account: Address): Promise<Backed[]> {
-  const found: Backed[] = []
+/** All items of a list that the API gives page by page. */
+async function allOf<Item>(
+  ask: (page: { limit: number; cursor?: string }) => Promise<{ items: Item[]; next: string | null }>,
+) {
+  const found: Item[] = []
   let cursor: string | null = null
   do {
-    const query = { delegator: account, limit: PAGE, ...(cursor ? { cursor } : {}) }
-    const page: Schemas['Page_Delegation_'] = await answer(api.GET('/v1/delegations', { params: { query } }))
-    found.push(...page.items.map((one) => ({ node: one.node as Address, role: one.role })))
+    const page: { items: Item[]; next: string | null } = await ask({ limit: PAGE, ...(cursor ? { cursor } : {}) })
+    found.push(...page.items)
     cursor = page.next
   } while (cursor)
   return found
 }
 
-async function backedByEvents(client: PublicClient, place: Config, account: Address): Promise<Backed[]> {
-  const found = new Map<string, Backed>()
+async function backedByApi(account: Address): Promise<Backed[]> {
+  const found = await allOf((page) =>
+    answer(api.GET('/v1/delegations', { params: { query: { delegator: account, ...page } } })),
+  )
+  return found.map((one) => ({ node: one.node as Address, role: one.role }))
+}
+
+async function claimsByApi(account: Address): Promise<Claim[]> {
+  const found = await allOf((page) =>
+    answer(
+      api.GET('/v1/accounts/{account}/history', { params: { path: { account }, query: { kind: 'claimed', ...page } } }),
+    ),
+  )
+  return found.map(({ time, amount }) => ({ time, amount: BigInt(amount ?? 0) }))
+}
+
+interface Blocks {
+  fromBlock: bigint
+  toBlock: bigint
+}
+
+/** Events of all blocks, in queries of a few blocks each. */
+async function inAllBlocks<Event>(client: PublicClient, place: Config, ask: (blocks: Blocks) => Promise<Event[]>) {
+  const found: Event[] = []
   const latest = await client.getBlockNumber()
   for (let first = place.firstBlock; first <= latest; first += RANGE) {
     const last = first + RANGE - 1n < latest ? first + RANGE - 1n : latest
-    const events = await client.getContractEvents({
-      address: place.staking,
-      abi: stakingAbi,
-      eventName: 'Delegated',
-      args: { delegator: account },
-      fromBlock: first,
-      toBlock: last,
-      strict: true,
-    })
-    for (const { args } of events) {
-      const role = ROLES[args.role]
-      if (role) found.set(`${args.node}${role}`, { node: args.node, role })
-    }
+    found.push(...(await ask({ fromBlock: first, toBlock: last })))
+  }
+  return found
+}
+
+async function backedByEvents(client: PublicClient, place: Config, account: Address): Promise<Backed[]> {
+  const of = { address: place.staking, abi: stakingAbi, eventName: 'Delegated', strict: true } as const
+  const args = { delegator: account }
+  const found = new Map<string, Backed>()
+  for (const event of await inAllBlocks(client, place, (blocks) =>
+    client.getContractEvents({ ...of, args, ...blocks }),
+  )) {
+    const role = ROLES[event.args.role]
+    if (role) found.set(`${event.args.node}${role}`, { node: event.args.node, role })
   }
   return [...found.values()]
+}
+
+async function claimsByEvents(client: PublicClient, place: Config, account: Address): Promise<Claim[]> {
+  const of = { address: place.staking, abi: stakingAbi, eventName: 'Claimed', strict: true } as const
+  const args = { delegator: account }
+  const found = await inAllBlocks(client, place, (blocks) => client.getContractEvents({ ...of, args, ...blocks }))
+  return await Promise.all(
+    found.map(async (event) => {
+      const { timestamp } = await client.getBlock({ blockNumber: event.blockNumber })
+      return { time: Number(timestamp), amount: event.args.amount }
+    }),
+  )
+}
+
+/** Throws what `read` throws, except that the API does not answer: then `instead` is read. */
+async function orInstead<T>(read: Promise<T>, instead: () => Promise<T>): Promise<T> {
+  return await read.catch((error: unknown) => {
+    if (!(error instanceof ApiUnreachable)) throw error
+    return instead()
+  })
 }
 
 async function read(client: PublicClient, place: Config, account: Address): Promise<Holdings> {
   const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
   const token = getContract({ address: place.token, abi: tokenAbi, client }).read
   let fromEvents = false
-  const backed = await backedByApi(account).catch((error: unknown) => {
-    if (!(error instanceof ApiUnreachable)) throw error
+  const backed = await orInstead(backedByApi(account), () => {
     fromEvents = true
     return backedByEvents(client, place, account)
   })
-  const [balance, count] = await Promise.all([token.balanceOf([account]), staking.requestCount([account])])
+  const [balance, count, unbondingPeriod] = await Promise.all([
+    token.balanceOf([account]),
+    staking.requestCount([account]),
+    staking.unbondingPeriod(),
+  ])
   const holdings = await Promise.all(
     backed.map(async ({ node, role }): Promise<Holding> => {
-      const [shares, worth, claimable] = await staking.positionOf([account, node, numberOf(role)])
-      return { node, role, shares, worth, claimable }
+      const [[shares, worth, claimable], pool] = await Promise.all([
+        staking.positionOf([account, node, numberOf(role)]),
+        staking.poolOf([node, numberOf(role)]),
+      ])
+      const vesting = vestingOf(pool, shares, same(node, account))
+      return { node, role, shares, worth, claimable, vesting, vestingEnd: pool.vestingEnd }
     }),
   )
   const requests = await Promise.all(
@@ -98,12 +165,19 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
   )
   return {
     balance,
-    holdings: holdings.filter((one) => one.shares > 0n || one.claimable > 0n),
+    holdings: holdings.filter((one) => one.shares > 0n || one.claimable > 0n || one.vesting > 0n),
     unbondings: requests.filter((one) => one !== null),
+    unbondingPeriod,
     fromEvents,
   }
 }
 
 export function useHoldings(account: Address) {
   return useChain('holdings', account, read)
+}
+
+export function useClaims(account: Address) {
+  return useChain('claims', account, (client, place) =>
+    orInstead(claimsByApi(account), () => claimsByEvents(client, place, account)),
+  )
 }

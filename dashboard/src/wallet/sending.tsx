@@ -32,8 +32,10 @@ export function useCalls() {
   }
 }
 
-/** A step of a flow: a call; or a function that has the owner sign first, and makes the call from the signature. */
-export type Step = Call | (() => Promise<Call>)
+/** A step of a flow: a call; or a function that has the owner sign first, and makes the call from the signature. It gets
+ * the receipt of the step before.
+ */
+export type Step = Call | ((before: TransactionReceipt | null) => Promise<Call>)
 
 /** `at`: the present act of the owner, and the number of all, from 1. */
 export type Sending =
@@ -101,7 +103,13 @@ export function useSending(): Flow {
   const running = useRef<Running | null>(null)
 
   const one = useCallback(
-    async (step: Step, account: Address, at: At, flow: Running): Promise<TransactionReceipt | null> => {
+    async (
+      step: Step,
+      account: Address,
+      at: At,
+      flow: Running,
+      before: TransactionReceipt | null,
+    ): Promise<TransactionReceipt | null> => {
       let hash: Hash | undefined
       let replaced: 'repriced' | 'cancelled' | 'replaced' | undefined
       const { show } = flow
@@ -111,7 +119,7 @@ export function useSending(): Flow {
           show({ state: 'permitting', at })
           act = [at[0] + 1, at[1]]
         }
-        const call = typeof step === 'function' ? await step() : step
+        const call = typeof step === 'function' ? await step(before) : step
         show({ state: 'checking', at: act })
         const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
         const gas = gasLimit(await nodeOf(config).estimateContractGas({ ...call, account }))
@@ -164,7 +172,7 @@ export function useSending(): Flow {
       let act = 1
       for (const step of steps) {
         if (flow.isLeft) return null
-        receipt = await one(step, address, [act, actsOf(steps)], flow)
+        receipt = await one(step, address, [act, actsOf(steps)], flow, receipt)
         if (!receipt) break
         act += actsOf([step])
       }

@@ -6,13 +6,15 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from heapq import merge
 from itertools import islice
 from typing import Annotated, Any, Literal
 
 from consilium_chain.ledger.structs import Role
+from consilium_core.units import exact_tokens
 from fastapi import APIRouter, Query
-from sqlalchemy import FromClause, select
+from sqlalchemy import FromClause, func, select
 
 from consilium_server.api import schemas
 from consilium_server.api.paging import Place, behind
@@ -74,9 +76,11 @@ def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
     money, "/accounts/{account}/history", "listHistory",
     "An account's payments, slashes, stake and withdrawals, the latest first", LIST,
 )  # fmt: skip
-def list_history(at: At, request: Paged, account: GivenAccount) -> schemas.Page[schemas.Entry]:
-    """An account's history, the latest first."""
-    cut = request.cut(_entries(at, account, request.start(), request.limit + 1), lambda pair: pair[0])
+def list_history(
+    at: At, request: Paged, account: GivenAccount, kind: schemas.Movement | None = None
+) -> schemas.Page[schemas.Entry]:
+    """An account's history, or its entries of one kind, the latest first."""
+    cut = request.cut(_entries(at, account, request.start(), request.limit + 1, kind), lambda pair: pair[0])
     return schemas.Page(items=[entry for _, entry in cut.rows], next=cut.next)
 
 
@@ -92,8 +96,17 @@ class CsvPage:
     anchor: bytes | None
 
 
+def csv_name(at: At, account: str) -> str:
+    """A file name for the export, with the UTC dates of the first entry and of the latest block."""
+    paid = select(Payment.block).where(Payment.account == account)
+    entries = paid.union_all(_moves_of(account).with_only_columns(EventRow.block)).subquery()
+    first = at.db.scalar(select(Block.time).where(Block.number == select(func.min(entries.c.block)).scalar_subquery()))
+    days = (_iso(at.head.time if time is None else time)[:10] for time in (first, at.head.time))
+    return f"consilium-{account}-{'-to-'.join(days)}.csv"
+
+
 def first_csv_page(at: At, account: str) -> CsvPage:
-    """The first page, with a header (RFC 4180). Amounts and times are as in JSON."""
+    """The first page, with a header (RFC 4180). Amounts are in tokens, times in ISO 8601 and UTC."""
     page = _csv_page(at, account, None)
     return replace(page, text=_csv([CSV_COLUMNS]) + page.text)
 
@@ -107,7 +120,7 @@ def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
 
 def _csv_page(at: At, account: str, place: Place | None) -> CsvPage:
     rows = _entries(at, account, place, CSV_PAGE)
-    text = _csv([[getattr(entry, column) for column in CSV_COLUMNS] for _, entry in rows])
+    text = _csv([_cells(entry) for _, entry in rows])
     if len(rows) < CSV_PAGE:
         return CsvPage(text, None, None)
     end = rows[-1][0]
@@ -118,14 +131,34 @@ def _hash_of_block(at: At, number: int) -> bytes | None:
     return at.db.scalar(select(Block.hash).where(Block.number == number))
 
 
+def _cells(entry: schemas.Entry) -> list[object]:
+    """A line of the export. No cell has text of strangers, and none begins as a formula of a spreadsheet."""
+    amounts = {name: None if one is None else exact_tokens(int(one))
+               for name, one in (("amount", entry.amount), ("shares", entry.shares))}  # fmt: skip
+    shown = entry.model_dump() | amounts | {"time": _iso(entry.time)}
+    return [shown[column] for column in CSV_COLUMNS]
+
+
+def _iso(time: int) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _csv(rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()
 
 
-def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple[Place, schemas.Entry]]:
-    """Payments to the account and its acts as a delegator, after a place."""
+def _moves_of(account: str) -> Any:
+    """The account's acts as a delegator."""
+    of_account = (EventRow.other == account, EventRow.contract == "staking", EventRow.name.in_(MOVEMENTS))
+    return select(EventRow, Block.time).join(Block, Block.number == EventRow.block).where(*of_account)
+
+
+def _entries(
+    at: At, account: str, place: Place | None, most: int, kind: str | None = None
+) -> list[tuple[Place, schemas.Entry]]:
+    """Payments to the account and its acts as a delegator after a place, of this kind; None for all."""
 
     def page(rows: Any, of: Any) -> Any:
         columns = place_of(of)
@@ -133,13 +166,12 @@ def _entries(at: At, account: str, place: Place | None, most: int) -> list[tuple
         return ordered.limit(most)
 
     # Cut before it is joined: an account has many more payments than a page.
-    cut: FromClause = page(select(Payment.__table__).where(Payment.account == account), Payment).subquery()
+    of_payments, moved = select(Payment.__table__).where(Payment.account == account), _moves_of(account)
+    if kind is not None:
+        of_payments = of_payments.where(Payment.kind == kind)
+        moved = moved.where(EventRow.name.in_([name for name, one in MOVEMENTS.items() if one == kind]))
+    cut: FromClause = page(of_payments, Payment).subquery()
     paid = with_log(cut).order_by(*(column.desc() for column in place_of(cut.c)))
-    moved = (
-        select(EventRow, Block.time)
-        .join(Block, Block.number == EventRow.block)
-        .where(EventRow.other == account, EventRow.contract == "staking", EventRow.name.in_(MOVEMENTS))
-    )
     entries = merge(
         map(_paid, at.db.execute(paid)), map(_moved, at.db.execute(page(moved, EventRow))),
         key=lambda pair: pair[0], reverse=True,

@@ -164,7 +164,9 @@ def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> task_schem
 )  # fmt: skip
 async def export_history(request: Request, reader: FromReader, service: Shared, account: GivenAccount) -> Response:
     reads = service.reads
-    headers, first = await reads.page(lambda at: (reader.headers(at.head), money_reads.first_csv_page(at, account)))
+    headers, name, first = await reads.page(lambda at: (
+        reader.headers(at.head), money_reads.csv_name(at, account), money_reads.first_csv_page(at, account)
+    ))  # fmt: skip
     if is_known(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
 
@@ -175,5 +177,5 @@ async def export_history(request: Request, reader: FromReader, service: Shared, 
             page = await reads.page(partial(money_reads.next_csv_page, account=account, before=page))
             yield page.text
 
-    name = f'attachment; filename="consilium-{account}.csv"'
-    return StreamingResponse(pages(), headers=headers | {"Content-Disposition": name}, media_type="text/csv")
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pages(), headers=headers | disposition, media_type="text/csv")
