@@ -51,9 +51,11 @@ export function outlineOf(bars: readonly Bar[]): string {
     .join('')
 }
 
+const significant = new Intl.NumberFormat(undefined, { numberingSystem: 'latn', maximumSignificantDigits: 4 })
+
 /** A number with four digits that count. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2)
-  return value.toLocaleString('en', { maximumSignificantDigits: 4 })
+  return significant.format(value)
 }

@@ -3,7 +3,7 @@ import { Fragment, lazy, Suspense, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
 import { rounds, task as taskOf } from '../api/queries'
-import { formatScore } from '../lib/amounts'
+import { formatFixed, formatScore, formatWhole } from '../lib/amounts'
 import { questionOf } from '../lib/question'
 import { membership, type AttackSuccess } from '../lib/membership'
 import { Loaded } from '../parts/query'
@@ -199,7 +199,7 @@ function Membership(of: { model: string; epsilon: number | null; terms: Schemas[
   const hospitals = of.terms.masked ? of.terms.min_cohort_size : 1
   const successes = membership(of.model, of.epsilon, hospitals)
   const figures = ({ auc, found }: AttackSuccess['alone']) =>
-    words.membershipFound(auc.toFixed(2), `${Math.round(100 * found)} %`)
+    words.membershipFound(formatFixed(auc, 2), `${Math.round(100 * found)} %`)
   return (
     <>
       <h3>{words.membership}</h3>
@@ -240,15 +240,15 @@ function Spec({ task }: { task: Schemas['Task'] }) {
   if (spec) {
     facts.push(
       [words.model, spec.model],
-      [words.parameters, spec.parameters.toLocaleString('en')],
-      [words.coordinates, spec.coordinates.toLocaleString('en')],
+      [words.parameters, formatWhole(spec.parameters)],
+      [words.coordinates, formatWhole(spec.coordinates)],
       [words.data, spec.data],
       spec.classes.length
         ? [words.classes, <Names key="classes" of={spec.classes} />]
         : [words.question, <bdi key="question">{spec.question}</bdi>],
       [words.metric, spec.metric],
       [words.blobs, spec.update_blobs],
-      [words.lanes, spec.lanes_per_update.toLocaleString('en')],
+      [words.lanes, formatWhole(spec.lanes_per_update)],
     )
   }
   return (

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Schemas } from '../api/client'
 import { statistics as statisticsOf } from '../api/queries'
-import { formatShare } from '../lib/amounts'
+import { formatShare, formatWhole } from '../lib/amounts'
 import { isKey } from '../lib/fields'
 import { barsOf, formatNumber, missingShare, outlineOf, type Bar } from '../lib/statistics'
 import { say } from '../strings'
@@ -51,10 +51,7 @@ export default function Statistics({ task }: { task: Schemas['Task'] }) {
 function Figures({ of: { rows, hospitals, things, deviation, epsilon, delta } }: { of: Found }) {
   return (
     <dl className="figures">
-      <Figure
-        name={isKey(things, words.things) ? words.things[things] : words.things.rows}
-        value={rows.toLocaleString('en')}
-      />
+      <Figure name={isKey(things, words.things) ? words.things[things] : words.things.rows} value={formatWhole(rows)} />
       <Figure name={words.hospitals} value={hospitals} />
       {epsilon !== null && (
         <Figure name={words.epsilon} value={formatNumber(epsilon)} beside={words.delta(formatNumber(delta ?? 0))} />
@@ -94,7 +91,7 @@ function factsOf(of: Column): string[] {
   const { values, mean, quartiles, width } = of
   const missing = missingShare(of)
   const found = []
-  if (values !== null) found.push(words.known(values.toLocaleString('en')))
+  if (values !== null) found.push(words.known(formatWhole(values)))
   if (missing !== null) found.push(words.missing(formatShare(missing)))
   if (mean !== null && width !== null) found.push(words.middle(formatNumber(mean), formatNumber(width / 2)))
   if (quartiles !== null && width !== null)
@@ -142,7 +139,7 @@ function Counts({ caption, of, isNamed }: { caption: string; of: readonly Bar[];
           of: ({ name, low, high }) =>
             name === null ? words.to(formatNumber(low ?? 0), formatNumber(high ?? 0)) : <bdi>{name}</bdi>,
         },
-        { number: words.count, of: (bar) => bar.count.toLocaleString('en') },
+        { number: words.count, of: (bar) => formatWhole(bar.count) },
         { number: words.share, of: ({ share }) => (share === null ? '–' : formatShare(share)) },
       ]}
     />
