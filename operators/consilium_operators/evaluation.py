@@ -44,5 +44,5 @@ def without_rows(saved: SavedModel, seed: int = 0, resamples: int = RESAMPLES) -
     index = saved.index
     return EvaluationReport(
         task=index.task, name=index.name, round=index.round, verified=index.verified, sha256=index.sha256,
-        metric=saved.spec.judging.metric, seed=seed, resamples=resamples,
+        metric=saved.spec.judging.metric, seed=seed, resamples=resamples, all_rows=None,
     )  # fmt: skip

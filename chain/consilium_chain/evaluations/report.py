@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from consilium_chain.evaluations.measures import RESAMPLES, Calibration, Group, Importance, Plain
+from consilium_chain.evaluations.measures import Calibration, Group, Importance, Plain
 from consilium_chain.evaluations.site_report import Address, NodeRole, SiteReport
 from consilium_chain.tasks.questions import Metric
 
@@ -49,10 +49,10 @@ class EvaluationReport(Plain):
     verified: bool
     sha256: str
     metric: Metric | Literal["plugin"]
-    seed: int = 0
-    resamples: int = RESAMPLES
+    seed: int
+    resamples: int
     level: float = 0.95
-    all_rows: Group | None = None
+    all_rows: Group | None
     sites: tuple[Group, ...] = ()
     calibration: tuple[Calibration, ...] = ()
     subgroups: tuple[Group, ...] = ()

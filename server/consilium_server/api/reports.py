@@ -15,6 +15,7 @@ from pathlib import Path
 
 from anyio import to_thread
 from consilium_chain.errors import SiteReportInvalid, SpecInvalid
+from consilium_chain.evaluations.measures import RESAMPLES
 from consilium_chain.evaluations.report import MOST_BYTES, EvaluationReport, node_entries
 from consilium_chain.evaluations.site_report import NodeRole, SiteReport, Subject, parse_site_report
 from consilium_chain.ledger.structs import Phase, Role
@@ -148,8 +149,9 @@ def _report(files: Sequence[bytes], index: ModelIndex, at: At) -> EvaluationRepo
     if not shared:
         return own
     own = own or EvaluationReport(
-        **index.model_dump(include={"task", "round", "verified", "sha256"}), name=spec.name, metric=spec.judging.metric
-    )
+        **index.model_dump(include={"task", "round", "verified", "sha256"}), name=spec.name,
+        metric=spec.judging.metric, seed=0, resamples=RESAMPLES, all_rows=None,
+    )  # fmt: skip
     return own.model_copy(update={"nodes": node_entries(members, [*own.shared, *shared])})
 
 
