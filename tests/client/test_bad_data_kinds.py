@@ -6,6 +6,7 @@ No word and no number of a row is in what is said or logged.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from bad_tables import CELLS, FILES, QUESTIONS, READABLE
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.door import admitted, answers_to
+from consilium_client.data.table.doubts import mixed
 from consilium_client.data.table.kind import KIND as TABLES
 from consilium_client.errors import DataError
 from consilium_core.kinds import of_kind
@@ -289,3 +291,40 @@ def test_real_data_get_the_remarks_that_they_deserve(tmp_path: Path) -> None:
         )
         found[name] = {one.key for one in TABLES.profile(raw, spec).findings if one.asks}
     assert {name: keys for name, keys in found.items() if keys} == {"dd": {"near_duplicates"}}
+
+
+# Middle and spread of a column's logarithms, and its values in the other unit.
+WIDE: dict[str, tuple[float, float, Callable[[Any], Any]]] = {
+    "glucose": (130, 0.4, lambda value: value / 18.016),
+    "creatinine": (1.1, 0.5, lambda value: value * 88.42),
+    "triglycerides": (140, 0.5, lambda value: value / 88.57),
+    "temperature": (31, 0.1, lambda value: 1.8 * value + 32),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("share", [0.15, 0.5, 0.85])
+def test_a_second_unit_is_seen_however_wide_both_are(name: str, share: float) -> None:
+    middle, spread, other_unit = WIDE[name]
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        values = middle * np.exp(random.normal(0, spread, 400))
+        assert mixed(values, name) is None
+        is_other = random.random(400) < share
+        found = mixed(np.where(is_other, other_unit(values), values), name)
+        assert found is not None
+        conversion, size = found
+        assert name in conversion.words or "°" in conversion.words
+        assert abs(size - min(is_other.sum(), 400 - is_other.sum())) <= 8
+
+
+def test_skewed_and_wide_columns_of_one_unit_hardly_ever_get_a_remark() -> None:
+    found = []
+    for seed in range(40):
+        random, rows = np.random.default_rng(seed), (25, 60, 200, 1_000)[seed % 4]
+        columns = [
+            random.normal(50, 10, rows), np.exp(random.normal(0, 1.5, rows)), random.exponential(1, rows),
+            10 ** random.uniform(-2, 3, rows), random.pareto(1.2, rows), random.standard_cauchy(rows),
+        ]  # fmt: skip
+        found += [mixed(values, "x") is not None for values in columns]
+    assert sum(found) <= len(found) / 100

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from consilium_operators.summary import SummaryColumn, TaskSummary
+    from consilium_chain.tasks.summary_counts import SummaryColumn
+    from consilium_operators.summary import TaskSummary
 
 MOST_SHOWN = 8  # counts of a column's codes
 

@@ -6,7 +6,7 @@ Every rule needs many rows (`LEAST`), so that chance seldom looks like a fault. 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ GAP = 2.0  # deviations between such a value and the next one
 NEAR = 1.0  # deviations: such a value is typical
 SPREAD = 2.0  # most that a typical spread differs from the task's, as a factor
 APART = 1.5  # deviations between two parts of a column
+ALIKE, BY_SAMPLING = 0.5, 1.5  # deviations: so near are two parts' middles in one unit; more, over the root of rows
+STRAGGLERS = 0.02  # of the values, that lie between two parts at most
 LEVELS = 3  # numbers of a grade, whose ends are far from its middle
 NARROW = 0.1  # of the task's deviation: so small a spread is not typical
 FILLED, AMID = 0.1, 0.05  # the least share of one value that fills gaps; its distance from the middle, in deviations
@@ -153,25 +155,53 @@ def filled(known: Values) -> int:
     return count if is_common and distance <= AMID * others.std() else 0
 
 
-def mixed(known: Values) -> tuple[Conversion, int] | None:
-    """The conversion by which a part of the values, with a gap to the others, becomes like them; the part's size."""
-    ordered = np.sort(known)
-    if len(ordered) < 2 * LEAST:
-        return None
-    gaps = np.diff(ordered)[LEAST - 1 : len(ordered) - LEAST]
-    at = LEAST + int(gaps.argmax())
-    few, many = sorted((ordered[:at], ordered[at:]), key=len)
-    spread = _spread(many)
-    if min(len(np.unique(few)), len(np.unique(many))) <= FEW or gaps.max() <= APART * max(spread, _spread(few)):
-        return None
-    fits = [
-        one
-        for one in CONVERSIONS
-        if abs(_middle(few) * one.scale + one.offset - _middle(many)) <= NEAR * spread
-        and spread / SPREAD <= _spread(few) * one.scale <= SPREAD * spread
-    ]
-    best = min(fits, key=lambda one: abs(_middle(few) * one.scale + one.offset - _middle(many)), default=None)
-    return None if best is None else (best, len(few))
+def mixed(known: Values, name: str) -> tuple[Conversion, int] | None:
+    """The conversion by which a part of the values, apart from the others, becomes like them; the part's size. `name`:
+    the column's, whose own substance comes first.
+    """
+    sides = {fixed: list(_apart(_shifted_from(fixed, known))) for fixed in {_fixed(one) for one in CONVERSIONS}}
+    fits = [(one, *found) for one in CONVERSIONS for found in _fits(one, sides[_fixed(one)])]
+    best = min(fits, key=lambda fit: (name.lower() not in fit[0].words, fit[1]), default=None)
+    return None if best is None else (best[0], best[2])
+
+
+def _fixed(by: Conversion) -> float | None:
+    """The value that a conversion leaves as it is: 0, or -40 of °C and °F; None without a factor."""
+    return None if by.scale == 1 else round(by.offset / (1 - by.scale), 6)
+
+
+def _shifted_from(fixed: float | None, known: Values) -> Values:
+    """The values in ascending order, as logarithms of their distances from `fixed`. There a conversion is a shift, so
+    that both parts are equally wide, however wide that is.
+    """
+    return np.sort(known) if fixed is None else np.sort(np.log(known[known > fixed] - fixed))
+
+
+def _fits(by: Conversion, sides: Iterable[tuple[Values, Values]]) -> Iterator[tuple[float, int]]:
+    """If the smaller side converts into the larger: the distance of the middles then, in deviations, and its size."""
+    shift = by.offset if by.scale == 1 else math.log(by.scale)
+    for few, many in sides:
+        spread, other = _spread(many), _spread(few)
+        distance = abs(_middle(few) + shift - _middle(many))
+        near = min(NEAR, ALIKE + BY_SAMPLING / math.sqrt(len(few))) * spread
+        if distance <= near and spread / SPREAD <= other <= SPREAD * spread:
+            yield distance / spread, len(few)
+
+
+def _apart(ordered: Values) -> Iterator[tuple[Values, Values]]:
+    """Both sides of the widest stretch with hardly any value, the smaller one first, if it is wide against both: of a
+    stretch without values, and of one with stragglers of larger sides.
+    """
+    for stragglers in (0, int(STRAGGLERS * len(ordered))):
+        least, step = max(LEAST, 2 * stragglers), stragglers + 1
+        stretches = (ordered[step:] - ordered[:-step])[least - 1 : len(ordered) - least - stragglers]
+        if not len(stretches):
+            continue
+        at = least + int(stretches.argmax()) + (stragglers + 1) // 2
+        few, many = sorted((ordered[:at], ordered[at:]), key=len)
+        are_many = min(len(np.unique(few)), len(np.unique(many))) > FEW
+        if are_many and stretches.max() > APART * max(_spread(few), _spread(many)):
+            yield few, many
 
 
 def conversion(known: Values, feature: NumericFeature) -> Conversion | None:

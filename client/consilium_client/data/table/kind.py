@@ -186,7 +186,7 @@ def _findings(
                 unit.offset
             )
             yield from of(Concern.UNIT, len(known), asks=True, hint=hint)
-        elif part := mixed(known):
+        elif part := mixed(known, feature.name):
             yield from of(Concern.MIXED_UNITS, part[1], asks=True, hint=f"perhaps {part[0].words}")
     is_leak = any(leaks(values, one, feature) for one in classes)
     yield from of(Concern.LEAK, len(known) if is_leak else 0, asks=True)
