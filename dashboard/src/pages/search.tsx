@@ -58,7 +58,11 @@ function Found({ text }: { text: string }) {
   )
 }
 
-function Hit({ of: { kind, task = null, round = null, account = null, role = null, name = null } }: { of: Schemas['Hit'] }) {
+function Hit({
+  of: { kind, task = null, round = null, account = null, role = null, name = null },
+}: {
+  of: Schemas['Hit']
+}) {
   if (kind === 'task' && task !== null) return <NamedTask of={{ task, name }} />
   return (
     <span>
