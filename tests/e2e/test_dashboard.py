@@ -27,7 +27,7 @@ def paths(place: Place) -> list[str]:
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
         f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose",
-        "/desk", "/wallet", "/nowhere",
+        "/desk", "/wallet", "/search?q=1", "/nowhere",
     ]  # fmt: skip
 
 

@@ -118,6 +118,18 @@ def test_profiles_fit_into_the_bytes_of_a_request(name: str, institution: str) -
     assert len(whole.model_dump_json().encode()) <= MOST_BYTES
 
 
+def test_a_wallet_signs_the_same_message() -> None:
+    """By viem's `signTypedData` with the structure of `dashboard/src/wallet/profile.tsx`."""
+    account = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+    signature = (
+        "0xab3e8ab128ad059bacc0a4dc5d1708a7d7812ad39602cfb96de2ad2be682caf030"
+        "b2dc746bc8516e24e2cec420b374f28331857406fa18f9cfcd8c2a6925cf5a1b"
+    )
+    profile = SignedProfile(name="Klinik Süd", country="DE", updated_at=1_795_797_794, signature=signature)
+    assert profile.is_by(account, 31_337, account)
+    assert not profile.model_copy(update={"country": ""}).is_by(account, 31_337, account)
+
+
 # Storing
 
 

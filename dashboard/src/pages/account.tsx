@@ -4,6 +4,7 @@ import { delegations, history, unbondings } from '../api/queries'
 import { isAccount } from '../lib/accounts'
 import { formatTokens } from '../lib/amounts'
 import { Account, Ago, Card, Kind, Page, Reason, TaskLink, Time, Tokens } from '../parts/basics'
+import { Exact } from '../parts/exact'
 import { ListedTable } from '../parts/table'
 import { Who } from '../parts/who'
 import { say } from '../strings'
@@ -16,7 +17,8 @@ export default function AccountPage() {
   const { account } = useParams()
   if (!account || !isAccount(account)) return <Missing />
   return (
-    <Page title={words.title} lead={<Who of={account} />}>
+    <Page title={words.title} lead={<Exact of={account} as="address" />}>
+      <Who of={account} />
       <Staked account={account} key={`${account} staked`} />
       <History account={account} key={`${account} history`} />
     </Page>

@@ -23,6 +23,7 @@ import {
   Tokens,
 } from '../parts/basics'
 import { WorthChart } from '../parts/charts'
+import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
 import { Who } from '../parts/who'
 import { say } from '../strings'
@@ -38,7 +39,8 @@ export default function NodePage() {
   return (
     <Loaded query={nodeOf(node, role)}>
       {(found) => (
-        <Page title={say.role[role]} lead={<Who of={found.node} />} crumbs={<Crumbs role={role} />}>
+        <Page title={say.role[role]} lead={<Exact of={found.node} as="address" />} crumbs={<Crumbs role={role} />}>
+          <Who of={found.node} />
           <Figures of={found} />
           <Card title={say.delegate.title}>
             <OnDemand open={say.delegate.open} isMain key={node + role}>

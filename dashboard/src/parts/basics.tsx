@@ -88,8 +88,9 @@ export function Tokens({ of }: { of: string | bigint }) {
 export function Account({ of, as: role }: { of: string; as?: Role | null }) {
   const { data: found } = useQuery(profile(of))
   return (
-    <Link className="account" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
-      {found && <bdi className="clip">{found.name}</bdi>} <span className="mono">{shortened(of)}</span>
+    <Link className="named account" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
+      {found && <bdi className="clip">{found.name}</bdi>}
+      <span className="mono">{shortened(of)}</span>
     </Link>
   )
 }

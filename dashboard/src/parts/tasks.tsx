@@ -7,8 +7,8 @@ import { Table } from './table'
 /** A link to a task by its number and name. */
 export function NamedTask({ of }: { of: { task: number; name: string | null } }) {
   return (
-    <Link to={`/tasks/${of.task}`}>
-      {of.task}. <bdi className="clip">{of.name ?? say.tasks.unnamed(of.task)}</bdi>
+    <Link className="named" to={`/tasks/${of.task}`}>
+      <span>{of.task}.</span> <bdi className="clip">{of.name ?? say.tasks.unnamed(of.task)}</bdi>
     </Link>
   )
 }

@@ -1,9 +1,8 @@
-/** An account's address and the profile that it signed. */
+/** The profile that an account signed; nothing without one. */
 import { useQuery } from '@tanstack/react-query'
 import { profile } from '../api/profiles'
 import { say } from '../strings'
 import { Facts, Time } from './basics'
-import { Exact } from './exact'
 
 const words = say.profile
 const countries = new Intl.DisplayNames(['en'], { type: 'region' })
@@ -27,17 +26,13 @@ export function Who({ of }: { of: string }) {
       </a>,
     ] as const,
   ]
+  if (!found || !shown) return null
   return (
-    <>
-      <Exact of={of} as="address" />
-      {found && shown && (
-        <section className="card" aria-label={words.title}>
-          <Facts of={shown.filter(([field]) => found[field] !== '').map(([field, value]) => [words[field], value])} />
-          <p className="soft small">
-            {words.means} <Time of={found.updated_at} />
-          </p>
-        </section>
-      )}
-    </>
+    <section className="card" aria-label={words.title}>
+      <Facts of={shown.filter(([field]) => found[field] !== '').map(([field, value]) => [words[field], value])} />
+      <p className="soft small">
+        {words.means} <Time of={found.updated_at} />
+      </p>
+    </section>
   )
 }

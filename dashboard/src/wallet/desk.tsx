@@ -53,7 +53,11 @@ function Desk({ account }: { account: Address }) {
         />
       </dl>
       <SendingNotice of={flow} approvals={approvals} />
-      {own.nodes.length > 0 && <OnDemand open={say.profile.open} children={<ProfileForm account={account} />} />}
+      {own.nodes.length > 0 && (
+        <OnDemand open={say.profile.open}>
+          <ProfileForm account={account} />
+        </OnDemand>
+      )}
       {own.nodes.length > 0 && (
         <Duties
           account={account}

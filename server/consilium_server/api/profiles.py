@@ -10,15 +10,15 @@ from typing import Annotated
 
 from consilium_chain.profiles import MOST_BYTES, SignedProfile
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from consilium_server.api import schemas
 from consilium_server.api.context import Service
 from consilium_server.api.observed import client_address
 from consilium_server.api.problems import Problem, documented
 from consilium_server.api.routing import Shared, limited
-from consilium_server.api.schemas import GivenAccount
+from consilium_server.api.schemas import Account, ApiModel, GivenAccount, Time
 from consilium_server.database.engine import writing
 from consilium_server.database.tables import PoolRow, ProfileRow
 from consilium_server.errors import Unavailable
@@ -26,6 +26,24 @@ from consilium_server.index import store
 
 MOST_ACCOUNTS = 100  # of a request: proxies take a line of 8 KiB
 CLOCK_SKEW = 300  # seconds
+
+
+class Profile(ApiModel):
+    """Texts of a node about itself, signed by its account (EIP-712). Nobody checked them. `updated_at`: signed, too."""
+
+    account: Account
+    name: str
+    institution: str
+    country: str = Field(description="ISO 3166-1 alpha-2, or empty")
+    site: str = Field(description="https URL, or empty")
+    contact: str = Field(description="e-mail address, or empty")
+    updated_at: Time
+    signature: str
+
+
+class Profiles(ApiModel):
+    items: list[Profile]
+
 
 profiles = APIRouter(prefix="/v1", tags=["nodes"])
 ROUTERS = (profiles,)
@@ -39,11 +57,11 @@ def list_profiles(
     service: Shared,
     response: Response,
     account: Annotated[list[GivenAccount], Query(min_length=1, max_length=MOST_ACCOUNTS)],
-) -> schemas.Profiles:
+) -> Profiles:
     response.headers["Cache-Control"] = "no-cache"
     with Session(service.engine) as db:
         rows = db.scalars(select(ProfileRow).where(ProfileRow.account.in_(account)).order_by(ProfileRow.account)).all()
-    return schemas.Profiles(items=[_view(row.account, row.signed) for row in rows])
+    return Profiles(items=[_view(row.account, row.signed) for row in rows])
 
 
 @profiles.put(
@@ -51,7 +69,7 @@ def list_profiles(
     summary="Stores a node's profile: signed by its account (EIP-712), and newer than the stored one",
     responses=documented(403, 409, 413, 422, 429, 503),
 )  # fmt: skip
-def put_profile(request: Request, service: Shared, account: GivenAccount, body: SignedProfile) -> schemas.Profile:
+def put_profile(request: Request, service: Shared, account: GivenAccount, body: SignedProfile) -> Profile:
     limited(service.limits.files, f"profile {client_address(request.scope, service)}")
     if int(request.headers.get("content-length", 0)) > MOST_BYTES:
         raise Problem("request-too-large", f"a profile has at most {MOST_BYTES:,} bytes: send only its fields")
@@ -85,5 +103,5 @@ def _store(service: Service, account: str, profile: SignedProfile) -> None:
         store.add(connection, [row])
 
 
-def _view(account: str, signed: dict[str, object]) -> schemas.Profile:
-    return schemas.Profile.model_validate({**signed, "account": account})
+def _view(account: str, signed: dict[str, object]) -> Profile:
+    return Profile.model_validate({**signed, "account": account})

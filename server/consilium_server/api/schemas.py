@@ -206,38 +206,6 @@ class NodeSummary(ApiModel):
     )
 
 
-class Profile(ApiModel):
-    """Texts of a node about itself, signed by its account (EIP-712). Nobody checked them. `updated_at`: signed, too."""
-
-    account: Account
-    name: str
-    institution: str
-    country: str = Field(description="ISO 3166-1 alpha-2, or empty")
-    site: str = Field(description="https URL, or empty")
-    contact: str = Field(description="e-mail address, or empty")
-    updated_at: Time
-    signature: str
-
-
-class Profiles(ApiModel):
-    items: list[Profile]
-
-
-class Hit(ApiModel):
-    """`account` of a transaction: the subject of its first event."""
-
-    kind: Literal["task", "node", "account", "transaction"]
-    task: int | None = None
-    round: int | None = None
-    account: Account | None = None
-    role: RoleName | None = None
-    name: str | None = None
-
-
-class Found(ApiModel):
-    items: list[Hit]
-
-
 class PoolChange(ApiModel):
     time: Time
     block: int

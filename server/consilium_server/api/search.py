@@ -5,24 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Annotated
+from typing import Annotated, Literal
 
 from eth_utils.address import to_checksum_address
 from fastapi import APIRouter, Query, Response
 from sqlalchemy import select
 
-from consilium_server.api import schemas
 from consilium_server.api.context import Service
 from consilium_server.api.problems import documented
 from consilium_server.api.reading import At, at_head
 from consilium_server.api.routing import Shared
-from consilium_server.api.schemas import Hit
+from consilium_server.api.schemas import Account, ApiModel, RoleName
 from consilium_server.api.task_names import TaskName
 from consilium_server.database.tables import EventRow, ProfileRow
 
 MOST_HITS = 20
 MOST_OF_A_KIND = 10  # nodes by name, so that tasks have room
 _ADDRESS, _HASH = re.compile("0x[0-9a-f]{1,40}"), re.compile("0x[0-9a-f]{64}")
+
+
+class Hit(ApiModel):
+    """`account` of a transaction: the subject of its first event."""
+
+    kind: Literal["task", "node", "account", "transaction"]
+    task: int | None = None
+    round: int | None = None
+    account: Account | None = None
+    role: RoleName | None = None
+    name: str | None = None
+
+
+class Found(ApiModel):
+    items: list[Hit]
+
 
 search = APIRouter(prefix="/v1", tags=["network"])
 ROUTERS = (search,)
@@ -38,11 +53,11 @@ def find(
     q: Annotated[
         str, Query(min_length=1, max_length=100, description="an address or its beginning, a number, a hash, or a name")
     ],
-) -> schemas.Found:
+) -> Found:
     response.headers["Cache-Control"] = "no-cache"
     words = " ".join(q.casefold().split())
     with at_head(service.engine, service.deployment) as at:
-        return schemas.Found(items=list(islice(_hits(at, service, words), MOST_HITS)))
+        return Found(items=list(islice(_hits(at, service, words), MOST_HITS)))
 
 
 def _hits(at: At, service: Service, words: str) -> Iterator[Hit]:

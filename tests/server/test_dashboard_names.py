@@ -1,0 +1,171 @@
+"""Names of strangers in a real browser: signed ones beside their addresses, hostile ones in one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from browser_driver import Watched, chromium, context_of
+from consilium_chain.ledger.structs import Role
+from consilium_chain.profiles import Profile, sign_profile
+from consilium_server.api.dashboard import built
+from dashboard_driver import NEEDED, violations
+from eth_account import Account
+from fastapi.testclient import TestClient
+from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated, served
+from playwright.sync_api import Browser, Page, Route, expect
+
+pytestmark = NEEDED
+NODE = Account.create()
+HOSTILE = {
+    "long": "x" * 10_000,
+    "no width": "a\u200b" * 500 + "b",
+    "turned round": "\u202eevil\u2067 name",
+    "a tower": "a" + "\u0301" * 2_000,
+    "markup": "<img src=x onerror=alert(1)><h1>big</h1>",
+    "lines": "a\n\n\n\n\u2028b",
+}
+PROFILE = Profile(name="Klinikum Größenwahn", institution="Universität", country="DE", site="https://x.example.org/a")
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> IndexedNetwork:
+    network = populated(tmp_path_factory.mktemp("network"))
+    with network.mined():
+        network.register(NODE.address, Role.HOSPITAL)
+        for number, name in enumerate(HOSTILE.values(), start=5):  # of an index of before names were checked
+            network.propose(number, TASK_FILE.replace("heart failure", name.replace("\n", "\\n")))
+    signed = sign_profile(
+        PROFILE, NODE, network.deployment.chain_id, network.deployment.staking, int(time.time())
+    ).model_dump()
+    with TestClient(app_of(network)) as client:
+        assert client.put(f"/v1/profiles/{NODE.address}", json=signed).status_code == 200
+    return network
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def watched(network: IndexedNetwork, browser: Browser) -> Iterator[Watched]:
+    settings = {"dashboard": str(built()), "explorer": "https://explorer.example.org/"}
+    with served(app_of(network, **settings)) as url:
+        context = context_of(browser)
+        found = Watched(context.new_page(), {url.removeprefix("http://")})
+        found.page.goto(f"{url}/#/tasks")
+        yield found
+        context.close()
+    assert found.elsewhere == []
+    assert found.errors == []
+
+
+def go(page: Page, path: str) -> None:
+    page.evaluate("path => { location.hash = path }", path)
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+def heights(page: Page, link: str) -> list[float]:
+    """Of the rows without this link."""
+    rows = "link => [...document.querySelectorAll('tbody tr')].filter(one => !one.querySelector(`[href*=\"${link}\"]`))"
+    return list(page.evaluate(f"{rows}.map(one => one.getBoundingClientRect().height)", link))
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_hostile_names_leave_all_other_rows_as_they_are(watched: Watched, width: int) -> None:
+    """Also if a server sends such a name: the first task's, and the first node's."""
+    page, first = watched.page, HOSPITALS[0]
+    page.set_viewport_size({"width": width, "height": 900})
+    texts = iter(["a plain name", *HOSTILE.values()] * 2)
+    sent = ""
+
+    def tasks(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["items"][0]["name"] = sent
+        route.fulfill(response=answer, json=body)
+
+    def profiles(route: Route) -> None:
+        texts = dict.fromkeys(("institution", "country", "site", "contact"), "")
+        route.fulfill(json={"items": [{"account": first, "name": sent, **texts, "updated_at": 1, "signature": "0x"}]})
+
+    page.route("**/v1/tasks?**", tasks)
+    page.route("**/v1/profiles?**", profiles)
+    for path, name, link in (
+        ("/tasks", "td .clip", f"tasks/{4 + len(HOSTILE)}"),
+        ("/nodes?role=hospital", "td .account .clip", first),
+    ):
+        found = []
+        for _ in range(1 + len(HOSTILE)):
+            sent = next(texts)
+            go(page, path)
+            page.reload()
+            expect(page.locator(name).first).to_be_attached()
+            found.append(heights(page, link))
+            assert page.locator("td img, td h1").count() == 0
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            row = page.locator("tbody tr").filter(has=page.locator(f"[href*='{link}']")).bounding_box()
+            assert row is not None
+            assert row["height"] < (350 if width == 390 else 60)
+        assert len(found[0]) > 4
+        assert all(one == found[0] for one in found)
+
+
+def test_hostile_names_in_the_index_are_not_shown(watched: Watched) -> None:
+    for number, kind in enumerate(HOSTILE, start=5):
+        if kind == "markup":  # which is text, and no element
+            continue
+        expect(watched.page.get_by_role("link", name=f"{number}. Task {number}", exact=True)).to_be_visible()
+
+
+def test_a_name_stands_beside_its_address_and_comes_in_one_request(watched: Watched) -> None:
+    page, asked = watched.page, list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    go(page, "/nodes?role=hospital")
+    link = page.locator("td .account", has_text=PROFILE.name)
+    expect(link).to_contain_text(NODE.address[:6])
+    expect(link).to_have_attribute("title", NODE.address)
+    assert len([url for url in asked if "/v1/profiles" in url]) == 1
+    link.click()
+    card = page.get_by_role("region", name="Profile")
+    expect(card).to_contain_text("Germany")
+    expect(card).not_to_contain_text("Contact")
+    expect(page.locator("code.wrap").first).to_have_text(NODE.address)
+    expect(page.get_by_role("link", name="Explorer")).to_have_attribute(
+        "href", f"https://explorer.example.org/address/{NODE.address}"
+    )
+    assert violations(page) == []
+
+
+def test_an_address_is_copied(watched: Watched) -> None:
+    page = watched.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    go(page, f"/accounts/{NODE.address}")
+    page.get_by_role("button", name=f"Copy {NODE.address}").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == NODE.address
+
+
+def test_the_search_is_used_by_keyboard(watched: Watched) -> None:
+    page = watched.page
+    page.get_by_role("link", name="Search").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Search")
+    field = page.get_by_role("searchbox")
+    for typed, shown in (("größen", PROFILE.name), (NODE.address[:9], "Hospital"), ("heart", "1. heart failure")):
+        field.fill(typed)
+        expect(page.locator("main li").first).to_contain_text(shown)
+        assert violations(page) == []
+    field.focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("heart failure")
+    expect(page.locator(".head")).to_contain_text("Operator")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Search")
+    field.fill("nothing of this kind")
+    expect(page.get_by_text("Nothing was found.")).to_be_visible()
