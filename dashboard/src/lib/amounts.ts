@@ -53,6 +53,11 @@ export function formatMillionths(millionths: number, signed = false): string {
   return `${sign}${percent} %`
 }
 
+/** A part of a whole in basis points, rounded up; 0 of nothing. */
+export function bpsOf(part: bigint, whole: bigint): number {
+  return whole > 0n ? Number((part * 10_000n + whole - 1n) / whole) : 0
+}
+
 /** A share from 0 to 1 as per cent with one digit: 0.9649 is 96.5 %. */
 export function formatShare(share: number): string {
   return `${(100 * share).toFixed(1)} %`

@@ -30,6 +30,13 @@ export function formatDistance(time: number, now: number): string {
   return seconds > 0 ? `in ${formatDuration(seconds)}` : `${formatDuration(-seconds)} ago`
 }
 
+const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** A day in UTC. */
+export function formatDay(time: number): string {
+  return days.format(time * 1000)
+}
+
 const dated = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium', timeZone: 'UTC' })
 
 /** A time in UTC, so that all readers of a page see the same. */

@@ -1,5 +1,5 @@
 /** Every text that people read. A file holds one page's; another language is another folder of this shape. */
-import { account, node, nodes } from './nodes'
+import { account, compare, decide, node, nodes, record } from './nodes'
 import { columns } from './columns'
 import { desk } from './desk'
 import { general } from './general'
@@ -18,6 +18,8 @@ export const say = {
   ...general,
   account,
   columns,
+  compare,
+  decide,
   delegate,
   desk,
   node,
@@ -28,6 +30,7 @@ export const say = {
   predict,
   propose,
   quality,
+  record,
   refused,
   report,
   round,
