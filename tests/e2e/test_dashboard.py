@@ -166,9 +166,8 @@ def facts_are_the_chains(place: Place, page: Page, node: str, account: str) -> N
     estimate = page.get_by_role("region", name="Estimate")
     at_risk = amount * pool["locked"] // (pool["assets"] + amount)
     expect(estimate).to_contain_text(f"all of it; {tokens(at_risk)} if all present bonds")
-    days = LOCAL_UNBONDING // 86_400
     assert staking.unbonding_period() == LOCAL_UNBONDING
-    notice = f"{days} d" if days else f"{LOCAL_UNBONDING // 60} min"
+    notice = f"{LOCAL_UNBONDING // 3600} h"
     expect(estimate).to_contain_text(f"{notice} after you undelegate")
     expect(estimate).to_contain_text(f"{pool['commissionBps'] / 100:g} %, may rise to 100 %, {notice} after a notice")
     expect(estimate).to_contain_text("new: no yearly rate")

@@ -45,8 +45,8 @@ export default function NodePage() {
               <Delegate node={found} />
             </OnDemand>
           </Card>
-          <Stake of={found} />
           <Past node={node} role={role} />
+          <Stake of={found} />
           <div className="columns">
             <TableCard
               title={words.slashes}
