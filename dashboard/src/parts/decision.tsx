@@ -117,10 +117,12 @@ function rateOf({ realised_yield: of, annual_rate: rate, is_new }: Schemas['Node
 
 export function Decisions({ of }: { of: Found }) {
   return (
-    <dl className="figures" aria-label={words.title}>
-      {decisionsOf(of).map((one) => (
-        <Figure key={one.name} {...one} />
-      ))}
-    </dl>
+    <section aria-label={words.title}>
+      <dl className="figures">
+        {decisionsOf(of).map((one) => (
+          <Figure key={one.name} {...one} />
+        ))}
+      </dl>
+    </section>
   )
 }
