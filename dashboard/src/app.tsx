@@ -17,6 +17,7 @@ const Tasks = lazy(() => import('./pages/tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
+const Compare = lazy(() => import('./pages/compare'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./wallet/portfolio'))
 const Desk = lazy(() => import('./wallet/desk'))
@@ -36,6 +37,7 @@ export const router = createHashRouter([
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },
+      { path: 'nodes/compare', element: <Compare /> },
       { path: 'nodes/:node/:role', element: <Node /> },
       {
         path: 'portfolio',

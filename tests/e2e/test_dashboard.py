@@ -27,7 +27,7 @@ def paths(place: Place) -> list[str]:
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
         f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose",
-        "/desk", "/wallet", "/search?q=1", "/nowhere",
+        f"/nodes/compare?of={hospital}", "/desk", "/wallet", "/search?q=1", "/nowhere",
     ]  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) ->
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     page.get_by_label("Amount").fill("12.5")
-    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
+    facts_are_the_chains(place, page, node, wallet.account.address)
     page.get_by_label(how).check()
     page.get_by_role("button", name="Delegate", exact=True).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
@@ -159,6 +159,44 @@ def test_delegation_is_on_the_chain(place: Place, watched: Watched, how: str) ->
     assert place.shares(wallet.account.address, node) > 0
     assert ("eth_signTypedData_v4" in wallet.asked) == (how == "By a signature")
     assert wallet.asked.count("eth_sendTransaction") == (1 if how == "By a signature" else 2)
+
+
+def facts_are_the_chains(place: Place, page: Page, node: str, account: str) -> None:
+    """Before anything is signed: the losses, the time to unlock, the commission, and the gas, of 12.5 tokens."""
+    staking, amount = place.treasury.staking, 25 * TOKEN // 2
+    pool = staking.pool(node, Role.HOSPITAL)
+    estimate = page.get_by_role("region", name="Estimate")
+    at_risk = amount * pool["locked"] // (pool["assets"] + amount)
+    expect(estimate).to_contain_text(f"all of it; {tokens(at_risk)} if all present bonds")
+    assert staking.unbonding_period() == LOCAL_UNBONDING
+    notice = f"{LOCAL_UNBONDING // 3600} h"
+    expect(estimate).to_contain_text(f"{notice} after you undelegate")
+    expect(estimate).to_contain_text(f"{pool['commissionBps'] / 100:g} %, may rise to 100 %, {notice} after a notice")
+    expect(estimate).to_contain_text("new: no yearly rate")
+    expect(estimate).to_contain_text(re.compile(r"about \d\.\d{6} ether"))
+    record = place.running.get(f"/v1/nodes/{node}/hospital/record")
+    due, made = (sum(one[key] for one in record["deadlines"]) for key in ("due", "made"))
+    facts = page.get_by_label("Before you delegate")
+    expect(facts).to_contain_text(f"{made} of {due}")
+    owned = place.treasury.contracts.staking.contract.functions.positionOf(node, node, Role.HOSPITAL)
+    expect(facts).to_contain_text(tokens(place.treasury.connection.call(owned)[1]))
+
+
+def test_nodes_are_compared_by_the_keyboard(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/nodes")
+    boxes = page.get_by_role("checkbox")
+    for which in (0, 1):
+        boxes.nth(which).focus()
+        page.keyboard.press("Space")
+        expect(boxes.nth(which)).to_be_checked()
+    page.get_by_role("link", name="Compare 2 nodes").focus()
+    page.keyboard.press("Enter")
+    table = page.get_by_role("table", name="Compare nodes")
+    expect(table.get_by_role("columnheader")).to_have_count(3)
+    for node in place.running.get("/v1/nodes?role=hospital&sort=-yield")["items"][:2]:
+        expect(table).to_contain_text(tokens(int(node["own"])))
+        expect(table.locator(f"a[title='{node['node']}']")).to_be_visible()
 
 
 def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched) -> None:

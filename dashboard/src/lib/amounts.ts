@@ -119,6 +119,11 @@ export function numbersIn(locale?: string) {
   }
 }
 
+/** A part of a whole in basis points, rounded up; 0 of nothing. */
+export function bpsOf(part: bigint, whole: bigint): number {
+  return whole > 0n ? Number((part * 10_000n + whole - 1n) / whole) : 0
+}
+
 function signOf(amount: bigint): [string, bigint] {
   return amount < 0n ? ['-', -amount] : ['', amount]
 }

@@ -55,6 +55,13 @@ export function qualityOf(
   return { rounds: sorted.map((one) => one.round), values: sorted.map((one) => one[metric] ?? null) }
 }
 
+const MILLIONTH = 10n ** 12n // of a token, in the smallest unit
+
+/** Amounts of periods in millionths of a token, rounded down. */
+export function amountsOf<Name extends string>(periods: readonly { [key in Name]: string }[], name: Name): number[] {
+  return periods.map((one) => Number(BigInt(one[name]) / MILLIONTH))
+}
+
 /** A share's worth over a node's history, as a part of its first worth; empty before anybody has shares. */
 export function shareWorths(
   changes: readonly { time: number; assets: string; shares: string }[],

@@ -39,6 +39,13 @@ export function timesIn(locale?: string, timeZone?: string) {
 /** A time on the reader's clock. */
 export const formatTime = timesIn()
 
+const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+
+/** A day on the reader's calendar. */
+export function formatDay(time: number): string {
+  return days.format(time * 1000)
+}
+
 /** A time in ISO 8601 and UTC, the same for every reader. */
 export function formatUtc(time: number): string {
   return new Date(time * 1000).toISOString().replace('.000Z', 'Z')

@@ -4,18 +4,21 @@
 export interface WhatIf {
   /** Its part of the earning stake, in millionths. */
   part: number
-  /** The yield of the same amount over the time of `net`. It promises nothing. */
-  earned: bigint
   /** The loss if all the node's locked bonds were slashed. */
   atRisk: bigint
 }
 
-export function whatIf(amount: bigint, pool: { active: bigint; locked: bigint; assets: bigint }, net: number): WhatIf {
+/** The yield of an amount by a rate in millionths: rounded down, also a loss. It promises nothing. */
+export function earnedOf(amount: bigint, net: number): bigint {
+  const exact = amount * BigInt(net)
+  return exact < 0n ? -((-exact + 999_999n) / 1_000_000n) : exact / 1_000_000n
+}
+
+export function whatIf(amount: bigint, pool: { active: bigint; locked: bigint; assets: bigint }): WhatIf {
   const together = pool.active + amount
   const assets = pool.assets + amount
   return {
     part: together > 0n ? Number((amount * 1_000_000n) / together) : 0,
-    earned: (amount * BigInt(net)) / 1_000_000n,
     atRisk: assets > 0n ? (amount * pool.locked) / assets : 0n,
   }
 }

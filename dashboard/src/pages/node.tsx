@@ -1,12 +1,12 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { lazy } from 'react'
 import { useParams } from 'react-router'
 import type { Role, Schemas } from '../api/client'
-import { delegations, node as nodeOf, nodeHistory } from '../api/queries'
+import { delegations, node as nodeOf, nodeHistory, nodeRecord } from '../api/queries'
 import { isAccount } from '../lib/accounts'
-import { formatBps, formatMillionths } from '../lib/amounts'
+import { formatScore } from '../lib/amounts'
 import { isRole } from '../lib/enums'
-import { formatTime } from '../lib/times'
+import { Decisions, useFound } from '../parts/decision'
 import { Loaded } from '../parts/query'
 import {
   Account,
@@ -14,7 +14,8 @@ import {
   Card,
   Crumbs,
   Facts,
-  Figure,
+  Fault,
+  Loading,
   OnDemand,
   Page,
   PhaseBadge,
@@ -22,7 +23,7 @@ import {
   TaskLink,
   Tokens,
 } from '../parts/basics'
-import { WorthChart } from '../parts/charts'
+import { AmountsChart, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
 import { Who } from '../parts/who'
@@ -41,13 +42,14 @@ export default function NodePage() {
       {(found) => (
         <Page title={say.role[role]} lead={<Exact of={found.node} as="address" />} crumbs={<Crumbs role={role} />}>
           <Who of={found.node} />
-          <Figures of={found} />
+          <Decide node={found.node} role={role} />
           <Card title={say.delegate.title}>
             <OnDemand open={say.delegate.open} isMain key={node + role}>
               <Delegate node={found} />
             </OnDemand>
           </Card>
-          <Worth node={node} role={role} />
+          <Past node={node} role={role} />
+          <Stake of={found} />
           <div className="columns">
             <TableCard
               title={words.slashes}
@@ -92,44 +94,80 @@ export default function NodePage() {
   )
 }
 
-function Figures({ of }: { of: Schemas['Node'] }) {
-  const { next_commission_bps: next, next_commission_at: nextAt } = of
+function Decide({ node, role }: { node: string; role: Role }) {
+  const { found, error } = useFound([node], role)
+  if (found[0]) return <Decisions of={found[0]} />
+  return error ? <Fault error={error} /> : <Loading />
+}
+
+function Stake({ of }: { of: Schemas['Node'] }) {
+  return (
+    <Card title={words.stake} means={words.stakeMeans}>
+      <Facts
+        of={[
+          [words.stake, <Tokens key="stake" of={of.assets} />],
+          [columns.locked, <Tokens key="locked" of={of.locked} />],
+          [words.free, <Tokens key="free" of={of.free} />],
+          [columns.rewarded, <Tokens key="rewarded" of={of.rewarded} />],
+          [columns.slashed, <Tokens key="burnt" of={of.burnt} />],
+        ]}
+      />
+    </Card>
+  )
+}
+
+/** The node's record, and its charts. */
+function Past({ node, role }: { node: string; role: Role }) {
+  const { data: changes } = useInfiniteQuery(nodeHistory(node, role))
+  const { data: found } = useQuery(nodeRecord(node, role))
   return (
     <>
-      <dl className="figures">
-        <Figure name={words.stake} value={<Tokens of={of.assets} />} />
-        <Figure
-          name={columns.yield}
-          value={formatMillionths(of.realised_yield.net, true)}
-          beside={`${words.since} ${formatTime(of.realised_yield.since)}`}
-        />
-        <Figure
-          name={columns.commission}
-          value={formatBps(of.commission_bps)}
-          beside={next !== null && nextAt !== null ? words.next(formatBps(next), formatTime(nextAt)) : undefined}
-        />
-        <Figure name={columns.rewarded} value={<Tokens of={of.rewarded} />} />
-        <Figure name={columns.slashed} value={<Tokens of={of.burnt} />} beside={`${of.slashes} ×`} />
-      </dl>
-      <Card title={words.stake} means={words.stakeMeans}>
-        <Facts
-          of={[
-            [columns.locked, <Tokens key="locked" of={of.locked} />],
-            [words.free, <Tokens key="free" of={of.free} />],
-            [words.paid, of.rounds],
-            [columns.delegators, of.delegators],
-          ]}
-        />
+      {found && <RecordCard of={found} role={role} />}
+      <div className="columns">
+        <Card title={say.record.stake}>
+          <AmountsChart caption={say.record.stake} of={found?.periods ?? []} series={[[words.stake, 'assets']]} />
+        </Card>
+        <Card title={say.record.rewards}>
+          <AmountsChart
+            caption={say.record.rewards}
+            of={found?.periods ?? []}
+            series={[
+              [columns.rewarded, 'rewarded'],
+              [columns.slashed, 'burnt'],
+            ]}
+          />
+        </Card>
+      </div>
+      <Card title={words.history}>
+        <WorthChart of={changes?.pages.flatMap((page) => page.items) ?? []} />
       </Card>
     </>
   )
 }
 
-function Worth({ node, role }: { node: string; role: Role }) {
-  const { data } = useInfiniteQuery(nodeHistory(node, role))
+function RecordCard({ of, role }: { of: Schemas['Record']; role: Role }) {
+  const its = say.record
+  const { accepted, cohort_median: median, all_median: all, distance, decoys_passed: passed } = of
+  const judged = accepted + of.rejected
+  const tested = passed + of.decoys_failed
   return (
-    <Card title={words.history}>
-      <WorthChart of={data?.pages.flatMap((page) => page.items) ?? []} />
+    <Card title={its.title} means={of.rounds ? its.means(of.rounds) : its.none}>
+      <Facts
+        of={[
+          ...of.deadlines.map((one) => [its.duty[one.duty], its.outOf(one.made, one.due)] as const),
+          ...(role === 'voter'
+            ? ([
+                [its.seats, of.seats],
+                [its.distance, distance === null ? '–' : formatScore(distance).replace('+', '')],
+                [its.decoys, its.outOf(passed, tested)],
+              ] as const)
+            : ([[its.accepted[role], its.outOf(accepted, judged)]] as const)),
+          ...(median !== null && all !== null
+            ? ([[its.median, `${formatScore(median)}, ${its.allMedian(formatScore(all))}`]] as const)
+            : []),
+          [its.lastAct, of.last_act === null ? '–' : <Ago key="act" of={of.last_act} />],
+        ]}
+      />
     </Card>
   )
 }

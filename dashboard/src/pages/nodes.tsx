@@ -1,10 +1,12 @@
-import { useSearchParams } from 'react-router'
+import { Link, useSearchParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { nodes, type NodeQuery } from '../api/queries'
+import { chosenOf, MOST_COMPARED } from '../lib/accounts'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { isRole, ROLES } from '../lib/enums'
 import { Account, Page, Tokens } from '../parts/basics'
 import { Choice } from '../parts/choice'
+import { New } from '../parts/decision'
 import { ListedTable } from '../parts/table'
 import { say } from '../strings'
 
@@ -30,11 +32,18 @@ export default function Nodes() {
     sort: SORTS.find(([one]) => one === sort)?.[0] ?? '-yield',
     days: DAYS.find((one) => one === days) ?? 30,
   } satisfies NodeQuery
+  const chosen = chosenOf(search.get('of'))
   const change = (name: string, value: string) =>
-    setSearch((before) => {
-      before.set(name, value)
-      return before
-    })
+    setSearch(
+      (before) => {
+        before.set(name, value)
+        if (name === 'role') before.delete('of')
+        return before
+      },
+      { replace: name === 'of', preventScrollReset: true },
+    )
+  const choose = (node: string) =>
+    change('of', (chosen.includes(node) ? chosen.filter((one) => one !== node) : [...chosen, node]).join())
   return (
     <Page title={words.title} lead={words.yieldMeans}>
       <div className="tools">
@@ -52,6 +61,13 @@ export default function Nodes() {
           change={(chosen) => change('days', chosen)}
         />
       </div>
+      <p aria-live="polite">
+        {chosen.length < 2 ? (
+          <span className="soft small">{words.compareMost}</span>
+        ) : (
+          <Link to={`/nodes/compare?role=${query.role}&of=${chosen.join()}`}>{words.compareGo(chosen.length)}</Link>
+        )}
+      </p>
       <section className="card" aria-label={words.title}>
         <ListedTable
           query={nodes(query)}
@@ -59,11 +75,27 @@ export default function Nodes() {
           keyOf={(node) => node.node}
           empty={words.none}
           columns={[
+            {
+              text: words.compare,
+              of: ({ node }) => (
+                <input
+                  type="checkbox"
+                  aria-label={words.compareOf(node)}
+                  checked={chosen.includes(node)}
+                  disabled={chosen.length === MOST_COMPARED && !chosen.includes(node)}
+                  onChange={() => choose(node)}
+                />
+              ),
+            },
             { text: columns.node, of: (node) => <Account of={node.node} as={node.role} /> },
             {
               number: columns.yield,
               means: words.yieldMeans,
-              of: (node) => <Yield of={node.realised_yield} />,
+              of: (node) => (
+                <>
+                  {node.is_new && <New />} <Yield of={node.realised_yield} />
+                </>
+              ),
             },
             { number: columns.commission, of: (node) => formatBps(node.commission_bps) },
             { tokens: columns.active, of: (node) => node.active },

@@ -4,12 +4,12 @@
  */
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
-import { formatFixed, formatScore } from '../lib/amounts'
+import { formatFixed, formatScore, formatTokens } from '../lib/amounts'
 import { isKey } from '../lib/fields'
 import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
 import { calibrationOf, type Curve } from '../lib/report'
-import { progressOf, qualityOf, shareWorths } from '../lib/series'
-import { formatTime } from '../lib/times'
+import { amountsOf, progressOf, qualityOf, shareWorths } from '../lib/series'
+import { formatDay, formatTime } from '../lib/times'
 import { say } from '../strings'
 import type { ChartProps } from './chart'
 
@@ -75,6 +75,25 @@ export function CalibrationChart({ of }: { of: readonly Curve[] }) {
       unit={words.observed}
       shown={(value) => formatFixed(value, 2)}
       empty={words.noCurve}
+    />
+  )
+}
+
+/** Amounts of a node by day or month, each of a name and a field. */
+export function AmountsChart(props: {
+  caption: string
+  of: readonly Schemas['Period'][]
+  series: readonly (readonly [string, 'assets' | 'rewarded' | 'burnt'])[]
+}) {
+  const words = say.node
+  return (
+    <Drawn
+      caption={props.caption}
+      across={{ name: say.columns.time, values: props.of.map((one) => one.since), shown: formatDay }}
+      series={props.series.map(([name, field]) => ({ name, values: amountsOf(props.of, field) }))}
+      unit={words.tokens}
+      shown={(value) => formatTokens(BigInt(Math.round(value)) * 10n ** 12n)}
+      empty={words.onePeriod}
     />
   )
 }

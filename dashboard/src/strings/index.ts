@@ -1,5 +1,5 @@
 /** Every text that people read. A file holds one page's; another language is another folder of this shape. */
-import { account, node, nodes } from './nodes'
+import { account, compare, decide, node, nodes, record } from './nodes'
 import { columns } from './columns'
 import { desk } from './desk'
 import { general } from './general'
@@ -20,6 +20,8 @@ export const say = {
   ...general,
   account,
   columns,
+  compare,
+  decide,
   delegate,
   desk,
   node,
@@ -32,6 +34,7 @@ export const say = {
   propose,
   quality,
   question,
+  record,
   refused,
   report,
   round,

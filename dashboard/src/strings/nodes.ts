@@ -7,7 +7,11 @@ export const nodes = {
   sort: 'Order',
   none: 'No node has this role.',
   yieldMeans:
-    'The yield is the earnings of one delegated token in this time, after commission and slashes. It is not a yearly rate. Future yields can be lower, or losses.',
+    'The yield is the earnings of one delegated token in this time, after commission and slashes. It is not a yearly rate. Future yields can be lower, or losses. New nodes come last.',
+  compare: 'Compare',
+  compareOf: (account: string) => `Compare ${account}`,
+  compareGo: (n: number) => `Compare ${n} nodes`,
+  compareMost: 'Choose two to four nodes to compare.',
   bySort: {
     yield: 'Highest yield',
     assets: 'Most stake',
@@ -17,7 +21,71 @@ export const nodes = {
   },
 }
 
+/** The facts by which a delegator decides. */
+export const decide = {
+  title: 'Before you delegate',
+  rate: (days: number) => `Yield, ${days} days`,
+  aYear: (rate: string) => `${rate} a year, simple, rounded down`,
+  over: (duration: string) => `over ${duration} only`,
+  isNew: 'New',
+  noRate: 'new: no yearly rate',
+  newMeans: 'The first stake is younger than 30 days, or fewer than 5 rounds were paid. So there is no yearly rate.',
+  worst: 'Worst loss',
+  all: 'All of it',
+  locked: (part: string, fault: string) => `${part} is in bonds now. One fault takes up to ${fault} of a bond.`,
+  slashes: 'Slashes so far',
+  never: 'None',
+  met: 'Deadlines met',
+  noneDue: 'None due yet',
+  metOf: (made: number, due: number) => `${made} of ${due}`,
+  inRounds: (n: number) => `in its latest ${n} ${n === 1 ? 'round' : 'rounds'}`,
+  age: 'Age of its stake',
+  unstaked: 'No stake yet',
+  paid: (n: number) => `${n} paid ${n === 1 ? 'round' : 'rounds'}`,
+  commissionCap: (notice: string) => `may rise to 100 %, ${notice} after a notice`,
+  own: 'Owner’s own stake',
+  ownPart: (part: string) => `${part} of the stake`,
+  unlock: 'Unlock',
+  unlockMeans: (day: string) => `after you undelegate: ${day} at the earliest`,
+  period: 'an unbonding period',
+}
+
+export const compare = {
+  title: 'Compare nodes',
+  lead: 'Rows are the facts to decide by. Yields are of the past, after commission and slashes. Future yields can be lower, or losses.',
+  decision: 'Fact',
+  none: 'No node is chosen. Choose two to four in the list of nodes.',
+  back: 'To the list of nodes',
+}
+
+export const record = {
+  title: 'Record',
+  means: (rounds: number) =>
+    `From the chain, over the latest ${rounds} rounds of its tasks that are over. A seat is secret until its voter commits to scores.`,
+  none: 'No round of its tasks is over yet.',
+  duty: {
+    commit: 'Commit to an update',
+    upload: 'Upload the update',
+    reveal: 'Reveal the scores',
+    fix_survivors: 'Fix the survivors',
+    publish: 'Publish the sums',
+    disclose: 'Disclose the decoys',
+  },
+  accepted: { hospital: 'Sums accepted', voter: '', aggregator: 'Rounds settled' },
+  outOf: (n: number, all: number) => `${n} of ${all}`,
+  median: 'Median score of its cohorts',
+  allMedian: (score: string) => `${score} of all cohorts`,
+  seats: 'Seats taken',
+  distance: 'Mean distance from the median',
+  decoys: 'Decoys told apart',
+  lastAct: 'Last act on the chain',
+  stake: 'Stake over time',
+  rewards: 'Rewards and slashes over time',
+}
+
 export const node = {
+  tokens: 'tokens',
+  onePeriod: 'The first day is not over yet.',
   stake: 'Stake',
   stakeMeans: 'All tokens behind this node. A slash takes a part of all of them, also of tokens that are unbonding.',
   free: 'Free for new bonds',

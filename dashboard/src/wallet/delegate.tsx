@@ -1,12 +1,17 @@
 /** Delegates to a node: an estimate, an approval by signature or by transaction, then the delegation. */
+import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Address } from 'viem'
+import { encodeAbiParameters, keccak256, numberToHex, type Address } from 'viem'
+import { usePublicClient, useReadContract } from 'wagmi'
 import type { Schemas } from '../api/client'
+import { node as nodeOf } from '../api/queries'
+import { stakingAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
-import { formatMillionths, formatTokens } from '../lib/amounts'
+import { formatBps, formatEther, formatMillionths, formatTokens } from '../lib/amounts'
 import { numberOf } from '../lib/enums'
-import { whatIf } from '../lib/whatif'
-import { Facts, Fault, Loading, Tokens } from '../parts/basics'
+import { formatDay, formatDuration } from '../lib/times'
+import { earnedOf, whatIf } from '../lib/whatif'
+import { Facts, Fault, Loading, Tokens, useNow } from '../parts/basics'
 import { Radios } from '../parts/choice'
 import { Field, readAmount } from '../parts/field'
 import { say } from '../strings'
@@ -77,7 +82,7 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
           reset()
         }}
       />
-      {amount !== null && <Estimate amount={amount} node={node} />}
+      {amount !== null && <Estimate account={account} amount={amount} node={node} />}
       {isContract ? (
         <p className="soft small">{words.contractWallet}</p>
       ) : (
@@ -93,18 +98,68 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   )
 }
 
-function Estimate({ amount, node }: { amount: bigint; node: Schemas['Node'] }) {
-  const { since, until, net } = node.realised_yield
+/** Gas in wei of the approval and the delegation together, at the present price; null until it is known.
+ *
+ * The delegation is estimated as if the approval stood: slot 1 of the token has all approvals (`ConsiliumToken.sol`).
+ */
+function useGas(account: Address, amount: bigint, node: Schemas['Node']) {
+  const place = usePlace()
+  const client = usePublicClient()
+  const { staking, approve } = useCalls()
+  return useQuery({
+    queryKey: ['gas', account, String(amount), node.node, node.role],
+    enabled: client !== undefined,
+    retry: false,
+    queryFn: async () => {
+      if (!client) throw new Error(say.wallet.noNode)
+      const pair = [{ type: 'address' }, { type: 'bytes32' }] as const
+      const ofOwner = keccak256(encodeAbiParameters(pair, [account, numberToHex(1, { size: 32 })]))
+      const slot = keccak256(encodeAbiParameters(pair, [place.staking, ofOwner]))
+      const stateDiff = [{ slot, value: numberToHex(amount, { size: 32 }) }]
+      const delegation = staking('delegate', node.node, numberOf(node.role), amount)
+      const [approval, delegated, price] = await Promise.all([
+        client.estimateContractGas({ ...approve('staking', amount), account }),
+        client.estimateContractGas({ ...delegation, account, stateOverride: [{ address: place.token, stateDiff }] }),
+        client.getGasPrice(),
+      ])
+      return (approval + delegated) * price
+    },
+  })
+}
+
+function Estimate({ account, amount, node }: { account: Address; amount: bigint; node: Schemas['Node'] }) {
+  const place = usePlace()
+  const gas = useGas(account, amount, node)
+  const { data: quarter } = useQuery(nodeOf(node.node, node.role, 90))
+  const { data: period } = useReadContract({
+    address: place.staking,
+    abi: stakingAbi,
+    functionName: 'unbondingPeriod',
+  })
+  const now = useNow()
   const pool = { active: BigInt(node.active), locked: BigInt(node.locked), assets: BigInt(node.assets) }
-  const would = whatIf(amount, pool, net)
+  const would = whatIf(amount, pool)
+  const yields = [node, ...(quarter ? [quarter] : [])].map(({ realised_yield: { since, until, net } }) => ({
+    days: Math.max(1, Math.round((until - since) / 86_400)),
+    net,
+  }))
+  const known = yields.filter((one, at) => yields.findIndex(({ days }) => days === one.days) === at)
+  const notice = period === undefined ? '…' : formatDuration(period)
   return (
     <section aria-label={words.whatIf}>
       <h3>{words.whatIf}</h3>
       <Facts
         of={[
+          [words.atRisk, words.atMost(formatTokens(would.atRisk))],
+          [words.unlock, period === undefined ? '…' : words.unlockAt(notice, formatDay(now + period))],
+          ...known.map(({ days, net }) => [words.earned(days), formatTokens(earnedOf(amount, net))] as const),
+          [
+            words.aYear,
+            node.annual_rate === null ? say.decide.noRate : formatTokens(earnedOf(amount, node.annual_rate)),
+          ],
           [words.part, formatMillionths(would.part)],
-          [words.earned(Math.max(1, Math.round((until - since) / 86_400))), formatTokens(would.earned)],
-          [words.atRisk, formatTokens(would.atRisk)],
+          [words.commission, `${formatBps(node.commission_bps)}, ${say.decide.commissionCap(notice)}`],
+          [words.gas, gas.error ? words.noGas : gas.data === undefined ? '…' : words.ether(formatEther(gas.data))],
         ]}
       />
       <p className="soft small">{words.promises}</p>

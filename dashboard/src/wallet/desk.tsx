@@ -2,7 +2,7 @@ import { lazy } from 'react'
 import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ROLES } from '../lib/enums'
-import { Fault, Figure, Loading, OnDemand, Tokens } from '../parts/basics'
+import { Fault, Figure, Loading, Notice, OnDemand, Tokens } from '../parts/basics'
 import { say } from '../strings'
 import { Connected } from './connect'
 import { Duties } from './duties'
@@ -40,9 +40,8 @@ function Desk({ account }: { account: Address }) {
     },
   }
   const missing = ROLES.filter((role) => !own.nodes.some((one) => one.role === role))
-  return (
+  const figures = (
     <>
-      {fault}
       <dl className="figures">
         <Figure name={say.balance} value={<Tokens of={own.balance} />} />
         <Figure name={words.own} value={<Tokens of={total('own')} />} beside={words.ownMeans} />
@@ -53,18 +52,30 @@ function Desk({ account }: { account: Address }) {
         />
       </dl>
       <SendingNotice of={flow} approvals={approvals} />
-      {own.nodes.length > 0 && (
-        <OnDemand open={say.profile.open}>
-          <ProfileForm account={account} />
-        </OnDemand>
-      )}
-      {own.nodes.length > 0 && (
+    </>
+  )
+  return (
+    <>
+      {fault}
+      {own.nodes.length === 0 ? (
+        <>
+          <Notice kind="wait">{words.noNode}</Notice>
+          {figures}
+        </>
+      ) : (
         <Duties
           account={account}
           roles={own.nodes.map((one) => one.role)}
           busy={busy}
           release={(task) => void send(tasks('releaseBond', BigInt(task), account))}
-        />
+        >
+          {figures}
+        </Duties>
+      )}
+      {own.nodes.length > 0 && (
+        <OnDemand open={say.profile.open}>
+          <ProfileForm account={account} />
+        </OnDemand>
       )}
       {own.nodes.map((one) => (
         <OwnNode key={one.role} account={account} own={own} node={one} {...forms} />

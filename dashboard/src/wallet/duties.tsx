@@ -1,11 +1,25 @@
 /** An account's duties, tasks and payments, as the API has them. */
 import { useQueries, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import type { Address } from 'viem'
 import { ApiUnreachable, type Role } from '../api/client'
-import { node as nodeOf, payments, rolesOf, round as roundOf, task as taskOf } from '../api/queries'
+import { node as nodeOf, nodeRecord, payments, rolesOf, round as roundOf, task as taskOf } from '../api/queries'
 import { formatBps, formatTokens } from '../lib/amounts'
 import { dutiesOf, memberOf, type Duty, type Part } from '../lib/duties'
-import { Ago, Card, Fault, Kind, Notice, PhaseBadge, Reason, TaskLink, Time, Tokens, useNow } from '../parts/basics'
+import {
+  Ago,
+  Card,
+  Fault,
+  Figure,
+  Kind,
+  Notice,
+  PhaseBadge,
+  Reason,
+  TaskLink,
+  Time,
+  Tokens,
+  useNow,
+} from '../parts/basics'
 import { ListedTable, TableCard } from '../parts/table'
 import { NamedTask } from '../parts/tasks'
 import { say } from '../strings'
@@ -20,13 +34,23 @@ interface NodeDesk {
   release: (task: number) => void
 }
 
-export function Duties({ roles, ...desk }: { roles: readonly Role[] } & NodeDesk) {
+/** `children` stand between the next duty and the lists. */
+export function Duties({ roles, children, ...desk }: { roles: readonly Role[]; children: ReactNode } & NodeDesk) {
   const { account } = desk
   const { parts, failed } = useParts(account, roles)
-  if (failed instanceof ApiUnreachable && parts.length === 0) return <Notice kind="wait">{words.noApi}</Notice>
+  if (failed instanceof ApiUnreachable && parts.length === 0) {
+    return (
+      <>
+        <Notice kind="wait">{words.noApi}</Notice>
+        {children}
+      </>
+    )
+  }
   return (
     <>
       {failed && <Fault error={failed} />}
+      <Next account={account} parts={parts} roles={roles} />
+      {children}
       <ToDo account={account} parts={parts} />
       <Tasks parts={parts} {...desk} />
       <Card title={words.payments}>
@@ -77,6 +101,64 @@ function useParts(account: Address, roles: readonly Role[]): { parts: Part[]; fa
     parts: parts.toSorted((one, other) => other.task.task - one.task.task),
     failed: errors.find((one) => one !== null) ?? null,
   }
+}
+
+/** The next duty, and each role's last one, as the chain shows them. */
+function Next({ account, parts, roles }: { account: Address; parts: readonly Part[]; roles: readonly Role[] }) {
+  const [next] = dutiesOf(parts, account, useNow())
+  return (
+    <dl className="figures">
+      <Figure
+        name={words.next}
+        value={
+          next ? next.isOverdue ? <span className="bad">{words.overdue}</span> : <Ago of={next.by} /> : words.noDuty
+        }
+        beside={
+          next && (
+            <>
+              {words.deed[next.deed]}, <TaskLink task={next.task} round={next.round} />
+            </>
+          )
+        }
+      />
+      {roles.map((role) => (
+        <LastDuty key={role} account={account} role={role} />
+      ))}
+    </dl>
+  )
+}
+
+function LastDuty({ account, role }: { account: Address; role: Role }) {
+  const { data } = useQuery(nodeRecord(account, role))
+  if (!data) return null
+  const { last_duty: last, last_act: act } = data
+  return (
+    <Figure
+      name={words.alive(say.role[role])}
+      value={
+        last ? (
+          <span className={last.made ? 'good' : 'bad'}>{last.made ? words.answered : words.missed}</span>
+        ) : (
+          words.noneDue
+        )
+      }
+      beside={
+        <>
+          {last && (
+            <>
+              {say.record.duty[last.duty]}, <TaskLink task={last.task} round={last.round} />
+              <br />
+            </>
+          )}
+          {act !== null && (
+            <>
+              {words.lastAct} <Ago of={act} />
+            </>
+          )}
+        </>
+      }
+    />
+  )
 }
 
 function ToDo({ account, parts }: { account: Address; parts: readonly Part[] }) {

@@ -1,0 +1,63 @@
+import { Link, useSearchParams } from 'react-router'
+import { chosenOf } from '../lib/accounts'
+import { isRole } from '../lib/enums'
+import { Account, Card, Crumbs, Fault, Loading, Page } from '../parts/basics'
+import { decisionsOf, useFound, type Decision } from '../parts/decision'
+import { Table } from '../parts/table'
+import { say } from '../strings'
+
+const words = say.compare
+
+export default function Compare() {
+  const [search] = useSearchParams()
+  const given = search.get('role')
+  const role = isRole(given) ? given : 'hospital'
+  const nodes = chosenOf(search.get('of'))
+  const { found, error } = useFound(nodes, role)
+  const known = found.filter((one) => one !== null)
+  const rows = known.map(decisionsOf)
+  return (
+    <Page title={words.title} lead={words.lead} crumbs={<Crumbs role={role} />}>
+      {error && <Fault error={error} />}
+      {nodes.length === 0 && (
+        <p>
+          {words.none} <Link to={`/nodes?role=${role}`}>{words.back}</Link>
+        </p>
+      )}
+      {known.length < nodes.length && !error && <Loading isTall />}
+      {known.length > 0 && (
+        <Card title={say.roles[role]}>
+          <Table
+            caption={words.title}
+            rows={[{ name: say.columns.node, at: -1 }, ...(rows[0] ?? []).map(({ name }, at) => ({ name, at }))]}
+            keyOf={(row) => row.name}
+            columns={[
+              { text: words.decision, of: (row) => <b>{row.name}</b> },
+              ...known.map(({ at: [node] }, n) => ({
+                text: `${n + 1}. ${node.node.slice(0, 6)}…`,
+                of: (row: { at: number }) => {
+                  const one = rows[n]?.[row.at]
+                  return one ? <Value of={one} /> : <Account of={node.node} as={role} />
+                },
+              })),
+            ]}
+          />
+        </Card>
+      )}
+    </Page>
+  )
+}
+
+function Value({ of }: { of: Decision }) {
+  return (
+    <>
+      {of.value}
+      {of.beside !== undefined && (
+        <>
+          <br />
+          <span className="small soft">{of.beside}</span>
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,128 @@
+/** The facts by which a delegator decides: one list for the page of a node and for comparisons. */
+import { useQueries, useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import type { Role, Schemas } from '../api/client'
+import { network, node as nodeOf, nodeRecord } from '../api/queries'
+import { bpsOf, formatBps, formatMillionths } from '../lib/amounts'
+import { formatDuration } from '../lib/times'
+import { say } from '../strings'
+import { Ago, Figure, Tokens } from './basics'
+
+const words = say.decide
+const PERIODS = [30, 90] as const // days
+const DAY = 86_400
+/** The most of a bond that one fault takes: of an aggregator's a half (`TaskRules.sol`). */
+const WORST_BPS: Record<Role, number> = { hospital: 10_000, voter: 10_000, aggregator: 5_000 }
+
+export interface Found {
+  /** The node, with its yields over 30 and 90 days. */
+  at: readonly [Schemas['Node'], Schemas['Node']]
+  record: Schemas['Record']
+  /** Seconds; null if the server has no chain node. */
+  unbonding: number | null
+}
+
+/** What is known of nodes; null for one that has not loaded. */
+export function useFound(nodes: readonly string[], role: Role): { found: (Found | null)[]; error: Error | null } {
+  const { data: about } = useQuery(network())
+  const at = useQueries({ queries: nodes.flatMap((one) => PERIODS.map((days) => nodeOf(one, role, days))) })
+  const records = useQueries({ queries: nodes.map((one) => nodeRecord(one, role)) })
+  const found = nodes.map((_, n): Found | null => {
+    const [month, quarter, record] = [at[2 * n]?.data, at[2 * n + 1]?.data, records[n]?.data]
+    if (!month || !quarter || !record || !about) return null
+    return { at: [month, quarter], record, unbonding: about.unbonding_seconds }
+  })
+  return { found, error: [...at, ...records].find((one) => one.error)?.error ?? null }
+}
+
+export interface Decision {
+  name: string
+  value: ReactNode
+  beside?: ReactNode
+}
+
+export function New() {
+  return (
+    <span className="badge wait" title={words.newMeans}>
+      {words.isNew}
+    </span>
+  )
+}
+
+export function decisionsOf({ at, record, unbonding }: Found): Decision[] {
+  const [node] = at
+  const locked = formatBps(bpsOf(BigInt(node.locked), BigInt(node.assets)))
+  const due = record.deadlines.reduce((sum, one) => sum + one.due, 0)
+  const made = record.deadlines.reduce((sum, one) => sum + one.made, 0)
+  const notice = unbonding === null ? words.period : formatDuration(unbonding)
+  const { next_commission_bps: next, next_commission_at: nextAt } = node
+  return [
+    ...at.map((one, n) => rateOf(one, PERIODS[n] ?? 0)),
+    { name: words.worst, value: words.all, beside: words.locked(locked, formatBps(WORST_BPS[node.role])) },
+    {
+      name: words.slashes,
+      value: node.slashes ? <span className="bad">{node.slashes} ×</span> : words.never,
+      beside: node.slashes ? (
+        <>
+          <Tokens of={node.burnt} />
+          {record.slashes.map((one) => `; ${one.count} × ${say.reason[one.reason]}`).join('')}
+        </>
+      ) : undefined,
+    },
+    {
+      name: words.met,
+      value: due ? <span className={made < due ? 'bad' : ''}>{words.metOf(made, due)}</span> : words.noneDue,
+      beside: due ? words.inRounds(record.rounds) : undefined,
+    },
+    {
+      name: words.age,
+      value: (
+        <>
+          {node.staked_at === null ? words.unstaked : <Ago of={node.staked_at} />} {node.is_new && <New />}
+        </>
+      ),
+      beside: words.paid(node.paid_rounds),
+    },
+    {
+      name: say.columns.commission,
+      value: formatBps(node.commission_bps),
+      beside:
+        next !== null && nextAt !== null ? (
+          <>
+            {formatBps(next)} <Ago of={nextAt} />
+          </>
+        ) : (
+          words.commissionCap(notice)
+        ),
+    },
+    {
+      name: words.own,
+      value: <Tokens of={node.own} />,
+      beside: words.ownPart(formatBps(bpsOf(BigInt(node.own), BigInt(node.assets)))),
+    },
+    { name: say.columns.delegators, value: node.delegators, beside: <Tokens of={node.assets} /> },
+  ]
+}
+
+function rateOf({ realised_yield: of, annual_rate: rate, is_new }: Schemas['Node'], days: number): Decision {
+  const seconds = of.until - of.since
+  const over = seconds < days * DAY ? `${words.over(formatDuration(seconds))}; ` : ''
+  const aYear = rate === null ? (is_new ? words.noRate : '') : words.aYear(formatMillionths(rate, true))
+  return {
+    name: words.rate(days),
+    value: <span className={of.net < 0 ? 'bad' : ''}>{formatMillionths(of.net, true)}</span>,
+    beside: over + aYear,
+  }
+}
+
+export function Decisions({ of }: { of: Found }) {
+  return (
+    <section aria-label={words.title}>
+      <dl className="figures">
+        {decisionsOf(of).map((one) => (
+          <Figure key={one.name} {...one} />
+        ))}
+      </dl>
+    </section>
+  )
+}
