@@ -14,6 +14,7 @@ import { say } from './strings'
 
 const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
+const Compare = lazy(() => import('./pages/compare'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
@@ -32,6 +33,7 @@ export const router = createHashRouter([
     children: [
       { index: true, element: <Overview /> },
       { path: 'tasks', element: <Tasks /> },
+      { path: 'tasks/compare', element: <Compare /> },
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },

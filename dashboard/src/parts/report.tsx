@@ -4,12 +4,11 @@ import type { Schemas } from '../api/client'
 import { report as reportOf } from '../api/queries'
 import { shortened } from '../lib/accounts'
 import { isKey } from '../lib/fields'
-import { axisOf, type Scale } from '../lib/metrics'
+import { axisOf, hasModel, type Scale } from '../lib/metrics'
 import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
 import { say } from '../strings'
 import { Account, Card } from './basics'
 import { CalibrationChart } from './charts'
-import { hasModel } from './model'
 import { Table } from './table'
 
 const words = say.report
