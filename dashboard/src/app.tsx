@@ -14,10 +14,11 @@ import { say } from './strings'
 
 const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
+const CompareTasks = lazy(() => import('./pages/compare-tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Nodes = lazy(() => import('./pages/nodes'))
-const Compare = lazy(() => import('./pages/compare'))
+const CompareNodes = lazy(() => import('./pages/compare-nodes'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./wallet/portfolio'))
 const Desk = lazy(() => import('./wallet/desk'))
@@ -34,10 +35,11 @@ export const router = createHashRouter([
     children: [
       { index: true, element: <Overview /> },
       { path: 'tasks', element: <Tasks /> },
+      { path: 'tasks/compare', element: <CompareTasks /> },
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'nodes', element: <Nodes /> },
-      { path: 'nodes/compare', element: <Compare /> },
+      { path: 'nodes/compare', element: <CompareNodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
       {
         path: 'portfolio',

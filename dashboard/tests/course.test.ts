@@ -4,7 +4,7 @@ import { courseOf, phasesOf } from '../src/lib/timeline'
 
 type Step = ReturnType<typeof courseOf>[number]
 const said = (step: Step) =>
-  (step.kind === 'rounds' ? `${step.from}-${step.to}` : step.kind) + (step.state === 'now' ? '!' : step.state[1])
+  (step.kind === 'rounds' ? `${step.from}-${step.to}` : step.kind) + (step.state === 'now' ? '!' : step.state.charAt(1))
 
 test.each([
   ['joining', 0, 5, false, ['joining!', '0-5u', 'endu']],

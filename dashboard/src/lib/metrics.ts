@@ -36,6 +36,11 @@ export interface Scale {
   deviation: number | null
 }
 
+/** True once a training round of the task is over. */
+export function hasModel({ round, phase }: { round: number; phase: string }): boolean {
+  return round > 1 || (phase === 'ended' && round === 1)
+}
+
 /** The first metrics that a model has. */
 export function metricsOf(measured: readonly Quality[], atMost: number): MetricName[] {
   return METRICS.filter((name) => measured.some((one) => typeof one[name] === 'number')).slice(0, atMost)

@@ -1,72 +1,81 @@
-import { usePrefetchInfiniteQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
+import { lazy, Suspense } from 'react'
 import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
-import { network, tasks } from '../api/queries'
-import { formatTokens } from '../lib/amounts'
-import { ROLES } from '../lib/enums'
-import { Card, Figure, Later, Page, Tokens } from '../parts/basics'
+import { models, network, tasks } from '../api/queries'
+import { formatMetric, hasModel, isLowerBetter, metricsOf } from '../lib/metrics'
+import { questionOf } from '../lib/question'
+import { Card, Figure, Later, Page } from '../parts/basics'
 import { Loaded, LoadedList } from '../parts/query'
-import { TableCard } from '../parts/table'
-import { TaskTable } from '../parts/tasks'
 import { say } from '../strings'
 
+const Activity = lazy(() => import('../parts/activity'))
 const words = say.overview
-const { columns } = say
-const RECENT = tasks({ sort: '-task', limit: 10 })
+const RECENT = tasks({ sort: '-task', limit: 25 })
+const SHOWN = 3 // models
 
 export default function Overview() {
-  usePrefetchInfiniteQuery(RECENT) // shown below the figures, when their height is known
   return (
     <Page title={words.title} lead={words.lead}>
-      <Loaded query={network()}>
-        {(found) => (
+      <LoadedList query={RECENT} isTall>
+        {(items) => (
           <>
-            <Figures of={found} />
+            <Models of={items.filter(hasModel).slice(0, SHOWN)} />
             <Later>
-              <TableCard
-                title={words.byRole}
-                rows={ROLES}
-                keyOf={(role) => role}
-                columns={[
-                  {
-                    text: columns.role,
-                    of: (role) => <Link to={`/nodes?role=${role}`}>{say.roles[role]}</Link>,
-                  },
-                  { number: columns.nodes, of: (role) => found.stake[role]?.nodes ?? 0 },
-                  { tokens: words.staked, of: (role) => found.stake[role]?.assets },
-                  { tokens: columns.locked, of: (role) => found.stake[role]?.locked },
-                  { tokens: words.rewarded, of: (role) => found.stake[role]?.rewarded },
-                  { tokens: words.burnt, of: (role) => found.stake[role]?.burnt },
-                ]}
-              />
-              <Card title={words.recent}>
-                <LoadedList query={RECENT}>{(items) => <TaskTable items={items} empty={words.noTasks} />}</LoadedList>
-              </Card>
+              <Suspense>
+                <Loaded query={network()}>{(found) => <Activity of={found} tasks={items} />}</Loaded>
+              </Suspense>
             </Later>
           </>
         )}
-      </Loaded>
+      </LoadedList>
     </Page>
   )
 }
 
-function Figures({ of }: { of: Schemas['Network'] }) {
-  const all = Object.values(of.tasks).reduce((sum, count) => sum + count, 0)
-  const total = (field: 'assets' | 'locked' | 'rewarded' | 'burnt') =>
-    ROLES.reduce((sum, role) => sum + BigInt(of.stake[role]?.[field] ?? 0), 0n)
+function Models({ of }: { of: readonly Schemas['TaskSummary'][] }) {
   return (
-    <dl className="figures">
-      <Figure name={words.tasks} value={all} beside={words.running(all - (of.tasks.ended ?? 0))} />
-      <Figure name={words.rounds} value={of.rounds.settled ?? 0} beside={words.voids(of.rounds.void ?? 0)} />
-      <Figure name={words.pools} value={<Tokens of={of.pools} />} />
-      <Figure
-        name={words.staked}
-        value={<Tokens of={total('assets')} />}
-        beside={words.locked(formatTokens(total('locked')))}
-      />
-      <Figure name={words.rewarded} value={<Tokens of={total('rewarded')} />} />
-      <Figure name={words.burnt} value={<Tokens of={total('burnt')} />} />
-      <Figure name={words.delegators} value={of.delegators} />
-    </dl>
+    <Card title={words.models} means={words.modelsMean}>
+      {of.length ? (
+        <ul className="models">
+          {of.map((task) => (
+            <li key={task.task}>
+              <Model of={task} />
+            </li>
+          ))}
+        </ul>
+      ) : (
+        <p className="soft">{words.noModels}</p>
+      )}
+    </Card>
+  )
+}
+
+function Model({ of: { task, name, asked } }: { of: Schemas['TaskSummary'] }) {
+  const { data } = useQuery(models(task))
+  const rounds = data?.items.find((one) => one.measured !== null)?.measured?.rounds ?? []
+  const [metric] = metricsOf(rounds, 1)
+  return (
+    <>
+      <h3>
+        <Link to={`/tasks/${task}`}>
+          <bdi>{name ?? say.tasks.unnamed(task)}</bdi>
+        </Link>
+      </h3>
+      <p className="small">
+        <bdi>{questionOf(asked)}</bdi>
+      </p>
+      <dl>
+        {metric ? (
+          <Figure
+            name={say.quality.metric[metric]}
+            value={formatMetric(metric, rounds.at(-1)?.[metric], asked)}
+            beside={say.quality.from(formatMetric(metric, rounds[0]?.[metric], asked), isLowerBetter(metric))}
+          />
+        ) : (
+          <Figure name={words.metric} value="–" beside={data ? words.notMeasured : say.loading} />
+        )}
+      </dl>
+    </>
   )
 }

@@ -1,5 +1,7 @@
-import { useSearchParams } from 'react-router'
+import { useState } from 'react'
+import { useNavigate, useSearchParams } from 'react-router'
 import { tasks, type TaskQuery } from '../api/queries'
+import { MOST_COMPARED } from '../lib/compared'
 import { PHASES } from '../lib/enums'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
@@ -16,6 +18,8 @@ const SORTS = [
 const CHOICES = [['', say.tasks.every], ...PHASES.slice(1).map((phase) => [phase, say.phase[phase]] as const)] as const
 
 export default function Tasks() {
+  const navigate = useNavigate()
+  const [chosen, setChosen] = useState<readonly number[]>([])
   const [search, setSearch] = useSearchParams()
   const phase = PHASES.find((one) => one === search.get('phase'))
   const sort = search.get('sort')
@@ -52,7 +56,25 @@ export default function Tasks() {
         <button type="submit">{say.tasks.apply}</button>
       </form>
       <section className="card" aria-label={say.tasks.title}>
-        <LoadedList query={tasks(query)}>{(items) => <TaskTable items={items} empty={say.tasks.none} />}</LoadedList>
+        <div className="tools">
+          <button
+            type="button"
+            disabled={chosen.length < 2}
+            onClick={() => void navigate(`/tasks/compare?of=${chosen.toSorted((one, other) => one - other).join()}`)}
+          >
+            {say.tasks.compare}
+          </button>
+          <span className="soft small">{say.tasks.compareMeans(MOST_COMPARED)}</span>
+        </div>
+        <LoadedList query={tasks(query)}>
+          {(items) => (
+            <TaskTable
+              items={items}
+              empty={say.tasks.none}
+              choosing={{ chosen, most: MOST_COMPARED, change: setChosen }}
+            />
+          )}
+        </LoadedList>
       </section>
     </Page>
   )

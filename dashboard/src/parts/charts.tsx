@@ -5,6 +5,7 @@
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
 import { formatFixed, formatScore, formatTokens } from '../lib/amounts'
+import type { Compared } from '../lib/compared'
 import { isKey } from '../lib/fields'
 import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
 import { calibrationOf, type Curve } from '../lib/report'
@@ -58,6 +59,22 @@ export function QualityChart(props: { of: readonly Quality[]; metric: MetricName
       series={[{ name: say.quality.metric[metric], values }]}
       unit={axisOf(metric, scale)}
       shown={(value) => formatPlain(metric, value, scale)}
+      empty={say.quality.oneRound}
+    />
+  )
+}
+
+/** One metric of several tasks. Errors in deviations of several tasks have no common unit. */
+export function ComparedChart({ of, scale }: { of: Compared; scale: Scale | null }) {
+  const { metric, rounds, lines } = of
+  const unit = lines.length > 1 ? null : scale
+  return (
+    <Drawn
+      caption={say.quality.metric[metric]}
+      across={{ name: say.columns.round, values: rounds, shown: String }}
+      series={lines.map(({ task, values }) => ({ name: say.tasks.unnamed(task), values }))}
+      unit={axisOf(metric, unit)}
+      shown={(value) => formatPlain(metric, value, unit)}
       empty={say.quality.oneRound}
     />
   )

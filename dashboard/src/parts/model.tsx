@@ -5,17 +5,13 @@ import { BASE, type Schemas } from '../api/client'
 import { config } from '../api/config'
 import { models } from '../api/queries'
 import { formatBytes } from '../lib/amounts'
+import { hasModel } from '../lib/metrics'
 import { say } from '../strings'
 import { Command } from './command'
 import { Card, OnDemand } from './basics'
 
 const Predict = lazy(() => import('../predict/panel'))
 const words = say.operate
-
-/** True once a training round is over. */
-export function hasModel({ round, phase }: Schemas['Task']): boolean {
-  return round > 1 || (phase === 'ended' && round === 1)
-}
 
 export function Model({ task }: { task: Schemas['Task'] }) {
   const { data: place } = useQuery(config())

@@ -2,11 +2,10 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
-import { formatMetric, isLowerBetter, metricsOf } from '../lib/metrics'
+import { formatMetric, hasModel, isLowerBetter, metricsOf } from '../lib/metrics'
 import { say } from '../strings'
 import { Card, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
-import { hasModel } from './model'
 
 const words = say.quality
 

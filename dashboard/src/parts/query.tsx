@@ -37,12 +37,15 @@ export type ListQuery<Item, Key extends QueryKey> = UseInfiniteQueryOptions<
 export function LoadedList<Item, Key extends QueryKey>(props: {
   query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
+  isTall?: boolean
 }) {
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(props.query)
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
-      {data ? props.children(data.pages.flatMap((page) => page.items)) : !error && <Loading />}
+      {data
+        ? props.children(data.pages.flatMap((page) => page.items))
+        : !error && <Loading isTall={props.isTall ?? false} />}
       {hasNextPage && (
         <div>
           <button type="button" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>

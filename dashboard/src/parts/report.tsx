@@ -5,12 +5,11 @@ import { report as reportOf } from '../api/queries'
 import { shortened } from '../lib/accounts'
 import { formatFixed, formatWhole } from '../lib/amounts'
 import { isKey } from '../lib/fields'
-import { axisOf, type Scale } from '../lib/metrics'
+import { axisOf, hasModel, type Scale } from '../lib/metrics'
 import { barsOf, metricsShown, shownMeasure, type Bar } from '../lib/report'
 import { say } from '../strings'
 import { Account, Card } from './basics'
 import { CalibrationChart } from './charts'
-import { hasModel } from './model'
 import { Table } from './table'
 
 const words = say.report

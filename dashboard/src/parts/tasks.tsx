@@ -13,8 +13,16 @@ export function NamedTask({ of }: { of: { task: number; name: string | null } })
   )
 }
 
-export function TaskTable({ items, empty }: { items: readonly Schemas['TaskSummary'][]; empty: string }) {
+interface Choosing {
+  chosen: readonly number[]
+  most: number
+  change: (chosen: readonly number[]) => void
+}
+
+/** `choosing`: a box in each row, for the tasks to compare. */
+export function TaskTable(props: { items: readonly Schemas['TaskSummary'][]; empty: string; choosing?: Choosing }) {
   const { columns } = say
+  const { items, empty, choosing } = props
   return (
     <Table
       caption={say.tasks.title}
@@ -22,6 +30,9 @@ export function TaskTable({ items, empty }: { items: readonly Schemas['TaskSumma
       keyOf={(task) => task.task}
       empty={empty}
       columns={[
+        ...(choosing
+          ? [{ text: say.tasks.compare, of: ({ task }: { task: number }) => <Chosen task={task} {...choosing} /> }]
+          : []),
         { text: columns.task, of: (task) => <NamedTask of={task} /> },
         { text: columns.phase, of: (task) => <PhaseBadge phase={task.phase} /> },
         { number: columns.round, of: (task) => say.tasks.ofRounds(task.round, task.rounds) },
@@ -29,6 +40,19 @@ export function TaskTable({ items, empty }: { items: readonly Schemas['TaskSumma
         { text: columns.operator, of: (task) => <Account of={task.operator} /> },
         { text: columns.proposed, of: (task) => <Ago of={task.proposed_at} /> },
       ]}
+    />
+  )
+}
+
+function Chosen({ task, chosen, most, change }: Choosing & { task: number }) {
+  const isChosen = chosen.includes(task)
+  return (
+    <input
+      type="checkbox"
+      aria-label={say.tasks.compareTask(task)}
+      checked={isChosen}
+      disabled={!isChosen && chosen.length >= most}
+      onChange={() => change(isChosen ? chosen.filter((one) => one !== task) : [...chosen, task])}
     />
   )
 }

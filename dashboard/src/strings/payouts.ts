@@ -16,13 +16,11 @@ export const payouts = {
   paid: (parties: string, amount: string) => `${parties} were paid ${amount} tokens together`,
   nothing: 'it paid no rewards',
   parties: (hospitals: number, voters: number, aggregator: number) =>
-    [
-      hospitals && plural(hospitals, 'hospital', 'hospitals'),
-      voters && plural(voters, 'voter', 'voters'),
-      aggregator && 'the aggregator',
-    ]
-      .filter((one) => typeof one === 'string')
-      .reduce((before, one, at, all) => before + (at === all.length - 1 ? ' and ' : ', ') + one),
+    new Intl.ListFormat('en-GB').format([
+      ...(hospitals ? [plural(hospitals, 'hospital', 'hospitals')] : []),
+      ...(voters ? [plural(voters, 'voter', 'voters')] : []),
+      ...(aggregator ? ['the aggregator'] : []),
+    ]),
   statistics: 'This round is settled: it added up statistics to scale the data, so it pays no rewards.',
   void: (why: string) => `This round is void: ${why}. It pays no rewards.`,
   running: (phase: string) => `This round is not over: ${phase} The contract pays at its end.`,

@@ -4,6 +4,16 @@ import { formatWhole } from '../lib/amounts'
 export const overview = {
   title: 'Overview',
   lead: 'Hospitals train one model on data that never leaves them. The chain checks the sum of their updates, a randomly drawn committee scores it, and a contract pays or slashes.',
+  models: 'Latest models',
+  modelsMean: 'Measured on held-out rows by the party that gives this server its models.',
+  noModels: 'No task has played a training round yet.',
+  metric: 'Metric',
+  notMeasured: 'not measured',
+  activity: 'Activity',
+  runningTasks: 'Running tasks',
+  noneRuns: 'No task is running.',
+  money: 'Money',
+  allTasks: 'All tasks',
   tasks: 'Tasks',
   running: (n: number) => `${n} running`,
   rounds: 'Rounds settled',
@@ -32,6 +42,9 @@ export const tasks = {
   apply: 'Search',
   none: 'No task matches. Remove a filter.',
   unnamed: (n: number) => `Task ${n}`,
+  compare: 'Compare',
+  compareTask: (n: number) => `Compare task ${n}`,
+  compareMeans: (n: number) => `Choose two to ${n} tasks to see them side by side.`,
   ofRounds: (round: number, rounds: number) => `${round} of ${rounds}`,
 }
 
