@@ -16,6 +16,7 @@ const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
+const Audit = lazy(() => import('./verify/audit'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const Node = lazy(() => import('./pages/node'))
 const Portfolio = lazy(() => import('./wallet/portfolio'))
@@ -34,6 +35,7 @@ export const router = createHashRouter([
       { path: 'tasks', element: <Tasks /> },
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
+      { path: 'tasks/:task/audit', element: <Audit /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
       {

@@ -130,6 +130,7 @@ function Rounds({ task: { task, spec } }: { task: Schemas['Task'] }) {
           ]}
         />
       )}
+      <Link to={`/tasks/${task}/audit`}>{words.audit}</Link>
     </>
   )
 }
