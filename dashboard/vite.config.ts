@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
+const VERSION = /^version = "(.+)"$/m.exec(readFileSync('../pyproject.toml', 'utf8'))?.[1] ?? 'unknown'
+
 export default defineConfig({
+  define: { __VERSION__: JSON.stringify(VERSION) },
   base: './', // served from any folder of any site
   plugins: [react()],
   build: {

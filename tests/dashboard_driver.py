@@ -19,7 +19,7 @@ from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.api.dashboard import built
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from up_driver import Up, up
 
 NEEDED = [
@@ -139,3 +139,10 @@ def violations(page: Page) -> list[Any]:
     page.evaluate(AXE.read_text())
     found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
     return [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
+
+
+def flip_a_bit(route: Route) -> None:
+    answer = route.fetch()
+    body = bytearray(answer.body())
+    body[31] ^= 1
+    route.fulfill(response=answer, body=bytes(body))

@@ -17,6 +17,7 @@ const Tasks = lazy(() => import('./pages/tasks'))
 const CompareTasks = lazy(() => import('./pages/compare-tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
+const Audit = lazy(() => import('./verify/audit'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const CompareNodes = lazy(() => import('./pages/compare-nodes'))
 const Node = lazy(() => import('./pages/node'))
@@ -38,6 +39,7 @@ export const router = createHashRouter([
       { path: 'tasks/compare', element: <CompareTasks /> },
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
+      { path: 'tasks/:task/audit', element: <Audit /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/compare', element: <CompareNodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },

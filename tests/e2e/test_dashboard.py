@@ -14,8 +14,8 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_core.units import tokens
-from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
-from playwright.sync_api import Locator, Page, Response, Route, expect
+from dashboard_driver import HELD, NEEDED, Place, connect, flip_a_bit, open_page, violations
+from playwright.sync_api import Locator, Page, Response, expect
 
 pytestmark = NEEDED
 
@@ -25,9 +25,9 @@ FIRST_LOAD = 250_000  # bytes of scripts, compressed
 def paths(place: Place) -> list[str]:
     hospital, voter = place.node(), place.node("voter")
     return [
-        "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/nodes",
-        f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/accounts/{hospital}", "/portfolio", "/propose",
-        f"/nodes/compare?of={hospital}", "/desk", "/wallet", "/search?q=1", "/nowhere",
+        "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/tasks/1/audit",
+        "/nodes", f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/nodes/compare?of={hospital}",
+        f"/accounts/{hospital}", "/portfolio", "/propose", "/desk", "/wallet", "/search?q=1", "/nowhere",
     ]  # fmt: skip
 
 
@@ -106,13 +106,6 @@ def test_first_load_is_small_and_has_no_wallet_in_it(place: Place, watched: Watc
 
 
 # Verifying
-
-
-def flip_a_bit(route: Route) -> None:
-    answer = route.fetch()
-    body = bytearray(answer.body())
-    body[31] ^= 1
-    route.fulfill(response=answer, body=bytes(body))
 
 
 def verdict(page: Page) -> Locator:
@@ -278,10 +271,7 @@ def test_rewards_are_claimed_and_staked_again(place: Place, watched: Watched) ->
         expect(page.locator("[data-sending=confirmed]")).to_be_visible()
         expect(page.get_by_text("Step 1 is done")).to_have_count(0)
         assert place.shares(own, node) >= shares + stated > shares
-        events = mine.contracts.staking.contract.events.Claimed.get_logs(
-            from_block=0, argument_filters={"delegator": own}
-        )
-        claimed = [one["args"]["amount"] for one in events]
+        claimed = [one.args["amount"] for one in mine.logs.of_staking("Claimed", delegator=own)]
         assert place.treasury.token.balance(own) == held + claimed[-1] - stated
     earned = page.get_by_role("table", name="Earned")
     expect(earned.get_by_role("row").last).to_contain_text(tokens(sum(claimed)))

@@ -158,6 +158,7 @@ function Rounds({ task: whole }: { task: Schemas['Task'] }) {
           ]}
         />
       )}
+      <Link to={`/tasks/${task}/audit`}>{words.audit}</Link>
     </>
   )
 }

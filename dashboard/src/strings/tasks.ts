@@ -49,6 +49,7 @@ export const tasks = {
 }
 
 export const task = {
+  audit: 'Verify all rounds in your browser',
   deadline: 'Phase ends',
   noDeadline: 'waiting for the beacon',
   overdue: 'overdue: anybody may end it',

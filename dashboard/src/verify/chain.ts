@@ -45,10 +45,41 @@ const MOST_BLOCKS = 3_000 // read with all their transactions
 const MOST_SUMS = 600 // blobs of earlier rounds: each takes up to a second
 const WIDTH = 8 // queries at once
 
-export async function readRound(node: Node, config: Config, task: number, round: number): Promise<Read> {
+function clientOf(node: Node): PublicClient {
   const transport =
     'url' in node ? http(node.url, { batch: true, timeout: TIMEOUT }) : custom({ request: node.request })
-  const client = createPublicClient({ transport })
+  return createPublicClient({ transport })
+}
+
+/** The chain's latest block, and a task's rounds at it. */
+export interface Head {
+  block: number
+  hash: Hex
+  rounds: number
+  /** Rounds that are settled or void, ascending. */
+  ended: number[]
+}
+
+/** Throws an error with words for people. */
+export async function readHead(node: Node, config: Config, task: number): Promise<Head> {
+  const client = clientOf(node)
+  const reached = await connectionStep(client, node.name, config)
+  if (reached.state !== 'holds') throw new Error(reached.lines.join(' '))
+  try {
+    const { number, hash } = await client.getBlock()
+    const reader = taskReader(client, config.tasks, task, number)
+    if (BigInt(task) > (await reader.taskCount())) throw new Error(words.noTask(task))
+    const [{ rounds }, { round }] = await Promise.all([reader.params(), reader.state()])
+    const outcomes = await each(range(round + 1), async (one) => (await reader.round(one)).outcome)
+    const ended = range(round + 1).filter((one) => OUTCOMES[outcomes[one] ?? 0] !== 'pending')
+    return { block: Number(number), hash, rounds, ended }
+  } catch (error) {
+    throw new Error(brief(error), { cause: error })
+  }
+}
+
+export async function readRound(node: Node, config: Config, task: number, round: number): Promise<Read> {
+  const client = clientOf(node)
   const reached = await connectionStep(client, node.name, config)
   if (reached.state !== 'holds') return { steps: [reached], record: null }
   try {
@@ -98,6 +129,7 @@ function taskReader(client: PublicClient, address: Address, task: number, block:
   return {
     taskCount: () => read.taskCount(at),
     params: () => read.params([id], at),
+    state: () => read.state([id], at),
     hospitals: () => read.hospitals([id], at),
     round: (round: number) => read.roundState([id, BigInt(round)], at),
     members: (round: number, cohort: number) => read.cohortMembers([id, BigInt(round), BigInt(cohort)], at),

@@ -1,0 +1,2 @@
+/** Of the package, set by the build. */
+declare const __VERSION__: string
