@@ -271,7 +271,7 @@ def test_rewards_are_claimed_and_staked_again(place: Place, watched: Watched) ->
         expect(page.locator("[data-sending=confirmed]")).to_be_visible()
         expect(page.get_by_text("Step 1 is done")).to_have_count(0)
         assert place.shares(own, node) >= shares + stated > shares
-        claimed = [one.args["amount"] for one in mine.logs.of_staking("Claimed", delegator=own)]
+        claimed = [one.values["amount"] for one in mine.logs.of_staking("Claimed", delegator=own)]
         assert place.treasury.token.balance(own) == held + claimed[-1] - stated
     earned = page.get_by_role("table", name="Earned")
     expect(earned.get_by_role("row").last).to_contain_text(tokens(sum(claimed)))
