@@ -26,8 +26,9 @@ def paths(place: Place) -> list[str]:
     hospital, voter = place.node(), place.node("voter")
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/tasks/1/audit",
-        "/nodes", f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter", f"/nodes/compare?of={hospital}",
-        f"/accounts/{hospital}", "/portfolio", "/propose", "/desk", "/wallet", "/search?q=1", "/nowhere",
+        "/tasks/compare?of=1", "/nodes", f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter",
+        f"/nodes/compare?of={hospital}", f"/accounts/{hospital}", "/portfolio", "/propose", "/desk", "/wallet",
+        "/search?q=1", "/nowhere",
     ]  # fmt: skip
 
 
@@ -38,19 +39,43 @@ def test_pages_say_what_the_api_says(place: Place, watched: Watched) -> None:
     page = watched.page
     task = place.running.get("/v1/tasks/1")
     open_page(place, page, "/")
-    page.get_by_role("link", name=re.compile(task["name"])).click()
+    page.get_by_role("region", name="Latest models").get_by_role("link", name=re.compile(task["name"])).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(task["name"])
+    expect(page.locator(".lead")).to_have_text("Which of benign, malignant do 30 columns of a table show?")
+    members = page.get_by_role("table", name="Contribution")
+    for member in task["participants"]:
+        row = members.get_by_role("row").filter(has=page.get_by_title(member["account"]))
+        expect(row.filter(has_text=member["role"].capitalize())).to_contain_text(tokens(int(member["earned"])))
+    expect(page.locator(".course [aria-current=step]")).to_contain_text("End")
     money = page.get_by_role("region", name="Money")
     for field in ("pool", "rewards", "refund", "slashed"):
         expect(money).to_contain_text(tokens(int(task["money"][field])))
     page.get_by_role("region", name="Rounds").get_by_role("link", name="1", exact=True).click()
     round_ = place.running.get("/v1/tasks/1/rounds/1")
     expect(page.get_by_role("heading", level=1)).to_have_text("Round 1 of task 1")
+    paid = tokens(sum(int(one["amount"]) for one in round_["payments"] if one["kind"] == "reward"))
+    expect(page.locator(".lead")).to_contain_text("This round is settled: 1 of 1 cohort was accepted, and 3 hospitals")
+    expect(page.locator(".lead")).to_contain_text(f"were paid {paid} tokens together")
     for cohort in round_["cohorts"]:
         expect(page.get_by_role("region", name="Cohorts").first).to_contain_text(f"{cohort['median'] / 1e6:+.4f}")
     ballots = page.get_by_role("table", name="Committee")
     expect(ballots.get_by_role("row")).to_have_count(1 + len(round_["committee"]["ballots"]))
     assert page.title() == "Round 1 of task 1 · Consilium"
+
+
+def test_tasks_are_chosen_by_the_keyboard_and_stand_side_by_side(place: Place, watched: Watched) -> None:
+    page = watched.page
+    open_page(place, page, "/tasks")
+    box = page.get_by_role("checkbox", name="Compare task 1")
+    box.focus()
+    page.keyboard.press("Space")
+    expect(box).to_be_checked()
+    expect(page.get_by_role("button", name="Compare")).to_be_disabled()  # one task alone
+    open_page(place, page, "/tasks/compare?of=1,1,x")
+    row = page.get_by_role("table", name="Figures of each task").get_by_role("row").nth(1)
+    money = place.running.get("/v1/tasks/1")["money"]
+    expect(row).to_contain_text("Which of benign, malignant do 30 columns of a table show?")
+    expect(row).to_contain_text(tokens(int(money["rewards"]) + int(money["bounties"])))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

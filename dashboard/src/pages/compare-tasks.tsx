@@ -34,8 +34,8 @@ export default function Compare() {
           {words.choose} <Link to="/tasks">{words.toList}</Link>
         </p>
       )}
-      {tasks.map(
-        ({ error, refetch }, at) => error && <Fault key={numbers[at]} error={error} retry={() => void refetch()} />,
+      {[...tasks, ...measured].map(
+        ({ error, refetch }, at) => error && <Fault key={at} error={error} retry={() => void refetch()} />,
       )}
       {tasks.some((one) => one.isPending) ? <Loading isTall /> : sides.length > 0 && <Sides of={sides} />}
     </Page>

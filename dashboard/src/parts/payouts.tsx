@@ -9,6 +9,7 @@ import { outcomeOf, unpaidOf, type Unpaid } from '../lib/unpaid'
 import { say } from '../strings'
 import { payouts as words } from '../strings/payouts'
 import { Account, Fault, Kind, Reason } from './basics'
+import { Loaded } from './query'
 import { TableCard } from './table'
 
 const ROUNDS_SHOWN = 4
@@ -72,7 +73,7 @@ export function Payouts({ of }: { of: Schemas['Round'] }) {
 
 /** The page of a task: shares of the accepted weight, pay by round, and the reasons of the latest round that is over. */
 export function Contribution({ task, latest }: { task: Schemas['Task']; latest: number | undefined }) {
-  const { data } = useInfiniteQuery(payments({ task: task.task, kind: 'reward', limit: 200 }))
+  const { data, error, refetch } = useInfiniteQuery(payments({ task: task.task, kind: 'reward', limit: 200 }))
   const [first] = data?.pages ?? []
   const pay = payByRound(first?.items ?? [], first?.next === null, ROUNDS_SHOWN)
   const members = task.participants
@@ -99,21 +100,24 @@ export function Contribution({ task, latest }: { task: Schemas['Task']; latest: 
         { tokens: columns.slashed, of: (member) => member.slashed },
       ]}
     >
+      {error && <Fault error={error} retry={() => void refetch()} />}
       {latest !== undefined && <Latest task={task} round={latest} />}
     </TableCard>
   )
 }
 
 function Latest({ task, round }: { task: Schemas['Task']; round: number }) {
-  const { data } = useQuery(roundOf(task.task, round))
-  if (!data) return null
   return (
-    <>
-      <h3>
-        <Link to={`/tasks/${task.task}/rounds/${round}`}>{words.lastRound(round)}</Link>
-      </h3>
-      <p>{outcomeOf(data)}</p>
-      <NotPaid round={data} task={task} />
-    </>
+    <Loaded query={roundOf(task.task, round)}>
+      {(found) => (
+        <>
+          <h3>
+            <Link to={`/tasks/${task.task}/rounds/${round}`}>{words.lastRound(round)}</Link>
+          </h3>
+          <p>{outcomeOf(found)}</p>
+          <NotPaid round={found} task={task} />
+        </>
+      )}
+    </Loaded>
   )
 }

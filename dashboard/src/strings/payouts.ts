@@ -24,7 +24,6 @@ export const payouts = {
   statistics: 'This round is settled: it added up statistics to scale the data, so it pays no rewards.',
   void: (why: string) => `This round is void: ${why}. It pays no rewards.`,
   running: (phase: string) => `This round is not over: ${phase} The contract pays at its end.`,
-  all: 'Every member of the task was paid.',
   more: (n: number) => `${n} more`,
   /** After the account: "Hospital 0x… ". */
   wasNotPaid: (round: number) => ` was not paid in round ${round}: `,

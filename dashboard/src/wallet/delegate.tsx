@@ -18,7 +18,7 @@ import { say } from '../strings'
 import { Connected } from './connect'
 import { usePermit } from './permit'
 import { useHoldings } from './positions'
-import { useIsContract } from './provider'
+import { useIsContract, usePlace } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Step } from './sending'
 
 const words = say.delegate
