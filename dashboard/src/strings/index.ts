@@ -1,4 +1,6 @@
-/** Every text that people read. A file holds one page's; another language is another folder of this shape. */
+/** The texts that people read, without those of ./propose, which only its page loads. A file holds one page's; another
+ * language is another folder of this shape.
+ */
 import { account, node, nodes } from './nodes'
 import { columns } from './columns'
 import { desk } from './desk'
@@ -6,7 +8,6 @@ import { general } from './general'
 import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
-import { propose } from './propose'
 import { report } from './report'
 import { round } from './round'
 import { setup } from './setup'
@@ -26,7 +27,6 @@ export const say = {
   overview,
   portfolio,
   predict,
-  propose,
   quality,
   refused,
   report,
