@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -29,19 +29,24 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:
-    """UTF-8 TOML as a `kind`. Raises `refusal`, whose text names `what` and each fault with its key."""
+def read_toml(raw: bytes, what: str, refusal: Callable[[str], Exception]) -> dict[str, Any]:
+    """UTF-8 TOML as a dictionary. Raises `refusal`, whose text names `what`."""
     if len(raw) > MOST_BYTES:
         raise refusal(f"{what} has {len(raw)} bytes, more than {MOST_BYTES}: shorten it")
     try:
         text = raw.decode("utf-8")
         if _LONG_KEY.search(text):
             raise refusal(f"{what} has a dotted key of more than {MOST_PARTS} parts: write it as tables")
-        tree = tomllib.loads(text)
+        return tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise refusal(f"{what} is not UTF-8: {error}") from error
     except (ValueError, RecursionError) as error:  # beside TOMLDecodeError: too long an integer, too deep a nesting
         raise refusal(f"{what} is not TOML: {shown(str(error), MOST_OF_A_FAULT)}") from error
+
+
+def parse_toml(raw: bytes, kind: type[Tree], what: str, refusal: Callable[[str], Exception]) -> Tree:
+    """UTF-8 TOML as a `kind`. Raises `refusal`, whose text names `what` and each fault with its key."""
+    tree = read_toml(raw, what, refusal)
     try:
         return kind.model_validate(tree)
     except ValidationError as error:

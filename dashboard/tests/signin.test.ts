@@ -2,7 +2,7 @@ import { expect, it, test } from 'vitest'
 import { parseSiweMessage } from 'viem/siwe'
 import vectors from '../../tests/vectors/sign_in.json'
 import { signInMessage } from '../src/lib/signin'
-import { say } from '../src/strings'
+import { propose } from '../src/strings/propose'
 
 it.each(vectors)('is what the server reads, of $given.domain', ({ given, message }) => {
   expect(signInMessage(given)).toBe(message)
@@ -12,5 +12,5 @@ it.each(vectors)('is what the server reads, of $given.domain', ({ given, message
 })
 
 test('the statement is the vectors’, whose grammar the server is held to', () => {
-  expect(vectors.map(({ given }) => given.statement)).toEqual(vectors.map(() => say.propose.statement))
+  expect(vectors.map(({ given }) => given.statement)).toEqual(vectors.map(() => propose.statement))
 })

@@ -1,8 +1,7 @@
 import { decodeFunctionData, encodeFunctionData } from 'viem'
-import { describe, expect, it, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Schemas } from '../src/api/client'
 import { tasksAbi } from '../src/generated/abi'
-import { faultsOf } from '../src/lib/faults'
 import { roomInPool, roundPay } from '../src/lib/funding'
 import { taskParams } from '../src/lib/terms'
 
@@ -120,12 +119,4 @@ describe('a pool that grows', () => {
   it('has no limit where rounds pay the aggregator nothing', () => {
     expect(roomInPool({ ...terms, aggregator_share_bps: 0 })).toBeNull()
   })
-})
-
-test('faults are told one by one', () => {
-  expect(faultsOf('the task file is invalid: data.label: Field required; rounds.foo: Extra inputs')).toEqual([
-    'data.label: Field required',
-    'rounds.foo: Extra inputs',
-  ])
-  expect(faultsOf('the task file is not TOML: Invalid value')).toHaveLength(1)
 })

@@ -177,9 +177,10 @@ class ApiSettings(IndexSettings):
     ]
     port: Annotated[int, Field(ge=1, le=65_535)] = 8_080
     host: Annotated[str, Field(description="address to listen on; TLS is a proxy's")] = "127.0.0.1"
-    chain_url: Annotated[str | None, Field(description="chain node, used only for the latest block and gas prices")] = (
-        None
-    )
+    chain_url: Annotated[
+        str | None,
+        Field(description="chain node for the latest block, gas prices, and sign-in of contract wallets"),
+    ] = None
     most_behind: Annotated[int, Field(ge=0, description="blocks that the index may be behind and still be ready")] = 20
     admins: tuple[AccountSetting, ...] = ()
     operators: Annotated[

@@ -20,10 +20,11 @@ from consilium_client.task import load_task
 from consilium_core.units import tokens
 from consilium_operators.model_folder import read_model
 from dashboard_driver import NEEDED, Place, connect, open_page, violations
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 pytestmark = NEEDED
 POOL = 600
+EXAMPLE = Path(__file__).parents[2] / "dashboard/src/propose/example.toml"
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -62,8 +63,16 @@ def idle_aggregator(place: Place) -> str:
     return str(wallet.account.address)
 
 
+def the_file(page: Page) -> Locator:
+    """The file's text, which is below the form, and closed at first."""
+    field = page.get_by_role("textbox", name="Task file (TOML)")
+    if not field.is_visible():
+        page.get_by_text("The file itself (TOML)").click()
+    return field
+
+
 def write(page: Page, text: str) -> None:
-    page.get_by_label("Task file (TOML)").fill(text)
+    the_file(page).fill(text)
     page.get_by_role("button", name="Check", exact=True).click()
 
 
@@ -91,7 +100,7 @@ def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(plac
     assert place.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
 
     page.get_by_role("link", name="Propose a task").click()
-    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     store = page.get_by_role("button", name="Sign in and store the file")
     expect(store).to_be_enabled()  # the only aggregator is chosen
     expect(page.get_by_text("It cannot join before it has them")).to_have_count(0)
@@ -119,14 +128,14 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     page = watched.page
     place.serve_config(page, example=False)
     open_page(place, page, "/propose")
-    expect(page.get_by_text("The file is valid.")).to_be_visible()  # by itself, once one pauses
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
     expect(costs).to_contain_text("36,846")  # lanes
     expect(costs.get_by_role("table", name="Highest pay of a round").get_by_role("row").nth(1)).to_contain_text(
         "7,000.00"
     )
     expect(costs.get_by_role("table", name="Gas").get_by_role("row")).to_have_count(6)
-    text = page.get_by_label("Task file (TOML)").input_value()
+    text = the_file(page).input_value()
     write(page, text.replace("rounds = 10", "rounds = 0").replace("pool = 100_000", "pool = -1"))
     told = page.get_by_role("alert")
     expect(told.get_by_role("listitem")).to_have_count(2)
@@ -134,6 +143,77 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(told).to_contain_text("money.pool")
     write(page, text.replace("min_reveals = 3", "min_reveals = 1"))
     expect(costs).to_contain_text("few reveals")
+
+
+def reach(page: Page, wanted: Locator, key: str = "Tab") -> None:
+    """By the keyboard alone."""
+    for _ in range(150):
+        if wanted.evaluate("field => field === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(wanted)
+
+
+def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(place: Place, watched: Watched) -> None:
+    """The stored file is the task that was typed. A reload in the middle loses nothing."""
+    page, wallet = watched.page, place.wallet()
+    aggregator = idle_aggregator(place)
+    place.serve_config(page, example=False)
+    wallet.install(page)
+    open_page(place, page, "/propose")
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
+    form = page.get_by_role("form", name="The task, as a form")
+
+    def fill(group: str | None, name: str, text: str) -> None:
+        within = form if group is None else form.get_by_role("group", name=group, exact=True)
+        reach(page, within.get_by_role("textbox", name=name, exact=True).first)
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.type(text)
+
+    fill(None, "Name", "typed in a form")
+    fill("Rounds", "Rounds", "0")
+    fill("Money", "Pool", str(POOL))
+    page.keyboard.press("Enter")
+    rounds = form.get_by_role("textbox", name="Rounds", exact=True)
+    expect(rounds).to_be_focused()
+    expect(rounds).to_have_accessible_description(re.compile("greater than or equal to 1"))
+    assert violations(page) == []
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("2")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible(timeout=20_000)
+    reach(page, page.get_by_label(f"Choose {aggregator}"))
+    page.keyboard.press("Space")
+    reach(page, page.get_by_role("button", name="Test Wallet"))
+    page.keyboard.press("Enter")
+    store = page.get_by_role("button", name="Sign in and store the file")
+    expect(store).to_be_enabled()
+    reach(page, store)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The server has the file.")).to_be_visible()
+
+    page.reload()
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible(timeout=20_000)
+    connected = page.get_by_role("button", name="Disconnect")
+    expect(connected.or_(page.get_by_role("button", name="Test Wallet"))).to_be_visible()
+    if not connected.is_visible():
+        reach(page, page.get_by_role("button", name="Test Wallet"))
+        page.keyboard.press("Enter")
+    expect(page.get_by_text("The server has the file.")).to_be_visible()
+    pay = page.get_by_role("button", name="Approve and propose")
+    reach(page, pay)
+    page.keyboard.press("Enter")
+    told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
+    expect(told).to_be_visible()
+    number = int(re.findall(r"\d+", told.inner_text())[0])
+    stored = place.treasury.tasks.params(number).spec_hash
+    raw = httpx.get(f"{place.url}/v1/artifacts/files/0x{stored.hex()}", timeout=20).content
+    spec, before = parse_task_spec(raw), parse_task_spec(EXAMPLE.read_bytes())
+    wanted = before.model_dump() | {"name": "typed in a form"}
+    wanted["rounds"]["rounds"], wanted["money"]["pool"] = 2, POOL
+    assert spec.model_dump() == wanted
+    assert wallet.asked.count("personal_sign") == 1
+    place.ledger(wallet.account).operator.stop(number)
 
 
 def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
@@ -144,10 +224,10 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     open_page(place, page, "/propose")
     page.get_by_label("Start from").select_option(label=f"task 1, {place.running.get('/v1/tasks/1')['name']}")
     page.get_by_role("button", name="Load").click()
-    expect(page.get_by_label("Task file (TOML)")).to_have_value(re.compile("demo-wdbc"))
+    expect(the_file(page)).to_have_value(re.compile("demo-wdbc"))
     text = task_file(place, "proposed in a browser")
     write(page, text)
-    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_label(f"Choose {aggregator}").check()
     connect(page)
 
@@ -178,8 +258,8 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     assert before - place.treasury.token.balance(wallet.account.address) == POOL * TOKEN
     assert wallet.asked.count("personal_sign") == 2  # one declined
 
-    page.get_by_label("Task file (TOML)").press("Control+End")
-    page.get_by_label("Task file (TOML)").press("Enter")
+    the_file(page).press("Control+End")
+    the_file(page).press("Enter")
     expect(page.get_by_text("The file has changed. It must")).to_be_visible()
     expect(told).to_be_visible()
     expect(pay).to_be_disabled()
@@ -195,7 +275,7 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
     open_page(place, page, "/propose")
     # More than the aggregator has staked, and than the wallet holds.
     write(page, task_file(place, "too dear", pool="3000", aggregator_bond="900_000"))
-    expect(page.get_by_text("The file is valid.")).to_be_visible()
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_label(f"Choose {place.node('aggregator')}").check()
     expect(page.get_by_text("It cannot join before it has them")).to_be_visible()
     connect(page)

@@ -109,6 +109,7 @@ MATRIX = [
     Row("GET", "/v1/tasks/{task}/statistics", 200, 200, 200, "/v1/tasks/1/statistics"),
     Row("POST", "/v1/tasks/{task}/site-reports", 422, 422, 422, "/v1/tasks/1/site-reports", body=dict),
     Row("GET", "/v1/tasks/{task}/model/{file}", 404, 404, 404, "/v1/tasks/1/model/model.json"),
+    Row("GET", "/v1/task-schema", 200, 200, 200),
     Row("POST", "/v1/tasks/check", 200, 200, 200, body=lambda: {"text": TASK_FILE}),
     Row("GET", "/v1/nodes", 200, 200, 200),
     Row("GET", "/v1/nodes/{node}/{role}", 200, 200, 200, f"/v1/nodes/{NODE}/hospital"),

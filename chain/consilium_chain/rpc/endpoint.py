@@ -68,12 +68,16 @@ def _session(url: str) -> requests.Session:
 
 
 class Endpoint:
-    """A chain node's URL, its web3 client and its chain id. Raises ChainUnreachable."""
+    """A chain node's URL, its web3 client and its chain id. Raises ChainUnreachable.
 
-    def __init__(self, url: str) -> None:
+    `timeout`: seconds without an answer. `is_patient`: asks again if none comes.
+    """
+
+    def __init__(self, url: str, timeout: float = 30, is_patient: bool = True) -> None:
         self.url = url
-        asking = {"timeout": 30, "hooks": {"response": _within_bounds}, "headers": _Provider.get_request_headers()}
-        self.web3 = Web3(_Provider(url, request_kwargs=asking, session=_session(url)))
+        asking = {"timeout": timeout, "hooks": {"response": _within_bounds}, "headers": _Provider.get_request_headers()}
+        again: dict[str, Any] = {} if is_patient else {"exception_retry_configuration": None}
+        self.web3 = Web3(_Provider(url, request_kwargs=asking, session=_session(url), **again))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
             self.web3.middleware_onion.remove(costly)

@@ -1,22 +1,24 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useId, useState } from 'react'
+import { lazy, Suspense, useEffect, useId, useRef, useState } from 'react'
 import type { Address } from 'viem'
-import { answer, api, type Schemas } from '../api/client'
+import type { Schemas } from '../api/client'
 import { config, exampleTask } from '../api/config'
 import { nodes, tasks } from '../api/queries'
 import { formatBps, formatTokens, formatWhole } from '../lib/amounts'
-import { faultsOf } from '../lib/faults'
+import { treeOf } from '../lib/taskform'
 import { Account, Card, Fault, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { LoadedList } from '../parts/query'
 import { Table } from '../parts/table'
-import { LONGEST, useCheck, type Checking } from '../propose/check'
+import { fileOf, LONGEST, taskSchema, useCheck, type Checking, type Draft } from '../propose/check'
 import { Costs } from '../propose/costs'
 import example from '../propose/example.toml?raw'
+import { TaskForm } from '../propose/form'
+import { keep, kept } from '../propose/kept'
 import { say } from '../strings'
+import { propose as words } from '../strings/propose'
 
 const Sign = lazy(() => import('../wallet/propose'))
-const words = say.propose
 const { columns } = say
 
 const AGGREGATORS = nodes({ role: 'aggregator', sort: '-assets', limit: 50 })
@@ -34,25 +36,36 @@ export default function Propose() {
   )
 }
 
-/** `example`: the file that the page begins with. */
+/** `example`: the file that the page begins with, unless this tab has a draft. */
 function Editor({ example }: { example: string }) {
-  const [text, setText] = useState(example)
-  const [chosen, choose] = useState<Schemas['NodeSummary'] | null>(null)
+  const [before] = useState(kept)
+  const [draft, setDraft] = useState<Draft>(before?.draft ?? { text: example })
+  const [chosen, choose] = useState<string | null>(before?.aggregator ?? null)
   const { data } = useInfiniteQuery(AGGREGATORS)
   const known = data?.pages.flatMap((page) => page.items) ?? []
-  const aggregator = chosen ?? (known.length === 1 ? (known[0] ?? null) : null)
-  const checking = useCheck(text)
-  const { found, valid } = checking
+  const aggregator = known.find((one) => one.node === chosen) ?? (known.length === 1 ? (known[0] ?? null) : null)
+  const checking = useCheck(draft)
+  const { found, valid, isFresh } = checking
+  function change(next: Draft) {
+    setDraft(next)
+    keep({ draft: next })
+  }
   return (
     <Page title={words.title} lead={words.lead}>
-      <File text={text} set={setText} example={example} checking={checking} />
-      <Card title={words.costs}>
-        {found?.task ? <Costs of={found.task} /> : <p className="soft">{words.costsWait}</p>}
-      </Card>
+      <div className="beside">
+        <TheTask draft={draft} set={change} example={example} checking={checking} />
+        <Card title={words.costs}>
+          {found && !found.holds && valid && <p className="soft">{words.costsBefore}</p>}
+          {valid ? <Costs of={valid.task} /> : <p className="soft">{words.costsWait}</p>}
+        </Card>
+      </div>
       <Aggregator
-        bond={found?.task ? BigInt(found.task.terms.aggregator_bond) : null}
+        bond={valid ? BigInt(valid.task.terms.aggregator_bond) : null}
         chosen={aggregator}
-        choose={choose}
+        choose={({ node }) => {
+          choose(node)
+          keep({ aggregator: node as Address })
+        }}
       />
       <Card title={words.sign}>
         {valid && aggregator ? (
@@ -64,7 +77,7 @@ function Editor({ example }: { example: string }) {
                 aggregator: aggregator.node as Address,
                 isPrivate: valid.task.spec.privacy !== null,
               }}
-              isCurrent={valid.text === text}
+              isCurrent={isFresh && found?.holds === true}
             />
           </Suspense>
         ) : (
@@ -75,63 +88,137 @@ function Editor({ example }: { example: string }) {
   )
 }
 
-interface FileProps {
-  text: string
-  set: (text: string) => void
+interface TaskProps {
+  draft: Draft
+  set: (draft: Draft) => void
   example: string
   checking: Checking
 }
 
-function File({ text, set, example, checking }: FileProps) {
+/** The form and the file, of which the server makes one from the other. While it does, only the changed one is open. */
+function TheTask({ draft, set, example, checking }: TaskProps) {
+  const { data: schema, error } = useQuery(taskSchema())
+  const { found, isFresh, checkNow } = checking
+  const ref = useRef<HTMLFormElement>(null)
+  const isSent = useRef(false)
+  const document = 'document' in draft ? draft.document : found?.document ? treeOf(found.document) : null
+  const isOpen = 'document' in draft || (isFresh && document !== null)
+  const faults = isFresh ? (found?.faults ?? []) : []
+  useEffect(() => {
+    if (!isFresh || !isSent.current) return
+    isSent.current = false
+    showFault(ref.current)
+  }, [isFresh, found])
   return (
     <Card title={words.file} means={words.fileMeans}>
-      <Start set={set} example={example} />
-      <label className="file">
-        {words.text}
-        <textarea
-          value={text}
-          spellCheck={false}
-          autoComplete="off"
-          autoCapitalize="off"
-          wrap="off"
-          rows={22}
-          aria-describedby="file-state"
-          onChange={(event) => set(event.target.value)}
-        />
-      </label>
-      <div id="file-state" className="stack">
+      <Start set={(text) => set({ text })} example={example} />
+      <form
+        ref={ref}
+        noValidate
+        className="stack"
+        aria-label={words.form}
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (isFresh) showFault(ref.current)
+          else isSent.current = true
+          checkNow()
+        }}
+      >
+        {error && <Fault error={error} />}
+        {schema && document ? (
+          <fieldset className="whole stack" disabled={!isOpen}>
+            <TaskForm root={schema} document={document} faults={faults} change={(next) => set({ document: next })} />
+          </fieldset>
+        ) : (
+          !error && (isFresh && !found?.document ? <p className="soft">{words.noForm}</p> : <Loading isTall />)
+        )}
         <div className="tools checked">
-          <button type="button" disabled={checking.isBusy} onClick={checking.checkNow}>
+          <button type="submit" disabled={checking.isBusy}>
             {words.check}
           </button>
-          <p role="status" className={checking.isFresh && checking.found?.holds ? 'good' : 'soft'}>
-            {stateOf(text, checking)}
+          <p role="status" className={isFresh && found?.holds ? 'good' : 'soft'}>
+            {stateOf(draft, checking)}
           </p>
         </div>
         {checking.error && <Fault error={checking.error} />}
-        {checking.isFresh && checking.found?.problem && <Faults of={checking.found.problem} />}
-      </div>
+        {faults.length > 0 && <Faults of={faults} />}
+      </form>
+      <File draft={draft} set={(text) => set({ text })} checking={checking} />
     </Card>
   )
 }
 
-function stateOf(text: string, { isBusy, isFresh, error, found }: Checking): string {
-  if (text === '') return words.empty
-  if (text.length > LONGEST) return words.tooLong(formatWhole(LONGEST))
+/** Moves the focus to the first field with a fault, or else to the list of faults. */
+function showFault(form: HTMLFormElement | null) {
+  const fault =
+    form?.querySelector<HTMLElement>('[aria-invalid=true]') ?? form?.querySelector<HTMLElement>('[role=alert]')
+  for (let one = fault?.closest('details'); one; one = one.parentElement?.closest('details')) one.open = true
+  fault?.focus()
+}
+
+function File({ draft, set, checking }: { draft: Draft; set: (text: string) => void; checking: Checking }) {
+  const { found, isFresh } = checking
+  const isWritten = 'text' in draft || isFresh
+  const text = 'text' in draft ? draft.text : (found?.text ?? '')
+  const means = useId()
+  return (
+    <details>
+      <summary>{words.itself}</summary>
+      <div className="stack">
+        <p id={means} className="soft small">
+          {words.inStep}
+        </p>
+        <label className="file">
+          {words.text}
+          <textarea
+            value={text}
+            readOnly={!isWritten}
+            spellCheck={false}
+            autoComplete="off"
+            autoCapitalize="off"
+            wrap="off"
+            rows={22}
+            aria-describedby={means}
+            onChange={(event) => set(event.target.value)}
+          />
+        </label>
+        <div>
+          <button type="button" disabled={!isWritten} onClick={() => save(text)}>
+            {words.download}
+          </button>
+        </div>
+      </div>
+    </details>
+  )
+}
+
+function save(text: string) {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob([text], { type: 'application/toml' }))
+  link.download = 'task.toml'
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
+function stateOf(draft: Draft, { isBusy, isFresh, error, found }: Checking): string {
+  if ('text' in draft && draft.text === '') return words.empty
+  if ('text' in draft && draft.text.length > LONGEST) return words.tooLong(formatWhole(LONGEST))
   if (isBusy) return words.checking
   if (isFresh) return found?.holds ? words.holds : ''
   return error ? '' : words.unchecked
 }
 
-function Faults({ of }: { of: string }) {
-  const faults = faultsOf(of)
+function Faults({ of }: { of: Schemas['Check']['faults'] }) {
   return (
-    <div className="notice bad" role="alert">
+    <div className="notice bad" role="alert" tabIndex={-1}>
       <div className="stack">
-        <strong>{words.faults(faults.length)}</strong>
+        <strong>{words.faults(of.length)}</strong>
         <ul className="faults">
-          {faults.map((fault, index) => (
-            <li key={index}>{fault}</li>
+          {of.map((fault, index) => (
+            <li key={index}>
+              {fault.where === '' ? '' : `${fault.where}: `}
+              {fault.what}
+            </li>
           ))}
         </ul>
       </div>
@@ -139,7 +226,7 @@ function Faults({ of }: { of: string }) {
   )
 }
 
-function Start({ set, example }: Pick<FileProps, 'set' | 'example'>) {
+function Start({ set, example }: { set: (text: string) => void; example: string }) {
   const { data } = useInfiniteQuery(tasks({ sort: '-task', limit: 50 }))
   const [from, setFrom] = useState('')
   const [error, setError] = useState<unknown>(null)
@@ -187,12 +274,6 @@ function Start({ set, example }: Pick<FileProps, 'set' | 'example'>) {
       {error !== null && <Fault error={error} />}
     </>
   )
-}
-
-async function fileOf(hash: string): Promise<string> {
-  const params = { path: { hash } }
-  const read: unknown = await answer(api.GET('/v1/artifacts/files/{hash}', { params, parseAs: 'text' }))
-  return String(read)
 }
 
 function Aggregator({

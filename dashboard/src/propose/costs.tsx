@@ -6,8 +6,8 @@ import { formatDuration } from '../lib/times'
 import { Figure, Tokens } from '../parts/basics'
 import { Table } from '../parts/table'
 import { say } from '../strings'
+import { propose as words } from '../strings/propose'
 
-const words = say.propose
 const { columns } = say
 const PARTIES = ['operator', 'aggregator', 'hospital', 'seated_voter', 'standing_voter'] as const
 

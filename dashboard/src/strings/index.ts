@@ -1,4 +1,6 @@
-/** Every text that people read. A file holds one page's; another language is another folder of this shape. */
+/** The texts that people read, without those of ./propose, which only its page loads. A file holds one page's; another
+ * language is another folder of this shape.
+ */
 import { account, compare, decide, node, nodes, record } from './nodes'
 import { columns } from './columns'
 import { desk } from './desk'
@@ -7,7 +9,6 @@ import { profile, search } from './names'
 import { operate } from './operate'
 import { delegate, portfolio } from './portfolio'
 import { predict } from './predict'
-import { propose } from './propose'
 import { question } from './question'
 import { report } from './report'
 import { round } from './round'
@@ -31,7 +32,6 @@ export const say = {
   portfolio,
   predict,
   profile,
-  propose,
   quality,
   question,
   record,

@@ -1,5 +1,5 @@
 /** Stores a task file, then pays for the task and proposes it. */
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import { keccak256, parseEventLogs, stringToBytes, type Address, type Hash } from 'viem'
@@ -13,13 +13,14 @@ import { isDevelopment } from '../lib/development'
 import { signInMessage } from '../lib/signin'
 import { taskParams } from '../lib/terms'
 import { Facts, Notice, Tokens } from '../parts/basics'
+import { fileOf } from '../propose/check'
+import { keep, kept } from '../propose/kept'
 import { say } from '../strings'
+import { propose as words } from '../strings/propose'
 import { Connected } from './connect'
 import { refusal } from './errors'
 import { useBalance, usePlace } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
-
-const words = say.propose
 
 interface Ready {
   text: string
@@ -51,7 +52,12 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const lacksBlobs = !of.terms.digests && !place.blobs
   const known = mine?.pages.flatMap((page) => page.items) ?? []
   const already = known.find((one) => one.spec_hash === hash && one.phase !== 'ended')
-  const isStored = storing.state === 'stored' && storing.hash === hash
+  const { data: isKept } = useQuery({
+    queryKey: ['stored', hash],
+    enabled: kept()?.stored === hash, // another file would be a 404
+    queryFn: async () => (await fileOf(hash)) === of.text,
+  })
+  const isStored = isKept === true || (storing.state === 'stored' && storing.hash === hash)
   const isStoring = storing.state === 'signing' || storing.state === 'storing'
   const isDone = proposed?.by === hash
   const isPossible = balance !== undefined && lacks <= 0n && !lacksBlobs
@@ -64,6 +70,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
     if (!receipt) return
     const [event] = parseEventLogs({ abi: tasksAbi, eventName: 'TaskProposed', logs: receipt.logs })
     if (event) setProposed({ task: Number(event.args.taskId), by: hash })
+    keep(null)
   }
 
   return (
@@ -197,6 +204,7 @@ function useStoring(account: Address) {
       const headers = { Authorization: `Bearer ${(await signIn()).token}` }
       setStoring({ state: 'storing' })
       const { hash } = await answer(api.PUT('/v1/artifacts/files', { body: { text }, headers }))
+      if (hash === wanted) keep({ stored: hash })
       setStoring(hash === wanted ? { state: 'stored', hash } : { state: 'failed', why: words.otherHash })
     } catch (error) {
       if (error instanceof ApiProblem && error.kind === 'sign-in-required') setSession(null)

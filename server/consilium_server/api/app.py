@@ -22,6 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics
 from consilium_server.api.context import Service
+from consilium_server.api.contract_wallets import ContractWallets
 from consilium_server.api.dashboard import built, serve
 from consilium_server.api.events import Broadcaster
 from consilium_server.api.limits import Limits
@@ -53,13 +54,14 @@ def make_service(settings: ApiSettings, engine: Engine) -> Service:
     deployment = Deployment.read(settings.deployment)
     seal, metrics = Seal(ensure_secret(settings.home / "api.secret")), Metrics()
     site = Site(settings.origin, deployment.chain_id)
+    accepts = ContractWallets(settings.chain_url).accepts if settings.chain_url is not None else None
     return Service(
         settings=settings,
         deployment=deployment,
         engine=engine,
         store=settings.store,
         seal=seal,
-        sessions=Sessions(seal, engine, site, frozenset(settings.admins)),
+        sessions=Sessions(seal, engine, site, frozenset(settings.admins), accepts),
         limits=Limits(settings.limits, time.monotonic),
         metrics=metrics,
         nodes=NodeTable(),

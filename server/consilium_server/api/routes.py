@@ -20,6 +20,7 @@ from sqlalchemy import func, select
 from sse_starlette import EventSourceResponse
 
 from consilium_server.api import money_reads, node_reads, round_reads, schemas, task_reads, task_schemas
+from consilium_server.api.drafts import document_of, faults_of, task_schema, text_of
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.nodes import totals
 from consilium_server.api.observed import client_address
@@ -119,19 +120,42 @@ class _Counted(EventSourceResponse):
 # Tasks
 
 
+@task_reads.tasks.get(
+    "/task-schema", operation_id="getTaskSchema", summary="JSON schema of task files, for forms",
+    responses=documented(429),
+)  # fmt: skip
+async def get_task_schema() -> dict[str, Any]:
+    return task_schema()
+
+
 @task_reads.tasks.post(
-    "/tasks/check", operation_id="checkTask", summary="Checks a task file and estimates its cost; nothing is stored",
+    "/tasks/check", operation_id="checkTask",
+    summary="Checks a task file and estimates its cost; nothing is stored. Writes the file of a document",
     responses=documented(413, 422, 429),
 )  # fmt: skip
-def check_task(request: Request, service: Shared, body: task_schemas.TaskText) -> task_schemas.Check:
+def check_task(
+    request: Request, service: Shared, body: task_schemas.TaskText | task_schemas.TaskDocument
+) -> task_schemas.Check:
     limited(service.limits.checks, client_address(request.scope, service))
-    raw = body.text.encode()
+    text = body.text if isinstance(body, task_schemas.TaskText) else _written(body.document)
+    raw = text.encode()
+    task, problem, faults = None, None, []
     try:
-        spec = parse_task_spec(raw)
+        task = _checked(parse_task_spec(raw), service.broadcaster.chain_terms, raw)
     except (SpecInvalid, ZkError) as error:
-        return task_schemas.Check(hash=schemas.hexed(spec_hash(raw)), holds=False, problem=str(error), task=None)
-    checked = _checked(spec, service.broadcaster.chain_terms, raw)
-    return task_schemas.Check(hash=schemas.hexed(spec_hash(raw)), holds=True, problem=None, task=checked)
+        problem, faults = str(error), faults_of(error)
+    values = {"holds": task is not None, "problem": problem, "faults": faults, "task": task}
+    given = {"hash": schemas.hexed(spec_hash(raw)), "text": text, "document": document_of(raw)}
+    return task_schemas.Check.model_validate(given | values)
+
+
+def _written(document: dict[str, Any]) -> str:
+    """Its file. Raises Problem if no file can say it."""
+    try:
+        return task_schemas.TaskText(text=text_of(document)).text
+    except ValueError as error:  # nested too deep; too long; half a surrogate pair
+        why = "the document makes no task file: it is empty, too long, nested too deep, or has text that is not Unicode"
+        raise Problem("parameters-invalid", why) from error
 
 
 def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> task_schemas.CheckedTask:

@@ -348,7 +348,10 @@ class SignIn(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     message: str = Field(max_length=4096, description="message that the wallet signed (EIP-4361)")
-    signature: str = Field(pattern=r"^0x[0-9a-fA-F]{130}$", description="65 bytes, hexadecimal (EIP-191)")
+    signature: str = Field(
+        pattern=r"^0x([0-9a-fA-F]{2})*$", max_length=8194,
+        description="hexadecimal: 65 bytes of a key (EIP-191), or up to 4,096 for a contract (EIP-1271)",
+    )  # fmt: skip
 
 
 class SessionView(ApiModel):

@@ -22,7 +22,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateTable
 
 from consilium_server.api.schemas import Nonce
-from consilium_server.api.siwe import SignInMessage, Site, parse_message, require_valid
+from consilium_server.api.siwe import Accepts, SignInMessage, Site, parse_message, require_valid
 from consilium_server.errors import RequestRefused, ServerError
 
 NONCE_SECONDS = 600
@@ -100,8 +100,11 @@ class Seal:
 class Sessions:
     """Signs accounts in. Raises RequestRefused (SignInMalformed, SignInRefused)."""
 
-    def __init__(self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str]) -> None:
+    def __init__(
+        self, seal: Seal, engine: Engine, site: Site, admins: frozenset[str], contract_accepts: Accepts | None = None
+    ) -> None:
         self._seal, self._engine, self._site, self._admins = seal, engine, site, admins
+        self._contract_accepts = contract_accepts
         if engine.dialect.name != "sqlite":  # a process that waits for another's nonce must see it then
             self._engine = engine.execution_options(isolation_level="READ COMMITTED")
         self._purpose = f"session {site.chain_id} {site.origin}"
@@ -121,7 +124,7 @@ class Sessions:
         """A token and its session. The nonce is spent last, so that an invalid message spends none."""
         message = parse_message(raw)
         expires_at = self._nonce_expiry(message.nonce, now)
-        require_valid(message, signature, self._site, now)
+        require_valid(message, signature, self._site, now, self._contract_accepts)
         self._spend(message.nonce, expires_at, now)
         session = self._session(message.address, _session_end(message, now))
         content = json.dumps([session.account, session.expires_at]).encode()

@@ -1,11 +1,9 @@
-"""Parses and checks messages of Sign-In with Ethereum (EIP-4361), by the EIP's exact grammar. Pure.
-
-Contract wallets (EIP-1271) cannot sign in: the account must sign with a key of its own.
-"""
+"""Parses and checks messages of Sign-In with Ethereum (EIP-4361), by the EIP's exact grammar. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,6 +18,7 @@ from eth_utils.exceptions import ValidationError
 from consilium_server.errors import RequestRefused
 
 LONGEST_MESSAGE = 4096  # characters
+KEY_SIGNATURE = 65  # bytes
 CLOCK_SKEW = 60  # seconds that a wallet's clock may run ahead
 
 # RFC 3986, appendix A, with registered names and IP literals by their characters.
@@ -114,8 +113,15 @@ def _seconds(text: str) -> float:
         raise _malformed(f"{text} is not a valid time") from error
 
 
-def require_valid(message: SignInMessage, signature: bytes, site: Site, now: float) -> None:
-    """Checks all of a message except its nonce. Raises RequestRefused (SignInRefused)."""
+Accepts = Callable[[SignInMessage, bytes], bool]
+
+
+def require_valid(
+    message: SignInMessage, signature: bytes, site: Site, now: float, contract_accepts: Accepts | None = None
+) -> None:
+    """Checks all of a message except its nonce. `contract_accepts`: asks the account's own contract, if its key did not
+    sign. Raises RequestRefused (SignInRefused).
+    """
     if message.domain != site.domain or message.scheme not in (None, site.scheme):
         raise _refused("domain", f"it is for {message.domain}, but this server is {site.origin}")
     uri = urlsplit(message.uri)
@@ -129,12 +135,15 @@ def require_valid(message: SignInMessage, signature: bytes, site: Site, now: flo
         raise _refused("expired", "it has expired: sign another one")
     if message.not_before is not None and message.not_before > now:
         raise _refused("not-before", "it is not valid yet: wait, or sign another one")
-    if signer_of(message.raw, signature) != message.address:
+    is_signed = signer_of(message.raw, signature) == message.address
+    if not is_signed and not (contract_accepts and contract_accepts(message, signature)):
         raise _refused("signature", f"{message.address} did not sign it: sign with that account")
 
 
 def signer_of(text: str, signature: bytes) -> str | None:
     """The checksummed account that signed the text by EIP-191 (version 0x45); None if the signature is invalid."""
+    if len(signature) != KEY_SIGNATURE:
+        return None
     try:
         return str(Account.recover_message(encode_defunct(text=text), signature=signature))
     except (BadSignature, ValidationError, ValueError, TypeError):

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from consilium_chain.ledger.structs import TaskParams
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, create_model
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, create_model
 
 from consilium_server.api.schemas import (
     Account,
@@ -296,6 +296,22 @@ class TaskText(BaseModel):
     text: str = Field(min_length=1, max_length=65_536)
 
 
+class TaskDocument(BaseModel):
+    """The content of a task file as JSON. Null stands for a key that is left out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    document: dict[str, JsonValue]
+
+
+class Fault(ApiModel):
+    where: str = Field(
+        description="its key, or empty for several keys together; a section's form comes after the section, as in"
+        " `data.table.features.0.numeric.min`"
+    )
+    what: str
+
+
 class StoredFile(ApiModel):
     hash: Hash
     size: int = Field(description="size in bytes")
@@ -359,4 +375,7 @@ class Check(ApiModel):
     hash: Hash
     holds: bool
     problem: str | None = Field(description="reason why it is invalid, with every fault")
+    faults: list[Fault] = Field(description="the single faults; empty if it is valid")
+    text: str = Field(description="the file: as given, or as it was written from a document")
+    document: dict[str, Any] | None = Field(description="its content; null if it is not TOML")
     task: CheckedTask | None = Field(description="null if the file is invalid")

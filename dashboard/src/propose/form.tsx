@@ -1,0 +1,283 @@
+/** A form for a task file, from its own JSON schema: the few decisions first, and all other keys below "More". */
+import { useId, useState, type ReactNode } from 'react'
+import type { Schemas } from '../api/client'
+import {
+  asForm,
+  boundsOf,
+  formOf,
+  kindOf,
+  listOf,
+  nameOf,
+  numberOf,
+  textOf,
+  treeOf,
+  withKey,
+  type Forms,
+  type Kind,
+  type Schema,
+  type Tree,
+} from '../lib/taskform'
+import { Choice } from '../parts/choice'
+import { propose as words } from '../strings/propose'
+
+/** Keys in sight, beside those that must be there. */
+const FIRST = new Set([
+  'name',
+  'data',
+  'data.label',
+  'data.classes',
+  'data.question',
+  'model',
+  'privacy',
+  'rounds',
+  'rounds.rounds',
+  'rounds.min_hospitals',
+  'rounds.max_hospitals',
+  'money',
+  'money.pool',
+])
+const SHOWN = 12 // of a list of sections
+
+type Faults = readonly Schemas['Fault'][]
+type Change = (value: unknown) => void
+
+/** `path`: the key as in the file. `where`: as the server's faults name it, with each section's form. */
+interface Place {
+  root: Schema
+  faults: Faults
+  path: string
+  where: string
+}
+
+interface KeyProps {
+  schema: Schema
+  name: string
+  isNeeded: boolean
+  place: Place
+  value: unknown
+  change: Change
+}
+
+const inside = (place: Place, key: string): Place => ({
+  ...place,
+  path: place.path === '' ? key : `${place.path}.${key}`,
+  where: place.where === '' ? key : `${place.where}.${key}`,
+})
+
+export function TaskForm(props: { root: Schema; document: Tree; faults: Faults; change: (document: Tree) => void }) {
+  const { root, document, faults, change } = props
+  return (
+    <Keys
+      schema={root}
+      place={{ root, faults, path: '', where: '' }}
+      section={document}
+      change={change}
+      without={null}
+    />
+  )
+}
+
+interface KeysProps {
+  schema: Schema
+  place: Place
+  section: Tree
+  change: (section: Tree) => void
+  without: string | null
+}
+
+/** The keys of a section. `without`: the key that chose its form. */
+function Keys({ schema, place, section, change, without }: KeysProps) {
+  const keys = Object.keys(schema.properties ?? {}).filter((key) => key !== without)
+  const isNeeded = (key: string) => schema.required?.includes(key) === true
+  const isFirst = (key: string) => isNeeded(key) || FIRST.has(place.path === '' ? key : `${place.path}.${key}`)
+  const rest = keys.filter((key) => !isFirst(key))
+  const shown = (key: string) => (
+    <Key
+      key={key}
+      name={key}
+      schema={schema.properties?.[key] ?? {}}
+      isNeeded={isNeeded(key)}
+      place={inside(place, key)}
+      value={section[key]}
+      change={(value) => change(withKey(section, key, value))}
+    />
+  )
+  return (
+    <>
+      <div className="keys">{keys.filter(isFirst).map(shown)}</div>
+      {rest.length > 0 && (
+        <details>
+          <summary>{words.more(place.path)}</summary>
+          <div className="keys">{rest.map(shown)}</div>
+        </details>
+      )}
+    </>
+  )
+}
+
+function Key(props: KeyProps) {
+  const kind = kindOf(props.schema, props.place.root)
+  if (kind.is === 'section') return <Section {...props} kind={kind} />
+  if (kind.is === 'sections') return <Sections {...props} of={kind.of} />
+  return <Leaf {...props} kind={kind} />
+}
+
+function Section({ kind, name, place, value, change, isNeeded }: KeyProps & { kind: Kind & { is: 'section' } }) {
+  const isThere = value !== undefined || !kind.optional || isNeeded
+  return (
+    <fieldset className="part">
+      <legend>{nameOf(name)}</legend>
+      {kind.optional && (
+        <label className="flag">
+          <input
+            type="checkbox"
+            checked={isThere}
+            onChange={(event) => change(event.target.checked ? asForm(kind.of, {}, formOf(kind.of, {})) : undefined)}
+          />
+          {words.use(place.path)}
+        </label>
+      )}
+      {isThere && <Form of={kind.of} place={place} section={treeOf(value)} change={change} />}
+    </fieldset>
+  )
+}
+
+/** A section in one of its forms. */
+function Form({ of, place, section, change }: { of: Forms; place: Place; section: Tree; change: Change }) {
+  const chosen = formOf(of, section)
+  const schema = of.forms[chosen] ?? {}
+  const { by } = of
+  return (
+    <>
+      {by !== null && (
+        <Choice
+          name={nameOf(by)}
+          value={chosen}
+          of={Object.keys(of.forms).map((one) => [one, one] as const)}
+          change={(one) => change(asForm(of, section, one))}
+        />
+      )}
+      {schema.description && <p className="soft small">{schema.description}</p>}
+      <Keys
+        schema={schema}
+        place={by === null ? place : { ...place, where: `${place.where}.${chosen}` }}
+        section={section}
+        change={change}
+        without={by}
+      />
+    </>
+  )
+}
+
+function Sections({ of, name, place, value, change, schema }: KeyProps & { of: Forms }) {
+  const [isWhole, setWhole] = useState(false)
+  const items = Array.isArray(value) ? (value as unknown[]) : []
+  const shown = isWhole ? items : items.slice(0, SHOWN)
+  return (
+    <fieldset className="part">
+      <legend>{nameOf(name)}</legend>
+      {schema.description && <p className="soft small">{schema.description}</p>}
+      {shown.map((item, index) => (
+        <fieldset key={index} className="part">
+          <legend>{words.item(index + 1, textOf(treeOf(item).name))}</legend>
+          <Form
+            of={of}
+            place={{ ...inside(place, String(index)), path: place.path }}
+            section={treeOf(item)}
+            change={(next) => change(items.with(index, next))}
+          />
+          <button type="button" onClick={() => change(items.toSpliced(index, 1))}>
+            {words.remove(index + 1)}
+          </button>
+        </fieldset>
+      ))}
+      <div className="tools">
+        {shown.length < items.length && (
+          <button type="button" onClick={() => setWhole(true)}>
+            {words.showAll(items.length)}
+          </button>
+        )}
+        <button type="button" onClick={() => change([...items, asForm(of, {}, formOf(of, {}))])}>
+          {words.add}
+        </button>
+      </div>
+    </fieldset>
+  )
+}
+
+/** A key with a plain value. Its typed text stays as it is while it means the value. */
+function Leaf({ kind, name, schema, isNeeded, place, value, change }: KeyProps & { kind: Kind }) {
+  const id = useId()
+  const [typed, setTyped] = useState('')
+  const read = (text: string) =>
+    kind.is === 'list'
+      ? listOf(text, kind.numbers)
+      : kind.is === 'number'
+        ? numberOf(text)
+        : text === ''
+          ? undefined
+          : text
+  const fault = place.faults.find(({ where }) => where === place.where || where.startsWith(`${place.where}.`))
+  const same = JSON.stringify(read(typed)) === JSON.stringify(value)
+  const means = [
+    schema.description,
+    boundsOf(schema, words.bounds),
+    kind.is === 'list' && (kind.numbers === 'all' ? words.numbers : words.lines),
+  ]
+  const common = {
+    'aria-describedby': `${id} ${id}-fault`,
+    'aria-invalid': fault !== undefined,
+    'aria-required': isNeeded,
+  }
+  const text = {
+    ...common,
+    value: same ? typed : textOf(value),
+    placeholder: textOf(schema.default),
+    autoComplete: 'off',
+    spellCheck: false,
+    onChange: (event: { target: { value: string } }) => {
+      setTyped(event.target.value)
+      change(read(event.target.value))
+    },
+  }
+  return (
+    <div className="field">
+      <label>
+        {nameOf(name)}
+        {kind.is === 'flag' ? (
+          <input
+            type="checkbox"
+            {...common}
+            checked={(value ?? schema.default) === true}
+            onChange={(event) => change(event.target.checked)}
+          />
+        ) : kind.is === 'choice' ? (
+          <select {...common} value={textOf(value)} onChange={(event) => change(read(event.target.value))}>
+            <option value="">{words.byDefault(textOf(schema.default))}</option>
+            {kind.of.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        ) : kind.is === 'list' ? (
+          <textarea {...text} rows={Math.min(6, Math.max(2, textOf(value).split('\n').length))} />
+        ) : kind.is === 'other' ? (
+          <output>{value === undefined ? words.onlyInFile : words.inFile}</output>
+        ) : (
+          <input {...text} inputMode={kind.is === 'number' ? 'decimal' : 'text'} />
+        )}
+      </label>
+      <Means id={id}>{means.filter(Boolean).join('; ')}</Means>
+      <p id={`${id}-fault`} className="bad small">
+        {fault?.what}
+      </p>
+    </div>
+  )
+}
+
+function Means({ id, children }: { id: string; children: ReactNode }) {
+  return (
+    <p id={id} className="soft small">
+      {children}
+    </p>
+  )
+}

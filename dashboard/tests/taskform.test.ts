@@ -1,0 +1,59 @@
+import { expect, it, test } from 'vitest'
+import { asForm, boundsOf, formOf, kindOf, listOf, numberOf, textOf, withKey, type Schema } from '../src/lib/taskform'
+
+const ROOT: Schema = {
+  $defs: {
+    Table: { properties: { kind: { const: 'table', default: 'table' }, label: { type: 'string' } } },
+    Images: { properties: { kind: { const: 'images' }, label: { type: 'string' }, height: { type: 'integer' } } },
+  },
+}
+const DATA: Schema = {
+  discriminator: { propertyName: 'kind', mapping: { images: '#/$defs/Images', table: '#/$defs/Table' } },
+  oneOf: [{ $ref: '#/$defs/Images' }, { $ref: '#/$defs/Table' }],
+}
+
+test('a section without its choice has the default form, and another one keeps what both have', () => {
+  const kind = kindOf(DATA, ROOT)
+  if (kind.is !== 'section') throw new Error(kind.is)
+  expect(formOf(kind.of, {})).toBe('table')
+  expect(formOf(kind.of, { kind: 'constructor' })).toBe('table')
+  const images = asForm(kind.of, { kind: 'table', label: 'ill', features: [] }, 'images')
+  expect(images).toEqual({ kind: 'images', label: 'ill' })
+  expect(withKey(images, 'label', undefined)).toEqual({ kind: 'images' })
+})
+
+it.each([
+  [{ anyOf: [{ $ref: '#/$defs/Table' }, { type: 'null' }] }, 'section'],
+  [{ type: 'array', items: DATA }, 'sections'],
+  [{ anyOf: [{ type: 'number' }, { type: 'null' }] }, 'number'],
+  [{ enum: ['a', 'b'], type: 'string' }, 'choice'],
+  [{ enum: [8, 16], type: 'integer' }, 'number'],
+  [{ type: 'object', additionalProperties: {} }, 'other'],
+] as const)('%j is a %s', (schema, is) => {
+  expect(kindOf(schema, ROOT).is).toBe(is)
+})
+
+test('what is typed is never lost: a number, or else the text', () => {
+  expect(['1e-5', '100_000', ' -3 ', '1.', 'many', ''].map(numberOf)).toEqual([
+    1e-5,
+    100000,
+    -3,
+    '1.',
+    'many',
+    undefined,
+  ])
+  expect(listOf('16, 8', 'all')).toEqual([16, 8])
+  expect(listOf('0\n1\n', 'none')).toEqual(['0', '1'])
+  expect([listOf('0\n1', 'some'), listOf('a\n1', 'some'), listOf(' \n', 'none')]).toEqual([
+    [0, 1],
+    ['a', '1'],
+    undefined,
+  ])
+  expect(textOf([1, 'a'])).toBe('1\na')
+})
+
+test('bounds are told in words', () => {
+  const words = { above: '>', from: '≥', below: '<', most: '≤', to: 'to' }
+  expect(boundsOf({ minimum: 1, maximum: 10_000 }, words)).toBe('1 to 10,000')
+  expect(boundsOf({ anyOf: [{ exclusiveMinimum: 0, maximum: 100 }, { type: 'null' }] }, words)).toBe('> 0, ≤ 100')
+})
