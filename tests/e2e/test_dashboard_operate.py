@@ -182,7 +182,8 @@ def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(place: Place, wat
     page.keyboard.type("2")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible(timeout=20_000)
-    reach(page, page.get_by_label(f"Choose {aggregator}"))
+    reach(page, page.get_by_role("radio").first)  # Tab goes to the first of its group, and arrows to the others
+    reach(page, page.get_by_label(f"Choose {aggregator}"), "ArrowDown")
     page.keyboard.press("Space")
     reach(page, page.get_by_role("button", name="Test Wallet"))
     page.keyboard.press("Enter")
