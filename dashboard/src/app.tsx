@@ -8,9 +8,7 @@ import Missing from './pages/missing'
 import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
 import { Choice } from './parts/choice'
-import { LookUp } from './parts/lookup'
-import { Place } from './parts/place'
-import { say } from './strings'
+import * as say from './strings'
 
 const WalletPage = lazy(() => import('./parts/wallets'))
 const Tasks = lazy(() => import('./pages/tasks'))
@@ -46,7 +44,7 @@ export const router = createHashRouter([
       {
         path: 'portfolio',
         element: (
-          <WalletPage title={say.portfolio.title} lead={say.portfolio.lead} before={<LookUp />}>
+          <WalletPage of="portfolio">
             <Portfolio />
           </WalletPage>
         ),
@@ -54,7 +52,7 @@ export const router = createHashRouter([
       {
         path: 'desk',
         element: (
-          <WalletPage title={say.desk.title} lead={say.desk.lead}>
+          <WalletPage of="desk">
             <Desk />
           </WalletPage>
         ),
@@ -62,7 +60,7 @@ export const router = createHashRouter([
       {
         path: 'wallet',
         element: (
-          <WalletPage title={say.setup.title} lead={say.setup.lead} before={<Place />}>
+          <WalletPage of="setup">
             <SetUp />
           </WalletPage>
         ),

@@ -21,9 +21,9 @@ from consilium_operators.task_reference import EXAMPLES
 from consilium_operators.task_text import Terms, task_text
 from consilium_server.api.drafts import MOST_NESTED, document_of, text_of
 from fastapi.testclient import TestClient
-from fuzzing.mutations import toml_like
 from hypothesis import given
 from indexed_network import TASK_FILE, IndexedNetwork, app_of
+from mutations import toml_like
 
 
 def drafted(schema: TableSchema | TextSchema) -> Draft:

@@ -330,7 +330,7 @@ def test_a_hospital_has_as_many_accepted_rounds_as_accepted_sums_have_it(client:
     assert all(one["accepted"] == 0 for one in read(client, "/v1/tasks/2")["participants"])
 
 
-NONE = {
+NONE: dict[str, Any] = {
     "modality": None,
     "target": "",
     "answers": [],

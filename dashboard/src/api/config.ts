@@ -1,6 +1,6 @@
 /** The chain and contracts of this dashboard: `config.json` beside the page, from the server or written by hand. */
 import { queryOptions } from '@tanstack/react-query'
-import { getAddress, isAddress, type Address } from 'viem'
+import type { Address } from 'viem'
 import { fieldOf } from '../lib/fields'
 import { BASE, fetchInTime } from './client'
 
@@ -26,11 +26,12 @@ export class ConfigInvalid extends Error {
 }
 
 /** Throws ConfigInvalid. */
-export function parseConfig(read: unknown): Config {
+export async function parseConfig(read: unknown): Promise<Config> {
+  const { checksummed } = await import('../lib/checksum') // with viem's hash, which no page needs at once
   const address = (name: string) => {
-    const value = fieldOf(fieldOf(read, 'contracts'), name)
-    if (typeof value !== 'string' || !isAddress(value)) throw new ConfigInvalid(`contracts.${name}`)
-    return getAddress(value)
+    const found = checksummed(fieldOf(fieldOf(read, 'contracts'), name))
+    if (found === null) throw new ConfigInvalid(`contracts.${name}`)
+    return found
   }
   const whole = (name: string) => {
     const value = fieldOf(read, name)
@@ -59,7 +60,7 @@ export const config = () =>
     queryFn: async ({ signal }) => {
       const response = await fetchInTime(new Request(`${BASE}/config.json`, { signal }))
       if (!response.ok) throw new ConfigInvalid('answer')
-      return parseConfig(await response.json())
+      return await parseConfig(await response.json())
     },
   })
 

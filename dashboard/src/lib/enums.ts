@@ -1,6 +1,6 @@
 /** The contracts' enums, each in its numbers' order. `PHASES` is the one list of phases: add a new one here. */
 import type { Phase, Role } from '../api/client'
-import { say } from '../strings'
+import * as say from '../strings'
 
 /** `Phase` of ITaskTypes.sol. */
 export const PHASES = [

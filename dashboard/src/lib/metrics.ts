@@ -1,5 +1,5 @@
 /** Metrics: their order, their direction, and their values in units that people know. */
-import { say } from '../strings'
+import * as say from '../strings'
 import { formatFixed, formatSignificant } from './amounts'
 
 /** In the order in which they are shown, of every question a few. */

@@ -1,6 +1,6 @@
 /** A task's question as a sentence. */
 import type { Schemas } from '../api/client'
-import { say } from '../strings'
+import * as say from '../strings'
 
 type Asked = Schemas['Asked']
 const words = say.question

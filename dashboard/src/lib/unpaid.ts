@@ -1,6 +1,6 @@
 /** Members of a task that a round did not pay, each with the reason. The rules are those of `Verdicts.sol`. */
 import type { Schemas } from '../api/client'
-import { say } from '../strings'
+import * as say from '../strings'
 import { payouts } from '../strings/payouts'
 import { formatScore, formatSize, formatTokens } from './amounts'
 import { ROLES } from './enums'

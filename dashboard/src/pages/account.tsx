@@ -7,7 +7,7 @@ import { Account, Ago, Card, Kind, Page, Reason, TaskLink, Time, Tokens } from '
 import { Exact } from '../parts/exact'
 import { ListedTable } from '../parts/table'
 import { Who } from '../parts/who'
-import { say } from '../strings'
+import * as say from '../strings'
 import Missing from './missing'
 
 const words = say.account

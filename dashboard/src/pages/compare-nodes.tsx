@@ -4,7 +4,7 @@ import { isRole } from '../lib/enums'
 import { Account, Card, Crumbs, Fault, Loading, Page } from '../parts/basics'
 import { decisionsOf, useFound, type Decision } from '../parts/decision'
 import { Table } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.compare
 

@@ -9,7 +9,7 @@ import { Card, Fault, Loading, Page } from '../parts/basics'
 import { ComparedChart } from '../parts/charts'
 import { TableCard } from '../parts/table'
 import { NamedTask } from '../parts/tasks'
-import { say } from '../strings'
+import * as say from '../strings'
 import { compare as words } from '../strings/compare'
 
 const { columns } = say

@@ -1,6 +1,6 @@
 import { Link } from 'react-router'
 import { Page } from '../parts/basics'
-import { say } from '../strings'
+import * as say from '../strings'
 
 export default function Missing() {
   return (

@@ -27,7 +27,7 @@ import { AmountsChart, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
 import { Who } from '../parts/who'
-import { say } from '../strings'
+import * as say from '../strings'
 import Missing from './missing'
 
 const Delegate = lazy(() => import('../wallet/delegate'))

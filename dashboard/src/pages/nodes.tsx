@@ -8,7 +8,7 @@ import { Account, Page, Tokens } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { New } from '../parts/decision'
 import { ListedTable } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.nodes
 const { columns } = say

@@ -7,7 +7,7 @@ import { formatMetric, hasModel, isLowerBetter, metricsOf } from '../lib/metrics
 import { questionOf } from '../lib/question'
 import { Card, Figure, Later, Page } from '../parts/basics'
 import { Loaded, LoadedList } from '../parts/query'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const Activity = lazy(() => import('../parts/activity'))
 const words = say.overview

@@ -15,7 +15,7 @@ import { Costs } from '../propose/costs'
 import example from '../propose/example.toml?raw'
 import { TaskForm } from '../propose/form'
 import { keep, kept } from '../propose/kept'
-import { say } from '../strings'
+import * as say from '../strings'
 import { propose as words } from '../strings/propose'
 
 const Sign = lazy(() => import('../wallet/propose'))

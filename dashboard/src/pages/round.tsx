@@ -9,7 +9,7 @@ import { Exact } from '../parts/exact'
 import { Payouts } from '../parts/payouts'
 import { Loaded } from '../parts/query'
 import { Table, TableCard } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 import Missing from './missing'
 
 const Verify = lazy(() => import('../verify/panel'))

@@ -5,7 +5,7 @@ import type { Schemas } from '../api/client'
 import { found } from '../api/queries'
 import { Account, Fault, Page, TaskLink } from '../parts/basics'
 import { NamedTask } from '../parts/tasks'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.search
 const PAUSE = 250 // milliseconds without a key, before the API is asked

@@ -31,7 +31,7 @@ import { Model } from '../parts/model'
 import { Contribution } from '../parts/payouts'
 import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 import Missing from './missing'
 
 const Report = lazy(() => import('../parts/report'))

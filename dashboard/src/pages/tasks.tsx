@@ -7,7 +7,7 @@ import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { LoadedList } from '../parts/query'
 import { TaskTable } from '../parts/tasks'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const SORTS = [
   ['-task', say.tasks.newest],

@@ -10,7 +10,7 @@ import { shortened } from '../lib/accounts'
 import { formatExactly, formatTokens } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
 import { formatDistance, formatDuration, formatTime, formatUtc } from '../lib/times'
-import { say } from '../strings'
+import * as say from '../strings'
 
 export function Page(props: {
   title: string
@@ -103,7 +103,7 @@ export function TaskLink({ task, round = null }: { task: number; round?: number 
 
 /** The kind of a payment, or of another event in an account's history. */
 export function Kind({ of }: { of: Schemas['Entry']['kind'] }) {
-  return <span className={of === 'slash' ? 'bad' : ''}>{say.account.kind[of]}</span>
+  return <span className={of === 'slash' ? 'bad' : ''}>{say.kind[of]}</span>
 }
 
 /** The reason for a payment; empty without one. */

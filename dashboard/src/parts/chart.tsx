@@ -3,7 +3,7 @@ import { extent } from 'd3-array'
 import { scaleLinear } from 'd3-scale'
 import { curveLinear, curveStepAfter, line } from 'd3-shape'
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Table } from './table'
 
 interface Series {

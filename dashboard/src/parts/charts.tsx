@@ -11,7 +11,7 @@ import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '
 import { calibrationOf, type Curve } from '../lib/report'
 import { amountsOf, progressOf, qualityOf, shareWorths } from '../lib/series'
 import { formatDay, formatTime } from '../lib/times'
-import { say } from '../strings'
+import * as say from '../strings'
 import type { ChartProps } from './chart'
 
 const Chart = lazy(() => import('./chart')) // with d3, which no page needs at once

@@ -1,5 +1,5 @@
 /** A command for a terminal, with a button that copies it. */
-import { say } from '../strings'
+import * as say from '../strings'
 import { Copy } from './copy'
 
 export function Command({ of }: { of: string }) {

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { say } from '../strings'
+import * as say from '../strings'
 
 /** A button that copies a text. `what` names it for those who do not see what is beside the button. */
 export function Copy({ of, what }: { of: string; what?: string }) {

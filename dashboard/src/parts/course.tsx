@@ -2,7 +2,7 @@
 import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
 import { courseOf, phasesOf, type Step } from '../lib/timeline'
-import { say } from '../strings'
+import * as say from '../strings'
 import { timeline as words } from '../strings/timeline'
 import { Ago, Card, Countdown, OutcomeBadge } from './basics'
 

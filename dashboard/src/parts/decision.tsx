@@ -5,7 +5,7 @@ import type { Role, Schemas } from '../api/client'
 import { network, node as nodeOf, nodeRecord } from '../api/queries'
 import { bpsOf, formatBps, formatMillionths } from '../lib/amounts'
 import { formatDuration } from '../lib/times'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Ago, Figure, Tokens } from './basics'
 
 const words = say.decide

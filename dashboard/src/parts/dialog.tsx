@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef, type ReactNode } from 'react'
-import { say } from '../strings'
+import * as say from '../strings'
 
 /** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. */
 export function Dialog({

@@ -2,7 +2,7 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { BASE, fetchInTime } from '../api/client'
 import { fieldOf } from '../lib/fields'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Hash } from './basics'
 import { Copy } from './copy'
 

@@ -1,6 +1,6 @@
 import { useId } from 'react'
 import { parseTokens } from '../lib/amounts'
-import { say } from '../strings'
+import * as say from '../strings'
 
 /** A field of a form, with the fault of its text. */
 export function Field(props: { name: string; text: string; fault: string; change: (text: string) => void }) {

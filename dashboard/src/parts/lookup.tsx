@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { useNavigate } from 'react-router'
 import { isAccount } from '../lib/accounts'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.account
 

@@ -6,7 +6,7 @@ import { config } from '../api/config'
 import { models } from '../api/queries'
 import { formatBytes } from '../lib/amounts'
 import { hasModel } from '../lib/metrics'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Command } from './command'
 import { Card, OnDemand } from './basics'
 

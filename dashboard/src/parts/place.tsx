@@ -1,7 +1,7 @@
 /** The network's own values, for a wallet that is set up by hand. */
 import { useQuery } from '@tanstack/react-query'
 import { config } from '../api/config'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Card, Facts } from './basics'
 
 const words = say.setup

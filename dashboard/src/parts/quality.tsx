@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
 import { formatMetric, hasModel, isLowerBetter, metricsOf } from '../lib/metrics'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Card, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
 

@@ -9,7 +9,7 @@ import {
   type UseQueryOptions,
 } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Fault, Loading } from './basics'
 
 export function Loaded<T, Key extends QueryKey>(props: {

@@ -1,6 +1,6 @@
 import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Account, Ago, PhaseBadge } from './basics'
 import { Table } from './table'
 

@@ -3,8 +3,10 @@ import { Suspense, useEffect, useState, type ReactNode } from 'react'
 import { Link, useLocation } from 'react-router'
 import type { EIP1193RequestFn } from 'viem'
 import { fieldOf } from '../lib/fields'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Loading, Page } from './basics'
+import { LookUp } from './lookup'
+import { Place } from './place'
 
 const words = say.wallet
 
@@ -63,14 +65,21 @@ export function ConnectCard({ children }: { children: ReactNode }) {
   )
 }
 
+const PAGES = {
+  portfolio: { words: say.portfolio, before: <LookUp /> },
+  desk: { words: say.desk, before: null },
+  setup: { words: say.setup, before: <Place /> },
+}
+
 /** A page whose children need a wallet. Their code is larger than all other, and is loaded only if there is a wallet. */
-export default function WalletPage(props: { title: string; lead: string; before?: ReactNode; children: ReactNode }) {
+export default function WalletPage({ of, children }: { of: keyof typeof PAGES; children: ReactNode }) {
   const hasWallet = useWallets().length > 0
+  const page = PAGES[of]
   return (
-    <Page title={props.title} lead={props.lead}>
-      {props.before}
+    <Page title={page.words.title} lead={page.words.lead}>
+      {page.before}
       {hasWallet ? (
-        <Suspense fallback={<Loading isTall />}>{props.children}</Suspense>
+        <Suspense fallback={<Loading isTall />}>{children}</Suspense>
       ) : (
         <ConnectCard>
           <p>{words.noWallet}</p>

@@ -1,7 +1,7 @@
 /** The profile that an account signed; nothing without one. */
 import { useQuery } from '@tanstack/react-query'
 import { profile } from '../api/profiles'
-import { say } from '../strings'
+import * as say from '../strings'
 import { Facts, Time } from './basics'
 
 const words = say.profile

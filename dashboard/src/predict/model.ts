@@ -3,7 +3,7 @@ import { env, InferenceSession, Tensor } from 'onnxruntime-web/wasm'
 import { sha256 } from 'viem'
 import { BASE } from '../api/client'
 import { fieldOf } from '../lib/fields'
-import { say } from '../strings'
+import * as say from '../strings'
 import type { Size } from './pixels'
 import { columnsOf, type Column, type Input } from './rows'
 

@@ -1,5 +1,5 @@
 /** A model's columns, and rows of a table for them. Pure. */
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.predict
 

@@ -5,7 +5,7 @@ import { ROLES } from '../lib/enums'
 import { formatDuration } from '../lib/times'
 import { Figure, Tokens } from '../parts/basics'
 import { Table } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 import { propose as words } from '../strings/propose'
 
 const { columns } = say

@@ -1,48 +1,18 @@
-/** The texts that people read, without those of ./propose, which only its page loads. A file holds one page's; another
- * language is another folder of this shape.
+/** The texts that people read, `say`: `import * as say from '../strings'`. A file holds one page's, and a build puts it where
+ * that page's code is; another language is another folder of this shape.
  */
-import { account, compare, decide, node, nodes, record } from './nodes'
-import { columns } from './columns'
-import { desk } from './desk'
-import { general } from './general'
-import { profile, search } from './names'
-import { operate } from './operate'
-import { delegate, portfolio } from './portfolio'
-import { predict } from './predict'
-import { question } from './question'
-import { report } from './report'
-import { round } from './round'
-import { setup } from './setup'
-import { overview, quality, task, tasks } from './tasks'
-import { verify } from './verify'
-import { refused, sending, wallet } from './wallet'
-
-export const say = {
-  ...general,
-  account,
-  columns,
-  compare,
-  decide,
-  delegate,
-  desk,
-  node,
-  nodes,
-  operate,
-  overview,
-  portfolio,
-  predict,
-  profile,
-  quality,
-  question,
-  record,
-  refused,
-  report,
-  round,
-  search,
-  sending,
-  setup,
-  task,
-  tasks,
-  verify,
-  wallet,
-} as const
+export * from './general'
+export { account, compare, decide, node, nodes, record } from './nodes'
+export { columns } from './columns'
+export { desk } from './desk'
+export { profile, search } from './names'
+export { operate } from './operate'
+export { delegate, portfolio } from './portfolio'
+export { predict } from './predict'
+export { question } from './question'
+export { report } from './report'
+export { round } from './round'
+export { setup } from './setup'
+export { overview, quality, task, tasks } from './tasks'
+export { verify } from './verify'
+export { refused, sending, wallet } from './wallet'

@@ -1,5 +1,5 @@
 /** Texts about a round's payouts: its outcome in a sentence, and the reason why an account got nothing. */
-import { general } from './general'
+import { reason as reasons } from './general'
 
 const plural = (n: number, one: string, many: string) => `${n} ${n === 1 ? one : many}`
 
@@ -47,7 +47,7 @@ export const payouts = {
     failed_decoy: (decoy: string, score: string) =>
       `it was slashed, because it scored a sign-flipped sum with ${decoy} and the true one with ${score}.`,
     late: () => 'it acted in a grace period, which costs it the round’s fee.',
-    slashed: (reason: keyof typeof general.reason) =>
-      `it was slashed, because ${reason === 'mismatched' ? '' : 'it '}${general.reason[reason]}.`,
+    slashed: (reason: keyof typeof reasons) =>
+      `it was slashed, because ${reason === 'mismatched' ? '' : 'it '}${reasons[reason]}.`,
   },
 } as const

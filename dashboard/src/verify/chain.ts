@@ -25,7 +25,7 @@ import type { Config } from '../api/config'
 import { tasksAbi } from '../generated/abi'
 import { OUTCOMES, PHASES } from '../lib/enums'
 import { messageOf } from '../lib/errors'
-import { say } from '../strings'
+import * as say from '../strings'
 import type { Step } from './core'
 import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord, type Shown } from './record'
 

@@ -1,6 +1,6 @@
 /** The checks of a round's record. They are pure: no I/O, no clock, and random numbers only from an argument. */
 import { keccak256, size, slice, type Hex } from 'viem'
-import { say } from '../strings'
+import * as say from '../strings'
 import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './decoys'
 import {
   BlobMalformed,

@@ -4,7 +4,7 @@ import { config as configQuery, type Config } from '../api/config'
 import { Fault, Loading } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { useWallets } from '../parts/wallets'
-import { say } from '../strings'
+import * as say from '../strings'
 import type { Node } from './chain'
 
 const words = say.verify

@@ -1,7 +1,7 @@
 /** Runs all checks of a record, one after the other. */
 import type { Hex } from 'viem'
 import { messageOf } from '../lib/errors'
-import { say } from '../strings'
+import * as say from '../strings'
 import { emptyScalar, Progress, type PublishedSum } from './decoys'
 import {
   blobStep,

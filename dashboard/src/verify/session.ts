@@ -2,7 +2,7 @@
 import { BASE } from '../api/client'
 import type { Config } from '../api/config'
 import { messageOf } from '../lib/errors'
-import { say } from '../strings'
+import * as say from '../strings'
 import { readRound, type Node } from './chain'
 import type { Step } from './core'
 import type { RoundRecord } from './record'

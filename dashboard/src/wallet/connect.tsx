@@ -4,7 +4,7 @@ import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain
 import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
 import { ConnectCard, useWallets } from '../parts/wallets'
-import { say } from '../strings'
+import * as say from '../strings'
 import { refusal } from './errors'
 import { usePlace, WithWallet } from './provider'
 

@@ -22,7 +22,7 @@ import {
 } from '../parts/basics'
 import { ListedTable, TableCard } from '../parts/table'
 import { NamedTask } from '../parts/tasks'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.desk
 const { columns } = say

@@ -3,7 +3,7 @@ import { byMonth } from '../lib/series'
 import { Fault, Figure, Loading, Tokens } from '../parts/basics'
 import { TableCard } from '../parts/table'
 import { earnings as words } from '../strings/earnings'
-import { say } from '../strings'
+import * as say from '../strings'
 import { useClaims, type Claim } from './positions'
 
 const WIDTH = 120 // pixels of the longest bar

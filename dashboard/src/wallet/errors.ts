@@ -13,7 +13,7 @@ import { formatTokens } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
 import { fieldOf, isKey } from '../lib/fields'
 import { formatTime } from '../lib/times'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const words = say.refused
 

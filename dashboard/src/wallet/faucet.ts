@@ -4,7 +4,7 @@ import type { Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
 import { TOKEN } from '../lib/amounts'
 import { isDevelopment } from '../lib/development'
-import { say } from '../strings'
+import * as say from '../strings'
 import { chainOf } from './provider'
 
 export const ETHER = 10n * 10n ** 18n

@@ -2,7 +2,7 @@ import { parseSignature, type Address } from 'viem'
 import { useConfig } from 'wagmi'
 import { getPublicClient, signTypedData } from 'wagmi/actions'
 import { tokenAbi } from '../generated/abi'
-import { say } from '../strings'
+import * as say from '../strings'
 import { usePlace } from './provider'
 
 const PERMIT_SECONDS = 1_800n

@@ -7,7 +7,7 @@ import { isAccount, shortened } from '../lib/accounts'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { ROLE_NAMES } from '../lib/enums'
 import { Choice } from '../parts/choice'
-import { say } from '../strings'
+import * as say from '../strings'
 import { pick as words } from '../strings/earnings'
 
 const OTHER = 'other'

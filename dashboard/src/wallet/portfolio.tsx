@@ -8,7 +8,7 @@ import { Account, Ago, Card, Fault, Figure, Loading, Notice, Time, Tokens, useNo
 import { Dialog } from '../parts/dialog'
 import { Field } from '../parts/field'
 import { Table, TableCard } from '../parts/table'
-import { say } from '../strings'
+import * as say from '../strings'
 import { earnings, restake as restaking } from '../strings/earnings'
 import { Connected } from './connect'
 import { EarnedFigure, Earnings } from './earnings'

@@ -7,7 +7,7 @@ import { signTypedData } from 'wagmi/actions'
 import { answer, api, ApiProblem } from '../api/client'
 import { profile } from '../api/profiles'
 import { Card, Loading, Notice } from '../parts/basics'
-import { say } from '../strings'
+import * as say from '../strings'
 import { refusal } from './errors'
 import { usePlace } from './provider'
 

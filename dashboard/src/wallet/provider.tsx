@@ -17,7 +17,7 @@ import { config as configQuery, type Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
 import { Fault, Loading } from '../parts/basics'
 import { loneWallet } from '../parts/wallets'
-import { say } from '../strings'
+import * as say from '../strings'
 
 const Place = createContext<Config | null>(null)
 

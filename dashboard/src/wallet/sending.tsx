@@ -7,7 +7,7 @@ import { getPublicClient, simulateContract, writeContract } from 'wagmi/actions'
 import { stakingAbi, tasksAbi, tokenAbi } from '../generated/abi'
 import { formatTokens } from '../lib/amounts'
 import { Hash as ShownHash } from '../parts/basics'
-import { say } from '../strings'
+import * as say from '../strings'
 import { refusal } from './errors'
 import { usePlace } from './provider'
 

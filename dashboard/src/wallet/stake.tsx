@@ -10,7 +10,7 @@ import { Card, Facts, Tokens } from '../parts/basics'
 import { Radios } from '../parts/choice'
 import { Command } from '../parts/command'
 import { Field, readAmount } from '../parts/field'
-import { say } from '../strings'
+import * as say from '../strings'
 import type { Own, OwnNode as Node } from './own'
 
 const words = say.desk
