@@ -95,6 +95,7 @@ def test_no_page_is_in_the_way_of_anybody(place: Place, theme: str, width: int) 
 def test_everything_can_be_reached_by_the_keyboard(place: Place, watched: Watched) -> None:
     page = watched.page
     open_page(place, page, "/")
+    expect(page.locator("main a").nth(1)).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
@@ -474,9 +475,9 @@ def test_a_slash_shows_while_one_looks(place: Place, watched: Watched) -> None:
     page, node = watched.page, place.node("voter")
     open_page(place, page, f"/nodes/{node}/voter")
     expect(page.locator(".live[data-state=live]")).to_be_visible()
-    expect(page.get_by_role("region", name="Slashes")).to_contain_text("Never slashed.")
+    expect(page.get_by_role("region", name="Slashes", exact=True)).to_contain_text("Never slashed.")
     place.slash(node, Role.VOTER, 3 * TOKEN)
-    expect(page.locator(".figure").filter(has_text="Slashed")).to_contain_text("3.00")
+    expect(page.get_by_role("region", name="Stake", exact=True)).to_contain_text("3.00")
 
 
 def test_what_the_chain_takes_back_leaves_the_page(place: Place, watched: Watched) -> None:

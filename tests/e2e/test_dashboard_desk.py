@@ -19,6 +19,7 @@ from consilium_core.units import tokens
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
 from eth_account import Account
 from playwright.sync_api import Page, expect
+from worker_driver import until
 
 pytestmark = NEEDED
 
@@ -116,6 +117,26 @@ def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -
     pool = mine.staking.pool(mine.address, role)  # lowered at once, raised after the unbonding period
     assert (pool["commissionBps"], pool["nextCommissionBps"]) == (500, 2_000)
     expect(card).to_contain_text("5 %, 20 % from")
+
+
+def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    desk(place, page, wallet)
+    register(page, "Hospital", "0", "10")
+    done(page)
+    account = wallet.account.address
+    until(lambda: place.running.get(f"/v1/nodes?account={account}")["items"])
+    page.get_by_role("button", name="Set the public profile…").click()
+    form = region(page, "Profile")
+    form.get_by_label("Name").fill("Klinik Süd")
+    form.get_by_label("Country").fill("de")
+    assert violations(page) == []
+    form.get_by_role("button", name="Sign and publish").click()
+    expect(form).to_contain_text("The profile is published.")
+    (stored,) = place.running.get(f"/v1/profiles?account={account}")["items"]
+    assert (stored["name"], stored["country"]) == ("Klinik Süd", "DE")
+    expect(page.locator("main .account").first).to_contain_text("Klinik Süd")
+    expect(page.locator(".figure").first).to_contain_text("990.00 CSL")
 
 
 def test_a_voters_key_is_registered_where_its_key_file_is(place: Place, watched: Watched) -> None:

@@ -107,7 +107,7 @@ function useParts(account: Address, roles: readonly Role[]): { parts: Part[]; fa
 function Next({ account, parts, roles }: { account: Address; parts: readonly Part[]; roles: readonly Role[] }) {
   const [next] = dutiesOf(parts, account, useNow())
   return (
-    <dl className="figures">
+    <dl className="figures next">
       <Figure
         name={words.next}
         value={
@@ -129,7 +129,9 @@ function Next({ account, parts, roles }: { account: Address; parts: readonly Par
 }
 
 function LastDuty({ account, role }: { account: Address; role: Role }) {
-  const { data } = useQuery(nodeRecord(account, role))
+  const { data: known } = useQuery(rolesOf(account))
+  const isKnown = known?.items.some((one) => one.role === role) ?? false // a new node is on the chain first
+  const { data } = useQuery({ ...nodeRecord(account, role), enabled: isKnown })
   if (!data) return null
   const { last_duty: last, last_act: act } = data
   return (
