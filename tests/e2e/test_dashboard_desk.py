@@ -136,7 +136,7 @@ def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(place: P
     (stored,) = place.running.get(f"/v1/profiles?account={account}")["items"]
     assert (stored["name"], stored["country"]) == ("Klinik Süd", "DE")
     expect(page.locator("main .account").first).to_contain_text("Klinik Süd")
-    expect(page.locator(".figure").first).to_contain_text("990.00 CSL")
+    expect(page.locator(".figure").filter(has_text="In your wallet")).to_contain_text("990.00 CSL")
 
 
 def test_a_voters_key_is_registered_where_its_key_file_is(place: Place, watched: Watched) -> None:
