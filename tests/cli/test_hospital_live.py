@@ -10,6 +10,7 @@ import pytest
 from consilium_chain.rpc import retry
 from consilium_client import membership
 from consilium_client.data import door
+from consilium_client.evaluation import handing_in
 from consilium_client.hospital import hooks, relay_link, round_updates, training
 from consilium_client.hospital import node as hospital
 from consilium_client.privacy import accountant
@@ -32,6 +33,7 @@ FIELDS = {
     "place": "https://mirror.example/…", "artifact": "file-00", "artifacts": 3,
     "rounds": [1, 2], "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
     "status": 1, "log": "/home/logs/relay.log",
+    "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip
 
@@ -39,7 +41,7 @@ FIELDS = {
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
     hospitals = hospital, round_updates, hooks, relay_link, training
-    for module in (store, door, *hospitals, accountant, retry, membership, voter, judging):
+    for module in (store, door, *hospitals, accountant, retry, membership, voter, judging, handing_in):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args
