@@ -159,6 +159,9 @@ def test_the_search_is_used_by_keyboard(watched: Watched) -> None:
     for typed, shown in (("größen", PROFILE.name), (NODE.address[:9], "Hospital"), ("heart", "1. heart failure")):
         field.fill(typed)
         expect(page.locator("main li").first).to_contain_text(shown)
+        box = page.locator("main li a").last.bounding_box()
+        assert box is not None
+        assert box["width"] > 80  # neither clipped nor in a narrow column
         assert violations(page) == []
     field.focus()
     page.keyboard.press("Tab")

@@ -46,7 +46,7 @@ function Found({ text }: { text: string }) {
       {error && <Fault error={error} retry={() => void refetch()} />}
       <p role="status">{items && (items.length === 0 ? words.none : words.found(items.length))}</p>
       {items && items.length > 0 && (
-        <ul className="card steps">
+        <ul className="card hits">
           {items.map((hit) => (
             <li key={`${hit.kind} ${hit.task ?? ''} ${hit.account ?? ''} ${hit.role ?? ''}`}>
               <Hit of={hit} />
