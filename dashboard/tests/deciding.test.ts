@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chosenOf, MOST_COMPARED } from '../src/lib/accounts'
+import { chosenOf, MOST_COMPARED } from '../src/lib/compared'
 import { bpsOf } from '../src/lib/amounts'
 import { amountsOf } from '../src/lib/series'
 import { earnedOf, whatIf } from '../src/lib/whatif'

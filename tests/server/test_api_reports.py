@@ -180,7 +180,7 @@ AUC = Measure(value=0.81, low=0.7, high=0.9)
 
 @pytest.fixture
 def taking(network: IndexedNetwork, tmp_path: Path) -> Iterator[TestClient]:
-    """Of a server without models, for now."""
+    """The API of a server that has no models yet."""
     app = app_of(network, home=tmp_path / "home", models=tmp_path, limits={"checks_per_minute": 200})
     with TestClient(app) as client:
         yield client
@@ -327,7 +327,7 @@ def test_posts_at_the_same_time_leave_one_whole_report(
     assert kept.read_bytes() in [one.written for one in both]
 
 
-def test_ten_thousand_posts_are_a_dozen(network: IndexedNetwork, tmp_path: Path) -> None:
+def test_of_a_thousand_posts_a_dozen_are_taken(network: IndexedNetwork, tmp_path: Path) -> None:
     report = of_node(network)
     app = app_of(network, home=tmp_path / "home", models=tmp_path, limits={"requests_per_minute": 20_000})
     with TestClient(app) as client:

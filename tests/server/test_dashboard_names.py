@@ -70,7 +70,7 @@ def go(page: Page, path: str) -> None:
 
 
 def heights(page: Page, link: str) -> list[float]:
-    """Of the rows without this link."""
+    """Heights of the rows without this link, in pixels."""
     rows = "link => [...document.querySelectorAll('tbody tr')].filter(one => !one.querySelector(`[href*=\"${link}\"]`))"
     return list(page.evaluate(f"{rows}.map(one => one.getBoundingClientRect().height)", link))
 

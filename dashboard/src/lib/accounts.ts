@@ -10,11 +10,3 @@ export function isAccount(text: string): boolean {
 export function same(one: string | undefined, other: string | undefined): boolean {
   return one !== undefined && one.toLowerCase() === other?.toLowerCase()
 }
-
-export const MOST_COMPARED = 4 // nodes side by side
-
-/** The nodes that an address of the dashboard names, without doubles. */
-export function chosenOf(text: string | null): string[] {
-  const nodes = (text ?? '').split(',').filter(isAccount)
-  return nodes.filter((one, at) => nodes.findIndex((other) => same(one, other)) === at).slice(0, MOST_COMPARED)
-}

@@ -1,4 +1,5 @@
-/** Tasks side by side: which ones, and a figure for each metric that they have. */
+/** Tasks or nodes side by side: which ones, and a figure for each metric that tasks have. */
+import { isAccount, same } from './accounts'
 import type { MetricName, Quality } from './metrics'
 import { metricsOf } from './metrics'
 
@@ -8,6 +9,12 @@ export const MOST_COMPARED = 4
 export function numbersOf(text: string | null): number[] {
   const numbers = (text ?? '').split(',').map((part) => (/^\d{1,16}$/.test(part.trim()) ? Number(part) : 0))
   return [...new Set(numbers.filter((one) => Number.isSafeInteger(one) && one > 0))].slice(0, MOST_COMPARED)
+}
+
+/** The nodes that an address of the dashboard names, without doubles. */
+export function chosenOf(text: string | null): string[] {
+  const nodes = (text ?? '').split(',').filter(isAccount)
+  return nodes.filter((one, at) => nodes.findIndex((other) => same(one, other)) === at).slice(0, MOST_COMPARED)
 }
 
 interface Measured {

@@ -1,5 +1,5 @@
 import { Link, useSearchParams } from 'react-router'
-import { chosenOf } from '../lib/accounts'
+import { chosenOf } from '../lib/compared'
 import { isRole } from '../lib/enums'
 import { Account, Card, Crumbs, Fault, Loading, Page } from '../parts/basics'
 import { decisionsOf, useFound, type Decision } from '../parts/decision'

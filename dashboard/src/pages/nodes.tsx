@@ -1,7 +1,7 @@
 import { Link, useSearchParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { nodes, type NodeQuery } from '../api/queries'
-import { chosenOf, MOST_COMPARED } from '../lib/accounts'
+import { chosenOf, MOST_COMPARED } from '../lib/compared'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { isRole, ROLES } from '../lib/enums'
 import { Account, Page, Tokens } from '../parts/basics'

@@ -17,7 +17,7 @@ export const round = {
   verdict: {
     not_revealed: 'not revealed',
     scored: 'revealed',
-    does_not_match: 'does not match its commitment',
+    does_not_match: 'says that the published sums do not match',
     stood_down: 'stood down',
   },
   invalid: 'no valid model',
