@@ -13,10 +13,12 @@ import httpx
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
 WHY_NOT = "chromium is not installed: apt-get install chromium"
+
+expect.set_options(timeout=20_000)  # a busy machine takes longer than the usual five seconds
 
 PROVIDER = """
 (() => {
@@ -181,7 +183,8 @@ def hold(page: Page, method: str) -> None:
 
 
 def let_go(page: Page) -> int:
-    """The wallet gets the requests that were held, and their number is returned."""
+    """The wallet gets the requests that were held, at least one, and their number is returned."""
+    page.wait_for_function("() => (window.testWalletHeld ?? []).length > 0")
     held: int = page.evaluate(
         """() => { const held = window.testWalletHeld ?? []
             window.testWalletHolds = undefined; window.testWalletHeld = []
