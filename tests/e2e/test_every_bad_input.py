@@ -58,7 +58,7 @@ ELSEWHERE = {
     },
 }  # fmt: skip
 # The error, its exit code or HTTP's status, what is wrong, with "; " between several, and the next step.
-LINE = re.compile(r"^\| `([\w ]+)`(?: (\d+))? \| (.+?)(?: \*(.+)\*)? \|$", re.MULTILINE)
+LINE = re.compile(r"^- `([\w ]+)`(?: (\d+))?: (.+?)(?:\. \*(.+)\*)?$", re.MULTILINE)
 WAY_OUT = re.compile(r"\b(run|write|name|pass|needs|gets|rows go) ")
 SERVED = "Requests to a served model"  # with HTTP's status in place of an exit code
 
@@ -81,7 +81,7 @@ def _rows() -> dict[tuple[str, str], Row]:
     rows = {}
     for section in GUIDE.read_text().split("\n## ")[1:]:
         area, _, body = section.partition("\n")
-        for error, code, wrong, own in LINE.findall(body):
+        for error, code, wrong, own in LINE.findall(body.replace("\n  ", " ")):
             for did in wrong.split("; "):
                 assert (area, did) not in rows, f"{area}: {did} stands twice in the guide"
                 rows[area, did] = Row(error, int(code or FAILED), own)
