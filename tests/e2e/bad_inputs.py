@@ -210,6 +210,14 @@ AREAS: dict[str, list[Case]] = {
         Case("a measurement has no time", series(f"{STEPS}1,1,80\n1,,90\n")),
         Case("a measurement has no stay", series(f"{STEPS}1,1,80\n,2,90\n")),
         Case("a clock's time stands where hours belong", series(f"{STEPS}1,07:30,80\n")),
+        Case(
+            "a date has no zone", series(f"{STEPS}1,2021-03-04 13:22,80\n", mapping="[clock]\nfirst = true\n")),
+        Case(
+            "a date has an offset, beside the mapping's zone",
+            series(f"{STEPS}1,2021-03-04 13:22Z,80\n", mapping='[clock]\nfirst = true\nzone = "Europe/Berlin"\n')),
+        Case(
+            "a date is in the hour that summer time skips",
+            series(f"{STEPS}1,2021-03-28 02:22,80\n", mapping='[clock]\nfirst = true\nzone = "Europe/Berlin"\n')),
         Case("a stay is listed twice", series(f"{STEPS}1,1,80\n", "stay,sick\n1,0\n1,1\n")),
         Case("all times are beyond the task's steps", series(f"{STEPS}1,60,80\n2,90,90\n")),
         Case("the two files name stays differently", series(f"{STEPS}{NAME},1,80\n")),
