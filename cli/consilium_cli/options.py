@@ -47,6 +47,14 @@ NewArtifactsOption = Annotated[
 NewMappingOption = Annotated[
     Path | None, typer.Option("--mapping", help="file that maps its columns to a task's columns, TOML (docs/data.md)")
 ]
+NewReportToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report-to",
+        help="https address of the operator's API, which gets each ended task's report if `share_evaluation` in"
+        " policy.toml allows it",
+    ),
+]
 NewKeystoreOption = Annotated[
     Path | None,
     typer.Option("--keystore", help="encrypted key file of an existing account; by default a new account is made"),

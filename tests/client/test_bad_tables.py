@@ -225,6 +225,7 @@ def test_every_error_has_a_case() -> None:
     } | of_texts_and_images
     elsewhere |= of_questions | set(QUERIES)  # tests/client/test_bad_queries.py, test_query_servers.py
     elsewhere |= {"SeriesTooLarge", "StayMissing", "StayTwice", "TimeMissing"}  # tests/client/test_series_read.py
+    elsewhere |= {"TimeSkipped", "ZoneMissing", "ZoneTwice"}  # tests/client/test_series_dates.py
     assert {error for _, _, error, _ in CASES.values()} == known - elsewhere
 
 

@@ -106,8 +106,14 @@ def folder(kind: str, **files: str | bytes) -> Callable[[World], list[str]]:
     return break_
 
 
-def series(measurements: str, outcomes: str = "stay,sick\n1,0\n2,1\n") -> Callable[[World], list[str]]:
-    return folder("series", measurements_dot_csv=measurements, outcomes_dot_csv=outcomes)
+def series(
+    measurements: str, outcomes: str = "stay,sick\n1,0\n2,1\n", mapping: str | None = None
+) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        asked = folder("series", measurements_dot_csv=measurements, outcomes_dot_csv=outcomes)(world)
+        return [*asked, *map(str, mapped(world, mapping))]
+
+    return break_
 
 
 def image(content: bytes) -> Callable[[World], list[str]]:
