@@ -1,0 +1,76 @@
+"""Asks a chain node for its newest block, at the chain's pace, once for all threads of a connection."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Hashable, Sequence
+
+from consilium_chain.errors import ChainUnreachable
+from consilium_chain.rpc.endpoint import Endpoint
+from consilium_chain.rpc.looks import MOST_CALLS, Asked, Look, parse_look, program
+from consilium_chain.rpc.pace import Pace
+
+
+class Heartbeat:
+    """With each question it reads again what its users want to know of each block. Raises ChainUnreachable.
+
+    While the chain is fast, or its pace unknown, `look` always asks.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._lock = threading.Lock()  # held while one thread asks, so that others find the answer
+        self._wanted: dict[Hashable, tuple[Asked, ...]] = {}
+        self._latest: Look | None = None
+        self.pace = Pace()
+
+    def look(self, user: Hashable, asked: Sequence[Asked]) -> Look:
+        """The newest look, with these answers. From now on each look has them, until this `user` asks for others."""
+        with self._lock:
+            self._wanted[user] = tuple(asked)
+            latest = self._latest
+            is_current = not self.pace.is_fast and time.monotonic() < self.pace.next_at
+            if latest is not None and is_current and latest.answers.keys() >= set(asked):
+                return latest
+            return self._ask()
+
+    def forget(self, user: Hashable) -> None:
+        with self._lock:
+            self._wanted.pop(user, None)
+
+    def reach(self, number: int) -> None:
+        """The chain has this block: an older look is not good any more."""
+        with self._lock:
+            if number > self.pace.number:
+                self.pace = self.pace.due()
+
+    def wait_after(self, seen: int, longest: float) -> int:
+        """Waits for a block after `seen`, at most `longest` seconds. Returns the newest known block's number."""
+        end = time.monotonic() + longest
+        while True:
+            with self._lock:
+                if self.pace.number <= seen and time.monotonic() >= self.pace.next_at:
+                    self._ask()
+                number, next_at, now = self.pace.number, self.pace.next_at, time.monotonic()
+            if number > seen or now > end:
+                return number
+            time.sleep(max(min(next_at, end) - now, 0.001))
+
+    def _ask(self) -> Look:
+        asked = list(dict.fromkeys(one for several in self._wanted.values() for one in several))
+        parts = [asked[at : at + MOST_CALLS] for at in range(0, len(asked), MOST_CALLS)] or [[]]
+        self.pace = self.pace.due()  # if no answer comes, the caller's policy says when to try again
+        at = time.monotonic()
+        looks = [self._ask_for(part) for part in parts]
+        answers = {one: answer for look in looks for one, answer in look.answers.items()}
+        self._latest = Look(looks[0].number, looks[0].time, answers)
+        self.pace = self.pace.answered(at, looks[0].number, looks[0].time)
+        return self._latest
+
+    def _ask_for(self, asked: Sequence[Asked]) -> Look:
+        answer = self._endpoint.ask("eth_call", {"data": "0x" + program(asked).hex()}, "latest")
+        try:
+            return parse_look(asked, answer)
+        except (TypeError, ValueError) as error:
+            raise ChainUnreachable(self._endpoint.shown_url, "the server is not a chain node") from error
