@@ -15,6 +15,7 @@ SAMPLES = 1_000  # blocks whose distance counts
 # Parts of a block's time. A question that comes too early costs another one, and all questions after it come later.
 # They then come earlier bit by bit. So one in 18 is too early, by any spread of blocks' arrivals.
 LATER, EARLIER = 1 / 12, 1 / 200
+SKIPPED_GROWTH = 3.0  # of the pauses until the next slot
 CLOCK_ERROR = 1e-3  # seconds
 
 
@@ -77,7 +78,7 @@ class Pace:
         elif not self.misses and at <= self.next_at + LATER * seconds:
             lag -= EARLIER * seconds
         known = replace(known, lag=min(lag, at - time))
-        return replace(known, next_at=max(at + FIRST_PAUSE, known.expected_at))
+        return replace(known, next_at=min(max(at + FIRST_PAUSE, known.expected_at), at + seconds))
 
     def _after_miss(self, at: float) -> Pace:
         seconds = self.block_seconds
@@ -85,7 +86,7 @@ class Pace:
         if self.is_fast or seconds is None:
             return replace(missed, next_at=at + min(FIRST_PAUSE * GROWTH ** min(self.misses, 20), LONGEST_PAUSE))
         if at < self.expected_at - LATER * seconds:  # somebody asked for another reason
-            return replace(self, next_at=self.expected_at)
-        pause = LATER * seconds * GROWTH ** min(self.misses, 20)
+            return replace(self, next_at=min(self.expected_at, at + seconds))
+        pause = LATER * seconds * SKIPPED_GROWTH ** min(self.misses, 20)
         into_slot = (at - self.expected_at) % seconds
         return replace(missed, next_at=at + max(FIRST_PAUSE, min(pause, seconds - into_slot)))
