@@ -30,7 +30,9 @@ class Blocks:
 
 def made(seed: int, seconds: int, count: int, spread: float, skipped: float, clock: float) -> Blocks:
     """`spread`: of their arrival, as a part of a block's time; `skipped`: the part of slots without a block."""
-    source, shown, times, slot = random.Random(seed), [], [], 0
+    shown: list[float] = []
+    times: list[int] = []
+    source, slot = random.Random(seed), 0
     while len(shown) < count:
         if not shown or source.random() >= skipped:
             shown.append(clock + (slot + spread * source.random()) * seconds)

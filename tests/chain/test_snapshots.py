@@ -173,7 +173,8 @@ def test_look_is_parsed_or_refused() -> None:
     for wrong in (right[:-1], right + b"\0", b"", words(1 << 64, 1) + right[64:], words(7, 1, 1, 1 << 255)):
         with pytest.raises(ValueError, match="the answer"):
             parse_look(asked, "0x" + wrong.hex())
-    for other in (None, 7, "7", [], {}):
+    others: tuple[object, ...] = (None, 7, "7", [], {})
+    for other in others:
         with pytest.raises(TypeError):
             parse_look(asked, other)
 

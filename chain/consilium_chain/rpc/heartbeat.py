@@ -9,7 +9,9 @@ from collections.abc import Hashable, Sequence
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.looks import MOST_CALLS, Asked, Look, parse_look, program
-from consilium_chain.rpc.pace import Pace
+from consilium_chain.rpc.pace import LONGEST_PAUSE, Pace
+
+SILENCE = 2  # block times without news, after which a node that tells new blocks is asked
 
 
 class Heartbeat:
@@ -24,13 +26,15 @@ class Heartbeat:
         self._wanted: dict[Hashable, tuple[Asked, ...]] = {}
         self._latest: Look | None = None
         self.pace = Pace()
+        self._news = threading.Condition()  # never held while a thread asks: answers and news come from one thread
+        self._told = self._asked_for = -1  # the block that the node has told last, and that of the latest question
 
     def look(self, user: Hashable, asked: Sequence[Asked]) -> Look:
         """The newest look, with these answers. From now on each look has them, until this `user` asks for others."""
         with self._lock:
             self._wanted[user] = tuple(asked)
             latest = self._latest
-            is_current = not self.pace.is_fast and time.monotonic() < self.pace.next_at
+            is_current = not self.pace.is_fast and time.monotonic() < self._due_at()
             if latest is not None and is_current and latest.answers.keys() >= set(asked):
                 return latest
             return self._ask()
@@ -49,19 +53,41 @@ class Heartbeat:
         """Waits for a block after `seen`, at most `longest` seconds. Returns the newest known block's number."""
         end = time.monotonic() + longest
         while True:
+            self._endpoint.follow(self._hear)
             with self._lock:
-                if self.pace.number <= seen and time.monotonic() >= self.pace.next_at:
+                if self.pace.number <= seen and time.monotonic() >= self._due_at():
                     self._ask()
-                number, next_at, now = self.pace.number, self.pace.next_at, time.monotonic()
+                number, told, now = self.pace.number, self._told, time.monotonic()
             if number > seen or now > end:
                 return number
-            time.sleep(max(min(next_at, end) - now, 0.001))
+            self._pause(max(min(self._due_at(), end) - now, 0.001), told)
+
+    def _pause(self, seconds: float, told: int) -> None:
+        """Or until the node tells another block than `told`."""
+        if not self._endpoint.is_told:
+            time.sleep(seconds)
+            return
+        with self._news:
+            self._news.wait_for(lambda: self._told != told, seconds)
+
+    def _hear(self, number: int) -> None:
+        with self._news:
+            self._told = number
+            self._news.notify_all()
+
+    def _due_at(self) -> float:
+        """When to ask next: a node that tells new blocks is asked then, or after a long silence."""
+        if not self._endpoint.is_told or self._told == self._asked_for > self.pace.number:  # told, and not yet shown
+            return self.pace.next_at
+        if self._told > self.pace.number:
+            return float("-inf")
+        return self.pace.next_at + SILENCE * (self.pace.block_seconds or LONGEST_PAUSE)
 
     def _ask(self) -> Look:
         asked = list(dict.fromkeys(one for several in self._wanted.values() for one in several))
         parts = [asked[at : at + MOST_CALLS] for at in range(0, len(asked), MOST_CALLS)] or [[]]
         self.pace = self.pace.due()  # if no answer comes, the caller's policy says when to try again
-        at = time.monotonic()
+        at, self._asked_for = time.monotonic(), self._told
         looks = [self._ask_for(part) for part in parts]
         answers = {one: answer for look in looks for one, answer in look.answers.items()}
         self._latest = Look(looks[0].number, looks[0].time, answers)
