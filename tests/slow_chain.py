@@ -22,6 +22,7 @@ from training_driver import GOOD, TrainingTask, propose, task_file
 from voter_driver import FiledTask, voter_home
 
 DAY = 86_400
+START = "start"  # of the process: four blocks
 # Modules of the product that wait for the chain, or look at a clock while they do.
 WAITING = (
     "consilium_chain.rpc.blocks", "consilium_chain.rpc.heartbeat", "consilium_chain.rpc.transactions",
@@ -120,9 +121,10 @@ def hospital_requests(folder: Path, block_seconds: float, phase_seconds: float) 
 
             def count(phase: str) -> None:
                 before = Counter(between.asked["hospital"])
-                clock.run(phase_seconds, play)
+                clock.run(4 * block_seconds if phase == START else phase_seconds, play)
                 found[phase] = between.asked["hospital"] - before
 
+            count(START)
             count("joining")
             task.nodes[1].hospital.join(task.task, 45, TransportKey.generate())
             task.judges[0].voter.join(task.task)
@@ -168,9 +170,10 @@ def voter_requests(folder: Path, block_seconds: float, phase_seconds: float) -> 
 
             def count(phase: str) -> None:
                 before = Counter(between.asked["voter"])
-                clock.run(phase_seconds, lambda: follow(voter))
+                clock.run(4 * block_seconds if phase == START else phase_seconds, lambda: follow(voter))
                 found[phase] = between.asked["voter"] - before
 
+            count(START)
             count("joining")
             task.aggregator.aggregator.join(task.task)
             task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
@@ -186,7 +189,8 @@ def follow(voter: Voter) -> None:
 
 
 def a_day(found: Mapping[str, Counter[str]], phase_seconds: float) -> dict[str, Any]:
-    """Requests a day by method, if each phase takes the same part of it."""
-    total = sum(found.values(), Counter())
-    times = DAY / (phase_seconds * len(found))
+    """Requests a day by method, if each phase takes the same part of it, without those of the start."""
+    phases = {phase: one for phase, one in found.items() if phase != START}
+    total = sum(phases.values(), Counter())
+    times = DAY / (phase_seconds * len(phases))
     return {method: round(count * times) for method, count in total.most_common()}

@@ -81,14 +81,22 @@ def test_pace_asks_as_before_while_blocks_come_fast() -> None:
     """Local chains: a block a second, and one with each transaction."""
     pace = Pace().answered(0.0, 1, 100).answered(0.5, 2, 101)
     assert pace.is_fast
+    pace = pace.answered(0.9, 3, 101)
+    assert pace.is_fast
     pauses, at = [], pace.next_at
     for _ in range(12):
         pauses.append(at)
-        pace = pace.answered(at, 2, 101)
+        pace = pace.answered(at, 3, 101)
         at = pace.next_at
     assert [b - a for a, b in pairwise(pauses)] == pytest.approx(
         [min(FIRST_PAUSE * GROWTH**n, LONGEST_PAUSE) for n in range(11)]
     )
+
+
+def test_a_clock_moved_forward_makes_no_chain_slow() -> None:
+    pace = Pace().answered(0.0, 1, 100).answered(1.0, 2, 5_100)
+    assert pace.is_fast
+    assert pace.answered(2.0, 3, 5_101).answered(3.0, 4, 10_101).is_fast
 
 
 def test_pace_of_a_chain_that_stands_is_its_blocks_time() -> None:

@@ -12,6 +12,7 @@ GROWTH = 1.5  # of a pause, after each answer without a new block
 FAST = 1.5  # seconds: local chains, whose blocks also come between two beats
 SLOWEST = 60.0  # seconds
 SAMPLES = 1_000  # blocks whose distance counts
+LEAST_SAMPLES = 2  # a local chain's clock may be moved forward
 # Parts of a block's time. A question that comes too early costs another one, and all questions after it come later.
 # They then come earlier bit by bit. So one in 18 is too early, by any spread of blocks' arrivals.
 LATER, EARLIER = 1 / 12, 1 / 200
@@ -64,9 +65,10 @@ class Pace:
     def _after_block(self, at: float, number: int, time: int) -> Pace:
         gap = (time - self.time) / (number - self.number)
         gaps, seconds = self.gaps, self.block_seconds
-        if self.number >= 0 and gap > 0:  # times are whole seconds
+        if self.number >= 0 and gap >= 0:
             gaps = (*gaps, gap)[-SAMPLES:]
-            seconds = min(sorted(gaps)[len(gaps) // 10], SLOWEST)
+            if len(gaps) >= LEAST_SAMPLES:
+                seconds = min(sorted(gaps)[len(gaps) // 10], SLOWEST)
         known = replace(self, number=number, time=time, gaps=gaps, block_seconds=seconds, misses=0)
         if known.is_fast or seconds is None:
             return replace(known, next_at=at + FIRST_PAUSE)
