@@ -115,7 +115,7 @@ def verify_audit_command(
         str,
         typer.Option(
             envvar="CONSILIUM_RPC_URL",
-            help="HTTP endpoint of a chain node, for --deployment; if the URL holds a key, set the variable instead",
+            help="URL of a chain node (http or ws), for --deployment; if the URL holds a key, set the variable instead",
         ),
     ] = LOCAL_RPC,
 ) -> None:

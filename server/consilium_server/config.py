@@ -68,7 +68,7 @@ class IndexSettings(Section):
 class IndexerSettings(IndexSettings):
     """Settings of an indexer. It only reads the chain, and needs no account."""
 
-    chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
+    chain_url: Annotated[str, Field(description="URL of a chain node (http or ws)")]
 
     def connect(self) -> Ledger:
         """Connects as a reader. Raises DeploymentInvalid, ChainUnreachable."""
