@@ -9,6 +9,7 @@ Webhooks are signed as in Standard Webhooks (standardwebhooks.com). Mails have t
 from __future__ import annotations
 
 import base64
+import email.policy
 import email.utils
 import hmac
 import http.client
@@ -40,6 +41,8 @@ ADDRESSES_TRIED = 2  # of a host
 MOST_ANSWER = 4_096  # bytes that are read
 GONE = 410
 
+_WHOLE_LINES = email.policy.default.clone(max_line_length=900)  # a folded URL would be encoded, and no link any more
+
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # without addresses that carry an IPv4 one, as 64:ff9b::/96
 
@@ -62,14 +65,20 @@ class Mailbox:
     address: str
 
 
+def mail_address(text: str) -> str:
+    """The mail address, with its host in lower case. Raises ValueError."""
+    local, _, host = text.rpartition("@")
+    address = f"{local}@{host.lower()}"
+    if not MAIL_ADDRESS.fullmatch(address):
+        raise ValueError("it is not an address: write NAME@HOST, with a host's full name")
+    return address
+
+
 def parse_target(text: str) -> Webhook | Mailbox:
     """The address, with its host in lower case. Raises ValueError."""
     scheme, _, rest = text.partition(":")
-    if len(text) <= LONGEST and scheme == "mailto":
-        local, _, host = rest.rpartition("@")
-        address = f"{local}@{host.lower()}"
-        if MAIL_ADDRESS.fullmatch(address):
-            return Mailbox(address)
+    if scheme == "mailto":
+        return Mailbox(mail_address(rest))
     if len(text) <= LONGEST and scheme == "https" and rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         url = f"https://{host.lower()}{slash}{path}"
@@ -234,7 +243,7 @@ def _is_loopback(host: str) -> bool:
 
 def mail(sender: str, to: Mailbox, subject: str, text: str, id_: str, stop: str | None = None) -> EmailMessage:
     """A program's mail. `stop`: URL that ends the mails by one POST. Raises ValueError for line breaks in headers."""
-    message = EmailMessage()
+    message = EmailMessage(_WHOLE_LINES)
     message["From"], message["To"], message["Subject"] = sender, to.address, subject
     message["Date"] = email.utils.formatdate(usegmt=True)
     message["Message-ID"] = f"<{id_}@{sender.rpartition('@')[2]}>"
