@@ -26,6 +26,7 @@ import {
 import { AmountsChart, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import { Who } from '../parts/who'
 import * as say from '../strings'
 import Missing from './missing'
@@ -40,7 +41,12 @@ export default function NodePage() {
   return (
     <Loaded query={nodeOf(node, role)}>
       {(found) => (
-        <Page title={say.role[role]} lead={<Exact of={found.node} as="address" />} crumbs={<Crumbs role={role} />}>
+        <Page
+          title={say.role[role]}
+          lead={<Exact of={found.node} as="address" />}
+          crumbs={<Crumbs role={role} />}
+          beside={<Watch of={{ node: found.node }} />}
+        >
           <Who of={found.node} />
           <Decide node={found.node} role={role} />
           <Card title={say.delegate.title}>

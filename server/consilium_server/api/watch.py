@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from consilium_core.notify import Target
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.orm import Session
@@ -79,10 +79,13 @@ class Confirmation(ApiModel):
     token: ConfirmToken
 
 
+class Done(ApiModel):
+    state: Literal["confirmed", "stopped"]
+
+
 watch = APIRouter(prefix="/v1", tags=["watching"])
 ROUTERS = (watch,)
 _OWN = documented(401, 403, 413, 422, 429, 503)
-_BY_TOKEN = documented(404, 422, 429, 503)
 
 
 @contextmanager
@@ -149,20 +152,20 @@ def put_channel(request: Request, service: Shared, who: SignedInAccount, body: G
 
 
 @watch.delete(
-    "/watch/channels/{kind}", operation_id="deleteChannel", summary="Forgets the address", status_code=204,
+    "/watch/channels/{kind}", operation_id="deleteChannel", summary="Forgets the address",
     responses=documented(401, 422, 429, 503),
 )  # fmt: skip
-def delete_channel(service: Shared, who: SignedInAccount, kind: Kind) -> Response:
+def delete_channel(service: Shared, who: SignedInAccount, kind: Kind) -> Watch:
     with _writing(service) as connection:
         _forget(connection, who.account, kind)
-    return Response(status_code=204)
+        return _view(connection, who.account)
 
 
 @watch.post(
     "/watch/confirm", operation_id="confirmChannel", summary="Confirms a mail address by the token of its mail",
-    status_code=204, responses=documented(404, 413, 422, 429, 503),
+    responses=documented(404, 413, 422, 429, 503),
 )  # fmt: skip
-def confirm(request: Request, service: Shared, body: Confirmation) -> Response:
+def confirm(request: Request, service: Shared, body: Confirmation) -> Done:
     limited(service.limits.sign_ins, client_address(request.scope, service))
     hashed = _CHANNELS.c.token_hash == token_hash(body.token)
     asked = hashed & (_CHANNELS.c.token_until > int(time.time())) & (_CHANNELS.c.state == "asked")
@@ -170,14 +173,14 @@ def confirm(request: Request, service: Shared, body: Confirmation) -> Response:
         done = connection.execute(update(_CHANNELS).where(asked).values(state="confirmed", token_hash=None, next_at=0))
     if done.rowcount == 0:
         raise Problem("not-found", "this link is used up, or older than a day: give the address again")
-    return Response(status_code=204)
+    return Done(state="confirmed")
 
 
 @watch.post(
-    "/watch/stop", operation_id="stopMails", summary="Ends mails, by the token of a mail (RFC 8058)", status_code=204,
-    responses=_BY_TOKEN,
+    "/watch/stop", operation_id="stopMails", summary="Ends mails, by the token of a mail (RFC 8058)",
+    responses=documented(404, 422, 429, 503),
 )  # fmt: skip
-def stop(request: Request, service: Shared, token: StopToken) -> Response:
+def stop(request: Request, service: Shared, token: StopToken) -> Done:
     limited(service.limits.sign_ins, client_address(request.scope, service))
     account = token[:42]
     with _writing(service) as connection:
@@ -185,7 +188,7 @@ def stop(request: Request, service: Shared, token: StopToken) -> Response:
         if found is None or not secrets.compare_digest(stop_token(ChannelRow(**found._mapping)), token):
             raise Problem("not-found", "this address gets no mails by this link")
         _forget(connection, account, "mailto")
-    return Response(status_code=204)
+    return Done(state="stopped")
 
 
 def _is(account: str, kind: str) -> Any:
