@@ -28,6 +28,7 @@ import {
 import { AmountsChart, ChartRoom, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import { Who } from '../parts/who'
 import * as say from '../strings'
 import Missing from './missing'
@@ -42,7 +43,12 @@ export default function NodePage() {
   return (
     <Loaded query={nodeOf(node, role)}>
       {(found) => (
-        <Page title={say.role[role]} lead={<Exact of={found.node} as="address" />} crumbs={<Crumbs role={role} />}>
+        <Page
+          title={say.role[role]}
+          lead={<Exact of={found.node} as="address" />}
+          crumbs={<Crumbs role={role} />}
+          beside={<Watch of={{ node: found.node }} />}
+        >
           <Body of={found} role={role} />
         </Page>
       )}

@@ -32,6 +32,7 @@ import { Model } from '../parts/model'
 import { Contribution } from '../parts/payouts'
 import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import Missing from './missing'
 
@@ -124,6 +125,7 @@ function Beside({ task }: { task: Schemas['Task'] }) {
       <span>
         {columns.operator} <Account of={task.operator} />
       </span>
+      <Watch of={task} />
     </>
   )
 }

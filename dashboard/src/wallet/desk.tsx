@@ -3,6 +3,7 @@ import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ROLES } from '../lib/enums'
 import { Fault, Figure, Loading, Notice, OnDemand, Tokens } from '../parts/basics'
+import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import { Connected } from './connect'
 import { Duties } from './duties'
@@ -72,6 +73,7 @@ function Desk({ account }: { account: Address }) {
           {figures}
         </Duties>
       )}
+      {own.nodes.length > 0 && <Watch of={{ node: account }} />}
       {own.nodes.length > 0 && (
         <OnDemand open={say.profile.open}>
           <ProfileForm account={account} />
