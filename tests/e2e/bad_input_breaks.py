@@ -470,6 +470,18 @@ def changed_log(world: World) -> list[str]:
     return world.run()
 
 
+def report(change: Callable[[dict[str, Any]], object], compared: bool = False) -> Callable[[World], list[str]]:
+    """A report of the dashboard's audit."""
+
+    def break_(world: World) -> list[str]:
+        file = json.loads((Path(__file__).parents[1] / "vectors" / "audit_report.json").read_text())
+        change(file)
+        chain = ["--deployment", str(world.home / "deployment.json"), "--chain-url", world.stage.chain.node.url]
+        return ["verify-report", str(world.write("report.json", json.dumps(file))), *(chain if compared else [])]
+
+    return break_
+
+
 # One's own table, and public data
 
 

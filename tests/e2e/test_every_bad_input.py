@@ -23,6 +23,7 @@ from consilium_lab.errors import LabError
 from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import service
 from consilium_operators.prediction import Predictor
+from consilium_verify.errors import AuditReportError
 from model_driver import written
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -34,7 +35,7 @@ OF_INPUT = (
     client_errors.OwnersRefusal, client_errors.DataError, client_errors.CellError, client_errors.RangeError,
     client_errors.FolderError, client_errors.ExampleError, client_errors.ConsentError, client_errors.HomeError,
     client_errors.BudgetError, client_errors.TransportKeyError,
-    operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible,
+    operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible, AuditReportError,
 )  # fmt: skip
 ELSEWHERE = {
     "this installation or chain does not allow it": {
