@@ -105,7 +105,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
           canGo={canGo && !isStored}
           go={() => void store(of.text, hash)}
         >
-          <div role={storing.state === 'failed' ? 'alert' : 'status'}>
+          <div role={storing.state === 'failed' ? 'alert' : 'status'} data-news>
             {storing.state === 'failed' && <p className="notice bad">{storing.why}</p>}
             {(storing.state === 'signing' || storing.state === 'storing') && (
               <p className="notice wait">{words.storing[storing.state]}</p>
