@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { LANGUAGES, pluralIn, regionOf } from '../src/lib/language'
 import * as en from '../src/strings'
 import * as de from '../src/strings/de'
+import * as es from '../src/strings/es'
 
 type Texts = { readonly [Name in keyof typeof en]: (typeof en)[Name] extends string ? string : (typeof en)[Name] }
-const TRANSLATED = { de } satisfies Record<string, Texts>
+const TRANSLATED = { de, es } satisfies Record<string, Texts>
 
 /** Texts that are the same in English: names, units, commands, and the field's own words. */
 const SAME: Partial<Record<string, readonly string[]>> = {
@@ -28,6 +29,7 @@ const SAME: Partial<Record<string, readonly string[]>> = {
     ...['Aggregator', 'Block', 'Commitments', 'Delegator', 'Explorer', 'Gas', 'Log', 'Median', 'Name', 'Node', 'Nodes'],
     ...['Phase', 'Pool', 'Portfolio', 'System', 'Token', 'in', 'live'],
   ],
+  es: ['Gas', 'Hospital', 'Token', 'no', 'tokens'],
 }
 
 const sameOf = (language: string) => [...(SAME.all ?? []), ...(SAME[language] ?? [])]

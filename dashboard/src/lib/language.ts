@@ -6,6 +6,7 @@ export const LANGUAGE = __LANGUAGE__
 export const LANGUAGES = [
   ['en', 'English'],
   ['de', 'Deutsch'],
+  ['es', 'Español'],
 ] as const
 
 /** The reader's region, if the browser has one of this language: Swiss numbers beside German words. */

@@ -22,11 +22,11 @@ export const question: typeof en.question = {
     images: (_, modality) => images[modality ?? ''] ?? 'ein Bild',
     series: (n) => `eine Zeitreihe mit ${n} ${plural(n, 'Variable', 'Variablen')}`,
   },
-  classification: (answers, source, isMany) => `Was von ${answers} ${isMany ? 'zeigen' : 'zeigt'} ${source}?`,
+  classification: (answers, source, isMany) => `Welche Klasse (${answers}) ${isMany ? 'zeigen' : 'zeigt'} ${source}?`,
   regression: (target, unit, source) => `Wie groß ist ${target}${unit && `, in ${unit}`}? (Eingabe: ${source})`,
   survival: (target, upTo, source) => `Wie lange dauert es bis ${target}, bis zu ${upTo}? (Eingabe: ${source})`,
   multilabel: (answers, source, isMany) =>
-    `Was von ${answers}, jeweils ja oder nein, ${isMany ? 'zeigen' : 'zeigt'} ${source}?`,
+    `Welche Klassen (${answers}), jeweils ja oder nein, ${isMany ? 'zeigen' : 'zeigt'} ${source}?`,
   segmentation: (answers, source) => `Welche Pixel zeigen ${answers}? (Eingabe: ${source})`,
   nextToken: (source) => `Welches Token kommt als Nächstes? (Eingabe: ${source})`,
   unknown: 'Der Server hat keine gültige Aufgabendatei und kann die Frage deshalb nicht nennen.',
