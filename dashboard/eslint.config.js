@@ -28,6 +28,7 @@ export default ts.config(
         console: 'readonly',
         document: 'readonly',
         localStorage: 'readonly',
+        navigator: 'readonly',
       },
     },
   },

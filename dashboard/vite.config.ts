@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config'
 const VERSION = /^version = "(.+)"$/m.exec(readFileSync('../pyproject.toml', 'utf8'))?.[1] ?? 'unknown'
 
 export default defineConfig({
-  define: { __VERSION__: JSON.stringify(VERSION) },
+  define: { __VERSION__: JSON.stringify(VERSION), __LANGUAGE__: JSON.stringify('en') }, // others: scripts/build.mjs
   base: './', // served from any folder of any site
   plugins: [react()],
   build: {

@@ -4,6 +4,7 @@ import { createHashRouter, isRouteErrorResponse, NavLink, Outlet, ScrollRestorat
 import { useLive } from './api/live'
 import { network } from './api/queries'
 import { messageOf } from './lib/errors'
+import { LANGUAGE, LANGUAGES, speak } from './lib/language'
 import Missing from './pages/missing'
 import Overview from './pages/overview'
 import { Loading, Page } from './parts/basics'
@@ -125,7 +126,10 @@ function Frame() {
         </Suspense>
       </main>
       <footer className="foot">
-        <div>{data && say.footer(data.index.block, data.index.behind)}</div>
+        <div>
+          <span>{data && say.footer(data.index.block, data.index.behind)}</span>
+          <Choice name={say.language} isBare value={LANGUAGE} of={LANGUAGES} change={speak} />
+        </div>
       </footer>
       <ScrollRestoration />
     </>

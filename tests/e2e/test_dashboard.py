@@ -503,5 +503,5 @@ def test_without_scripts_it_says_what_it_needs_and_loads_nothing(place: Place) -
     page.goto(place.url)
     expect(page.locator("noscript")).to_be_visible()
     assert "needs JavaScript" in page.locator("noscript").inner_text()  # Playwright's own matching leaves it out
-    expect(page.get_by_text("Loading…")).to_be_hidden()
+    expect(page.locator(".loading")).to_be_hidden()
     context.close()

@@ -2,15 +2,17 @@
  * token. Only text for people has a decimal mark.
  */
 
+import { LOCALE } from './language'
+
 export const DECIMALS = 18
 export const TOKEN = 10n ** BigInt(DECIMALS)
 
-const BYTES = ['bytes', 'KiB', 'MiB', 'GiB'] as const
+const LARGER = ['KiB', 'MiB', 'GiB'] as const
 const GWEI = 10n ** 9n
 const MICROETHER = 10n ** 12n
 
-/** The formats of a locale; without one, of the browser's. Digits are Latin, as in addresses and hashes beside them. */
-export function numbersIn(locale?: string) {
+/** The formats of a locale. Digits are Latin, as in addresses and hashes beside them. */
+export function numbersIn(locale: string) {
   const whole = new Intl.NumberFormat(locale, { numberingSystem: 'latn' })
   const parts = new Intl.NumberFormat(locale, { numberingSystem: 'latn', useGrouping: true }).formatToParts(1234567.5)
   const mark = (type: Intl.NumberFormatPartTypes) => parts.find((part) => part.type === type)?.value ?? ''
@@ -30,9 +32,19 @@ export function numbersIn(locale?: string) {
     const format = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumFractionDigits: digits })
     return (value: number) => format.format(value)
   }
-  const [toUnits, toTenths, toHundredths, toThousandths] = [upTo(0), upTo(1), upTo(2), upTo(3)]
+  const [toTenths, toHundredths, toThousandths] = [upTo(1), upTo(2), upTo(3)]
+  const inBytes = new Intl.NumberFormat(locale, {
+    numberingSystem: 'latn',
+    maximumFractionDigits: 0,
+    style: 'unit',
+    unit: 'byte',
+    unitDisplay: 'long',
+  })
 
-  const significant = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumSignificantDigits: 3 })
+  const toDigits = (digits: number) => {
+    const format = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumSignificantDigits: digits })
+    return (value: number) => format.format(value)
+  }
 
   /** Digits and a point, from a text with the locale's marks; null if it is something else. */
   const plain = (text: string): string | null => {
@@ -48,7 +60,8 @@ export function numbersIn(locale?: string) {
     /** Separates a fraction of a token. */
     point,
     formatFixed: fixed,
-    formatSignificant: (value: number) => significant.format(value),
+    formatSignificant: toDigits(3),
+    formatPrecise: toDigits(4),
     formatWhole: (value: number | bigint) => whole.format(value),
 
     /** An amount in tokens with two digits, halves rounded away from zero, as the command line rounds. */
@@ -104,8 +117,9 @@ export function numbersIn(locale?: string) {
 
     /** A size, rounded to a tenth of its unit. */
     formatBytes: (bytes: number): string => {
-      const at = bytes < 1024 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), BYTES.length - 1)
-      return `${(at === 0 ? toUnits : toTenths)(bytes / 1024 ** at)} ${BYTES[at] ?? ''}`
+      if (bytes < 1024) return inBytes.format(bytes)
+      const at = Math.min(Math.floor(Math.log2(bytes) / 10), LARGER.length)
+      return `${toTenths(bytes / 1024 ** at)} ${LARGER[at - 1] ?? ''}`
     },
 
     /** Ether for an amount of wei, rounded up to a millionth. */
@@ -132,6 +146,7 @@ export const {
   point,
   formatFixed,
   formatSignificant,
+  formatPrecise,
   formatWhole,
   formatTokens,
   formatExactly,
@@ -145,4 +160,4 @@ export const {
   formatBytes,
   formatEther,
   formatGwei,
-} = numbersIn()
+} = numbersIn(LOCALE)

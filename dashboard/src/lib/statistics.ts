@@ -1,4 +1,5 @@
 /** A task's statistics in the form of their charts and tables. Noise can make counts negative: these have no height. */
+import { formatPrecise, point } from './amounts'
 
 export interface Counted {
   edges: readonly number[]
@@ -51,11 +52,9 @@ export function outlineOf(bars: readonly Bar[]): string {
     .join('')
 }
 
-const significant = new Intl.NumberFormat(undefined, { numberingSystem: 'latn', maximumSignificantDigits: 4 })
-
 /** A number with four digits that count. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value)
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2)
-  return significant.format(value)
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(2).replace('.', point)
+  return formatPrecise(value)
 }

@@ -1,17 +1,20 @@
 /** Times are whole seconds since the epoch. */
+import * as say from '../strings'
+import { LOCALE } from './language'
 
+const words = say.times
 const UNITS: readonly (readonly [number, string])[] = [
-  [86_400, 'd'],
-  [3_600, 'h'],
-  [60, 'min'],
-  [1, 's'],
+  [86_400, words.day],
+  [3_600, words.hour],
+  [60, words.minute],
+  [1, words.second],
 ]
 
 /** A duration in its two largest units: 93784 is "1 d 2 h". */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds))
   const at = UNITS.findIndex(([size]) => whole >= size)
-  if (at < 0) return '0 s'
+  if (at < 0) return `0 ${words.second}`
   let rest = whole
   return UNITS.slice(at, at + 2)
     .map(([size, name]) => {
@@ -26,20 +29,20 @@ export function formatDuration(seconds: number): string {
 /** "in 3 min 20 s", "2 d ago" or "now". */
 export function formatDistance(time: number, now: number): string {
   const seconds = Math.round(time - now)
-  if (seconds === 0) return 'now'
-  return seconds > 0 ? `in ${formatDuration(seconds)}` : `${formatDuration(-seconds)} ago`
+  if (seconds === 0) return words.now
+  return seconds > 0 ? words.ahead(formatDuration(seconds)) : words.ago(formatDuration(-seconds))
 }
 
-/** Formats times of a locale and time zone; without them, of the browser's. The zone is named. */
-export function timesIn(locale?: string, timeZone?: string) {
+/** Formats times of a locale and time zone; without one, of the browser's. The zone is named. */
+export function timesIn(locale: string, timeZone?: string) {
   const dated = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'long', timeZone })
   return (time: number) => dated.format(time * 1000)
 }
 
 /** A time on the reader's clock. */
-export const formatTime = timesIn()
+export const formatTime = timesIn(LOCALE)
 
-const days = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const days = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'medium' })
 
 /** A day on the reader's calendar. */
 export function formatDay(time: number): string {

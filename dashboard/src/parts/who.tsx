@@ -1,11 +1,12 @@
 /** The profile that an account signed; nothing without one. */
 import { useQuery } from '@tanstack/react-query'
 import { profile } from '../api/profiles'
+import { LOCALE } from '../lib/language'
 import * as say from '../strings'
 import { Facts, Time } from './basics'
 
 const words = say.profile
-const countries = new Intl.DisplayNames(['en'], { type: 'region' })
+const countries = new Intl.DisplayNames([LOCALE], { type: 'region' })
 
 export function Who({ of }: { of: string }) {
   const { data: found } = useQuery(profile(of))

@@ -4,6 +4,16 @@ import { point } from '../lib/amounts'
 export const name = 'Consilium'
 export const skip = 'Skip to the content'
 export const theme = { label: 'Theme', system: 'System', light: 'Light', dark: 'Dark' }
+export const language = 'Language'
+export const times = {
+  day: 'd',
+  hour: 'h',
+  minute: 'min',
+  second: 's',
+  now: 'now',
+  ahead: (duration: string) => `in ${duration}`,
+  ago: (duration: string) => `${duration} ago`,
+}
 export const nav = {
   overview: 'Overview',
   tasks: 'Tasks',

@@ -50,4 +50,4 @@ export const payouts = {
     slashed: (reason: keyof typeof reasons) =>
       `it was slashed, because ${reason === 'mismatched' ? '' : 'it '}${reasons[reason]}.`,
   },
-} as const
+}

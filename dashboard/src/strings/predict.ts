@@ -1,5 +1,5 @@
 /** Texts of predictions in the browser. */
-import { formatShare } from '../lib/amounts'
+import { formatPrecise, formatShare } from '../lib/amounts'
 
 export const predict = {
   open: 'Try the model…',
@@ -26,7 +26,7 @@ export const predict = {
   go: 'Predict',
   result: 'Prediction',
   percent: formatShare,
-  amount: (value: number, unit: string) => `${Number(value.toPrecision(4))} ${unit}`.trim(),
+  amount: (value: number, unit: string) => `${formatPrecise(value)} ${unit}`.trim(),
   changed: 'The server has just replaced this model. Open this page again.',
   deep: 'This model reads images that a browser does not. Use consilium predict.',
   unread: 'The server’s description of the model is not readable here.',

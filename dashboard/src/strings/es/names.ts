@@ -1,0 +1,36 @@
+import { pluralIn } from '../../lib/language'
+import type * as en from '../names'
+
+const plural = pluralIn('es')
+
+export const profile: typeof en.profile = {
+  title: 'Perfil',
+  name: 'Nombre',
+  institution: 'Institución',
+  country: 'País',
+  site: 'Sitio web',
+  contact: 'Contacto',
+  means: 'Esta cuenta firmó estos textos sobre sí misma. Nadie los comprobó. Firmado',
+  open: 'Fijar el perfil público…',
+  lead: 'Todas las páginas muestran este nombre junto a su dirección. Su wallet lo firma, y no se envía ninguna transacción. Deje un campo vacío para no mostrarlo.',
+  hints: {
+    name: '60 caracteres como máximo, en una sola escritura',
+    institution: '100 caracteres como máximo, en una sola escritura',
+    country: 'dos letras, por ejemplo DE',
+    site: 'https://…',
+    contact: 'una dirección de correo',
+  },
+  sign: 'Firmar y publicar',
+  signing: 'Su wallet pide una firma…',
+  done: 'El perfil está publicado.',
+}
+
+export const search: typeof en.search = {
+  title: 'Buscar',
+  lead: 'Una dirección o su comienzo, un nombre, el número de una tarea o el hash de una transacción.',
+  label: 'Buscar',
+  none: 'No se encontró nada.',
+  found: (many) => (many === 20 ? 'Los primeros 20 resultados' : `${many} ${plural(many, 'resultado', 'resultados')}`),
+  transaction: 'Transacción',
+  ofAccount: 'un evento de',
+}

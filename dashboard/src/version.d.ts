@@ -1,2 +1,0 @@
-/** Of the package, set by the build. */
-declare const __VERSION__: string

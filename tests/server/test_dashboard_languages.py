@@ -1,0 +1,50 @@
+"""The dashboard in the language of its reader's browser, and in another one that the reader chose."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from browser_driver import Watched, chromium
+from consilium_chain.ledger.structs import Role
+from consilium_server.api.dashboard import built
+from dashboard_driver import NEEDED, violations
+from indexed_network import HOSPITALS, app_of, populated, served
+from playwright.sync_api import Page, expect
+
+pytestmark = NEEDED
+# Programs of the languages that the page is not in.
+OTHERS = """[...document.querySelectorAll('template')].flatMap((one) =>
+    [...one.content.querySelectorAll('script')].map((script) => script.getAttribute('src')))"""
+
+
+def reads(page: Page, language: str, *, heading: str) -> None:
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    expect(page.locator("td").get_by_text(re.compile(r"^1\.23\d\.\d{3},00"))).to_be_visible()
+
+
+def test_a_page_is_in_its_readers_language_until_another_is_chosen(tmp_path: Path) -> None:
+    network = populated(tmp_path)
+    with network.mined():
+        network.delegate(HOSPITALS[0], HOSPITALS[0], Role.HOSPITAL, 1_234_567 * 10**18)
+    with served(app_of(network, dashboard=str(built()))) as url, chromium() as browser:
+        context = browser.new_context(locale="de-DE", viewport={"width": 390, "height": 900})
+        found = Watched(context.new_page(), {url.removeprefix("http://")})
+        page, asked = found.page, list[str]()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{url}/#/nodes")
+        reads(page, "de", heading="Nodes")
+        expect(page.get_by_role("link", name="Aufgaben")).to_be_visible()
+        assert violations(page) == []
+        others = page.evaluate(OTHERS)
+        assert len(others) > 1
+        assert not [one for one in others if url + one[1:] in asked]
+        page.get_by_role("combobox", name="Sprache").select_option("Español")
+        for _ in range(2):
+            reads(page, "es", heading="Nodos")
+            expect(page.get_by_role("link", name="Tareas")).to_be_visible()
+            page.reload()
+        assert page.url == f"{url}/#/nodes"
+        context.close()
+    assert found.errors == []
