@@ -133,7 +133,8 @@ def test_a_picture_s_mask_is_a_png_and_a_fault_leaves_nothing(tmp_path: Path) ->
     found = model.predict(images, output=tmp_path / "out")
     assert found["file"].to_list() == ["left.png", "scan_2021.png"]
     mask = np.asarray(Image.open(tmp_path / "out" / "left.png"))
-    assert (mask.shape, mask.dtype) == ((31, 24), np.uint8)
+    assert mask.shape == (31, 24)
+    assert mask.dtype == np.uint8
     assert np.bincount(mask.ravel(), minlength=3).tolist() == found.iloc[0].to_list()[1:]
     with raises_fault(OperatorError, "OutputTaken"):
         model.predict(images, output=tmp_path / "out")
