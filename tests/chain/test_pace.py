@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
+from consilium_chain.rpc import heartbeat
 from consilium_chain.rpc.pace import FIRST_PAUSE, GROWTH, LONGEST_PAUSE, SLOWEST, Pace
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,3 +128,43 @@ def test_pace_after_any_answers_asks_again_within_bounds(answers: list[tuple[int
         at += pause
         pace = pace.answered(at, number, time)
         assert at + FIRST_PAUSE - TOLERANCE <= pace.next_at <= at + SLOWEST + TOLERANCE
+
+
+class Clock:
+    """Stands for the module `time`."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@dataclass
+class Node:
+    blocks: Blocks
+    clock: Clock
+    questions: list[float] = field(default_factory=list)
+    is_told = False
+
+    def follow(self, heard: object) -> None:
+        pass
+
+    def ask(self, *_: object) -> str:
+        self.questions.append(self.clock.now)
+        return "0x" + b"".join(part.to_bytes(32, "big") for part in self.blocks.newest(self.clock.now)).hex()
+
+
+def test_heartbeat_asks_when_the_pace_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks, clock = made(3, 12, 100, 0.1, 0.02, 0.0), Clock()
+    clock.now = blocks.shown_at[0]
+    node = Node(blocks, clock)
+    monkeypatch.setattr(heartbeat, "time", clock)
+    beating, seen = heartbeat.Heartbeat(node), -1  # type: ignore[arg-type]
+    while seen < 99:
+        seen = beating.wait_after(seen, 2.0)
+    questions, _ = followed(blocks)
+    assert len(node.questions) == len(questions)
+    assert node.questions == pytest.approx(questions, abs=0.02)  # of the clock's steps, at least a millisecond

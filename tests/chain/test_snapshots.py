@@ -42,7 +42,7 @@ def ledger(local_chain: LocalChain, between: Provider) -> Ledger:
 def slow_down(ledger: Ledger) -> None:
     """As after many blocks of a minute: the next one is not due yet."""
     heartbeat = ledger.connection.blocks.heartbeat
-    heartbeat.pace = replace(heartbeat.pace, gaps=(60.0,), block_seconds=60.0, next_at=time.monotonic() + 60)
+    heartbeat.pace = replace(heartbeat.pace, gaps=(60.0,) * 20, block_seconds=60.0, next_at=time.monotonic() + 60)
 
 
 def test_snapshot_is_the_chains_at_one_block(local_chain: LocalChain, ledger: Ledger, between: Provider) -> None:

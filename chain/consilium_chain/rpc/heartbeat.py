@@ -86,12 +86,12 @@ class Heartbeat:
     def _ask(self) -> Look:
         asked = list(dict.fromkeys(one for several in self._wanted.values() for one in several))
         parts = [asked[at : at + MOST_CALLS] for at in range(0, len(asked), MOST_CALLS)] or [[]]
-        self.pace = self.pace.due()  # if no answer comes, the caller's policy says when to try again
+        before, self.pace = self.pace, self.pace.due()  # if no answer comes, the caller's policy says when to try again
         at, self._asked_for = time.monotonic(), self._told
         looks = [self._ask_for(part) for part in parts]
         answers = {one: answer for look in looks for one, answer in look.answers.items()}
         self._latest = Look(looks[0].number, looks[0].time, answers)
-        self.pace = self.pace.answered(at, looks[0].number, looks[0].time)
+        self.pace = before.answered(at, looks[0].number, looks[0].time)
         return self._latest
 
     def _ask_for(self, asked: Sequence[Asked]) -> Look:

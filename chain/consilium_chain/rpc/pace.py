@@ -14,8 +14,8 @@ SLOWEST = 60.0  # seconds
 SAMPLES = 1_000  # blocks whose distance counts
 LEAST_SAMPLES = 2  # a local chain's clock may be moved forward
 # Parts of a block's time. A question that comes too early costs another one, and all questions after it come later.
-# They then come earlier bit by bit. So one in 18 is too early, by any spread of blocks' arrivals.
-LATER, EARLIER = 1 / 12, 1 / 200
+# They then come earlier bit by bit. So one in 26 is too early, by any spread of blocks' arrivals.
+LATER, EARLIER = 1 / 12, 1 / 300
 SKIPPED_GROWTH = 3.0  # of the pauses until the next slot
 CLOCK_ERROR = 1e-3  # seconds
 
