@@ -32,6 +32,11 @@ export function numbersIn(locale?: string) {
   }
   const [toUnits, toTenths, toHundredths, toThousandths] = [upTo(0), upTo(1), upTo(2), upTo(3)]
 
+  const bound = new Intl.NumberFormat(locale, {
+    numberingSystem: 'latn',
+    maximumFractionDigits: 9,
+    useGrouping: false,
+  })
   const significant = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumSignificantDigits: 3 })
 
   /** Digits and a point, from a text with the locale's marks; null if it is something else. */
@@ -50,6 +55,8 @@ export function numbersIn(locale?: string) {
     formatFixed: fixed,
     formatSignificant: (value: number) => significant.format(value),
     formatWhole: (value: number | bigint) => whole.format(value),
+    /** Without groups: a task file's number has none, and "10.000" would be ten there. */
+    formatBound: (value: number) => bound.format(value),
 
     /** An amount in tokens with two digits, halves rounded away from zero, as the command line rounds. */
     formatTokens: (amount: bigint): string => {
@@ -133,6 +140,7 @@ export const {
   formatFixed,
   formatSignificant,
   formatWhole,
+  formatBound,
   formatTokens,
   formatExactly,
   parseTokens,

@@ -31,7 +31,11 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       <ConnectedAs account={address} />
       <Switched account={address} />
       {!isRight && <WrongChain />}
-      {wasRight && <div hidden={!isRight}>{children(address)}</div>}
+      {wasRight && (
+        <div className={isRight ? 'stack' : undefined} hidden={!isRight}>
+          {children(address)}
+        </div>
+      )}
     </>
   )
 }
