@@ -142,8 +142,8 @@ def entry(account: Any, role: str, report: SiteReport | None) -> dict[str, Any]:
 
 FORGED: dict[str, Callable[[Path, dict[str, Any]], object]] = {
     "an altered metric": lambda f, r: r["nodes"][1]["report"]["found"]["all_rows"]["measures"]["auc"].update(value=1.0),
-    "an altered figure of a hospital alone": lambda f, r: r["nodes"][1]["report"]["alone"]["accuracy"].update(value=0.1),
-    "a figure of a hospital alone, removed": lambda f, r: r["nodes"][1]["report"].pop("alone"),
+    "an altered figure alone": lambda f, r: r["nodes"][1]["report"]["alone"]["accuracy"].update(value=0.1),
+    "a removed figure alone": lambda f, r: r["nodes"][1]["report"].pop("alone"),
     "a stranger": lambda f, r: r["nodes"].append(entry(STRANGER, "hospital", shared(f, STRANGER, "hospital"))),
     "a stranger without figures": lambda f, r: r["nodes"].append(entry(STRANGER, "voter", None)),
     "another node's figures": lambda f, r: r["nodes"][0].update(report=r["nodes"][1]["report"]),

@@ -318,9 +318,7 @@ class Measured(ApiModel):
 
 
 class References(ApiModel):
-    """Metrics on the rows of `measured` that no party of a task can know. The operator of a demo states them, since it
-    has all hospitals' rows.
-    """
+    """On the rows of `measured`. Only the operator of a demo states them, since it has all hospitals' rows."""
 
     pooled: dict[str, FiniteFloat] = Field(max_length=32, description="of a model of all rows in one place")
     alone: dict[str, FiniteFloat] = Field(max_length=32, description="mean of a model of each hospital alone")
