@@ -34,7 +34,7 @@ it.each([
 })
 
 test('what is typed is never lost: a number, or else the text', () => {
-  expect(['1e-5', '100_000', ' -3 ', '1.', 'many', ''].map(numberOf)).toEqual([
+  expect(['1e-5', '100_000', ' -3 ', '1.', 'many', ''].map((one) => numberOf(one))).toEqual([
     1e-5,
     100000,
     -3,
@@ -54,6 +54,10 @@ test('what is typed is never lost: a number, or else the text', () => {
 
 test('bounds are told in words', () => {
   const words = { above: '>', from: '≥', below: '<', most: '≤', to: 'to' }
-  expect(boundsOf({ minimum: 1, maximum: 10_000 }, words)).toBe('1 to 10,000')
+  expect(boundsOf({ minimum: 1, maximum: 10_000 }, words)).toBe('1 to 10000')
   expect(boundsOf({ anyOf: [{ exclusiveMinimum: 0, maximum: 100 }, { type: 'null' }] }, words)).toBe('> 0, ≤ 100')
+})
+
+test('a typed number may have the decimal mark of the locale', () => {
+  expect(['0,5', '0.5', '1,2,3', '10.000'].map((one) => numberOf(one, ','))).toEqual([0.5, 0.5, '1,2,3', 10])
 })

@@ -148,7 +148,7 @@ test('pay of another role of the same account is not its own', () => {
 test.each<[Partial<Round>, string]>([
   [
     { payments: [payment(hospital, 'reward'), payment(voter, 'reward'), payment(aggregator, 'reward')] },
-    'This round is settled: 1 of 1 cohort was accepted, and 1 hospital, 1 voter and the aggregator were paid 3.00 tokens together.',
+    'This round is settled: 1 of 1 cohort was accepted, and 1 hospital, 1 voter and the aggregator were paid 3.00 CSM together.',
   ],
   [{ accepted: [] }, 'This round is settled: 0 of 1 cohort was accepted, and it paid no rewards.'],
   [
@@ -157,4 +157,4 @@ test.each<[Partial<Round>, string]>([
   ],
   [{ round: 0 }, 'This round is settled: it added up statistics to scale the data, so it pays no rewards.'],
   [{ outcome: 'pending', phase: 'revealing' }, 'This round is not over: The committee reveals its scores.'],
-])('an outcome is a sentence: %o', (changes, told) => expect(outcomeOf(settled(changes))).toContain(told))
+])('an outcome is a sentence: %o', (changes, told) => expect(outcomeOf(settled(changes), 'CSM')).toContain(told))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from consilium_chain.evaluations.measures import Evaluated
+from consilium_chain.evaluations.measures import Evaluated, Measure
 from consilium_chain.evaluations.site_report import LEAST_ROWS, SiteReport, Subject, parse_site_report
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.consent import NEW_HOSPITAL, NEW_VOTER, TaskPolicy, VoterPolicy
@@ -146,6 +146,16 @@ def test_a_second_report_is_the_first_whatever_the_rows_are_then(tmp_path: Path)
     again = share(own(table_of(tmp_path / "more.csv", 161)), "voter", policy(), ACCOUNT, kept)
     assert again == first == parse_site_report(kept.read_bytes())
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_figure_of_this_hospital_alone_is_shared_if_it_was_computed(tmp_path: Path) -> None:
+    evaluated = own(table_of(tmp_path / "rows.csv", 160))
+    exact = Measure(value=0.6149, low=0.5, high=None)
+    known = replace(evaluated, alone={"auc": exact})
+    found = share(known, "hospital", policy(), ACCOUNT, tmp_path / "kept.json")
+    assert found.alone == {"auc": Measure(value=0.61, low=0.5, high=None)}
+    assert parse_site_report(found.written) == found
+    assert share(evaluated, "hospital", policy(), ACCOUNT, tmp_path / "without.json").alone is None
 
 
 def shared(tmp_path: Path, rows: int = 163, of_b: int = 7) -> tuple[Table, Evaluated, SiteReport]:

@@ -234,7 +234,11 @@ def test_a_model_is_derived_after_each_training_round_and_measured_if_the_rows_f
         started.names.remove("model-of-task-1")
         deriver.turn([])
         deriver.turn([])
-    assert started.names == ["model-of-task-2", "model-of-task-1"]
+        assert started.names == ["model-of-task-2", "model-of-task-1"]
+        deriver.turn([ended(1, 3, "TaskEnded"), ended(2, 3, "TaskEnded")])  # the second one's rows are unknown
+    assert started.names[2:] == ["references-of-task-1"]
+    assert started.commands.pop()[-2:] == ["--output", str(tmp_path / "models" / "task-1-references.json")]
+    assert (tmp_path / "models" / "task-1.toml").read_bytes().startswith(b'name = "own"')
     measured = [
         command[command.index("--measure-on") + 1 :] for command in started.commands if "--measure-on" in command
     ]

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from consilium_chain.deploying.address_book import Deployment
-from consilium_server.api.models import model_folder
+from consilium_server.api.models import model_folder, references_file
 from fastapi.testclient import TestClient
 from indexed_network import IndexedNetwork, app_of, populated
 
 FILES = {
     "model.safetensors": bytes(range(256)) * 9, "model-card.md": "# Ein Körper\n".encode(), "proof.json": b"{}",
     "program.json": b"{}", "program.safetensors": bytes(9), "program-frozen.safetensors": bytes(8),
-    "program-tokenizer.json": bytes(7), "model.onnx": bytes(7),
+    "program-tokenizer.json": bytes(7), "model.onnx": bytes(7), "report.html": b"<p>",
 }  # fmt: skip
 SHA256 = "5e" * 32
 
@@ -68,6 +68,23 @@ def test_a_model_is_listed_and_its_files_are_read_byte_for_byte(
         known = client.get(f"/v1/tasks/1/model/{path.name}", headers={"If-None-Match": answer.headers["etag"]})
         assert (known.status_code, known.content) == (304, b"")
     assert client.get("/v1/tasks/2/models").json() == {"items": []}
+
+
+def test_a_demos_references_are_told(client: TestClient, network: IndexedNetwork, models: Path) -> None:
+    put(network, models)
+
+    def told() -> object:
+        return client.get("/v1/tasks/1/models").json()["items"][0]["references"]
+
+    assert told() is None
+    file, known = references_file(models, 1), {"pooled": {"auc": 0.9}, "alone": {"auc": 0.7}}
+    for damaged in ("", "{", "[]", '{"pooled": {"auc": 1e999}, "alone": {}}', '{"pooled": {}}', "x" * (1 << 24)):
+        file.write_text(damaged)
+        assert told() is None
+    file.write_text(json.dumps(known | {"pooled": {str(at): 0.5 for at in range(33)}}))
+    assert told() is None
+    file.write_text(json.dumps(known))
+    assert told() == known
 
 
 def test_another_rounds_model_is_read_anew(client: TestClient, network: IndexedNetwork, models: Path) -> None:

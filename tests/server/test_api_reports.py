@@ -29,6 +29,7 @@ from fastapi.testclient import TestClient
 from indexed_network import IndexedNetwork, app_of, populated, served
 from model_driver import written
 from playwright.sync_api import expect
+from pydantic import ValidationError
 
 KEYS = [Account.from_key(bytes([at]) * 32) for at in range(1, 10)]
 HOSPITALS, VOTERS = KEYS[:6], KEYS[6:]
@@ -103,7 +104,8 @@ def shared(folder: Path, account: Any, role: str, **changes: Any) -> SiteReport:
 
 def put(folder: Path) -> EvaluationReport:
     """A report of the operator, of which a hospital and a voter share theirs."""
-    by = {HOSPITALS[1].address: shared(folder, HOSPITALS[1], "hospital")}
+    alone = {"accuracy": Measure(value=0.61, low=0.55, high=0.67)}
+    by = {HOSPITALS[1].address: shared(folder, HOSPITALS[1], "hospital", alone=alone)}
     by |= {VOTERS[0].address: shared(folder, VOTERS[0], "voter")}
     nodes = [NodeEntry(node=one.address, role="hospital", report=by.get(one.address)) for one in HOSPITALS]
     nodes += [NodeEntry(node=one.address, role="voter", report=by.get(one.address)) for one in VOTERS]
@@ -140,6 +142,8 @@ def entry(account: Any, role: str, report: SiteReport | None) -> dict[str, Any]:
 
 FORGED: dict[str, Callable[[Path, dict[str, Any]], object]] = {
     "an altered metric": lambda f, r: r["nodes"][1]["report"]["found"]["all_rows"]["measures"]["auc"].update(value=1.0),
+    "an altered figure alone": lambda f, r: r["nodes"][1]["report"]["alone"]["accuracy"].update(value=0.1),
+    "a removed figure alone": lambda f, r: r["nodes"][1]["report"].pop("alone"),
     "a stranger": lambda f, r: r["nodes"].append(entry(STRANGER, "hospital", shared(f, STRANGER, "hospital"))),
     "a stranger without figures": lambda f, r: r["nodes"].append(entry(STRANGER, "voter", None)),
     "another node's figures": lambda f, r: r["nodes"][0].update(report=r["nodes"][1]["report"]),
@@ -164,6 +168,14 @@ def test_a_report_that_does_not_hold_is_not_shown(
     forge(folder, report)
     (folder / REPORT).write_text(json.dumps(report))
     assert client.get("/v1/tasks/1/report").json() == {"items": []}
+
+
+def test_a_report_without_a_figure_alone_is_as_before_that_field(folder: Path) -> None:
+    report = shared(folder, HOSPITALS[1], "hospital")
+    assert b"alone" not in report.written
+    assert "alone" not in report.model_dump(exclude={"signature"})
+    with pytest.raises(ValidationError, match="more than 2 decimals"):
+        shared(folder, HOSPITALS[1], "hospital", alone={"auc": Measure(value=0.612, low=None, high=None)})
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b" " * ((1 << 23) + 1)], ids=["empty", "torn", "list", "too long"])
@@ -360,6 +372,8 @@ def test_the_page_shows_the_report(page_of_the_task: Any) -> None:
     expect(nodes.get_by_role("row")).to_have_count(1 + len(KEYS))
     expect(nodes.get_by_text("not shared")).to_have_count(len(KEYS) - 2)
     expect(nodes.get_by_text("signed by")).to_have_count(2)
+    expect(nodes.get_by_role("columnheader", name="Trained alone: Accuracy, %")).to_be_visible()
+    expect(nodes.get_by_text("61 (55 to 67)")).to_have_count(1)
     expect(card.get_by_role("table", name="Importance of columns, rows of the operator")).to_contain_text(
         "<img src=x onerror=alert(1)>"
     )

@@ -44,13 +44,16 @@ class Subject(Plain):
 
 
 class SiteContent(Subject):
-    """`found`: of the model. `start`: the metrics of the task's starting model on the same rows."""
+    """`found`: of the model. `start`, `alone`: metrics of the task's starting model, and of one that this hospital's
+    training rows gave alone, on the same rows. A file without `alone` is as before that field.
+    """
 
     format: Literal["consilium-site-report-1"] = "consilium-site-report-1"
     role: NodeRole
     node: Address
     found: Evaluated
     start: dict[Metric, Measure]
+    alone: dict[Metric, Measure] | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
     def _coarse(self) -> SiteContent:

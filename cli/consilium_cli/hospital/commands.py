@@ -157,7 +157,11 @@ def evaluate(
     home: HomeOption = USUAL_HOME,
     share: ShareOption = None,
     alone: Annotated[
-        bool, typer.Option("--alone", help="also train a model on this hospital's other rows alone, to compare")
+        bool,
+        typer.Option(
+            "--alone",
+            help="also train a model on this hospital's other rows alone, to compare; --share gives its metrics, too",
+        ),
     ] = False,
     seed: SeedOption = 0,
 ) -> None:

@@ -46,7 +46,7 @@ def share(
         raise ClientError("TooFewToShare", why=why)
     content = SiteContent(
         **dict(own.subject), role=role, node=account.address, found=coarse(own.found, own.spec.data),
-        start=_measures(own.start),
+        start=_measures(own.start), alone=None if own.alone is None else _measures(own.alone),
     )  # fmt: skip
     report = sign(content, account)
     write_private_file(kept, report.written)

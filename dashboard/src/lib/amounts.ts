@@ -45,6 +45,11 @@ export function numbersIn(locale: string) {
     const format = new Intl.NumberFormat(locale, { numberingSystem: 'latn', maximumSignificantDigits: digits })
     return (value: number) => format.format(value)
   }
+  const bound = new Intl.NumberFormat(locale, {
+    numberingSystem: 'latn',
+    maximumFractionDigits: 9,
+    useGrouping: false,
+  })
 
   /** Digits and a point, from a text with the locale's marks; null if it is something else. */
   const plain = (text: string): string | null => {
@@ -63,6 +68,8 @@ export function numbersIn(locale: string) {
     formatSignificant: toDigits(3),
     formatPrecise: toDigits(4),
     formatWhole: (value: number | bigint) => whole.format(value),
+    /** Without groups: a task file's number has none, and "10.000" would be ten there. */
+    formatBound: (value: number) => bound.format(value),
 
     /** An amount in tokens with two digits, halves rounded away from zero, as the command line rounds. */
     formatTokens: (amount: bigint): string => {
@@ -148,6 +155,7 @@ export const {
   formatSignificant,
   formatPrecise,
   formatWhole,
+  formatBound,
   formatTokens,
   formatExactly,
   parseTokens,

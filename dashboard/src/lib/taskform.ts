@@ -1,4 +1,5 @@
 /** The fields of a form for a JSON schema as pydantic writes it, and changes of its document. Pure. */
+import { formatBound, point } from './amounts'
 import { fieldOf } from './fields'
 
 export interface Schema {
@@ -102,11 +103,15 @@ export function withKey(section: Tree, key: string, value: unknown): Tree {
 
 const NUMBER = /^[+-]?(\d+(_\d+)*)(\.\d+)?(e[+-]?\d+)?$/i
 
-/** A typed number. Other text stays text, so that the server can say what is wrong with it. */
-export function numberOf(text: string): unknown {
+/**
+ * A typed number, as in a task file, or with the decimal mark of the browser's locale. Other text stays text, so that
+ * the server can say what is wrong with it.
+ */
+export function numberOf(text: string, mark = point): unknown {
   const bare = text.trim()
+  const plain = bare.replace(mark, '.')
   if (bare === '') return undefined
-  return NUMBER.test(bare) ? Number(bare.replaceAll('_', '')) : bare
+  return NUMBER.test(plain) ? Number(plain.replaceAll('_', '')) : bare
 }
 
 /** A typed list: one value a line, or numbers with commas. */
@@ -114,7 +119,7 @@ export function listOf(text: string, numbers: 'all' | 'some' | 'none'): unknown 
   const lines = text.split(numbers === 'all' ? /[\n,]/ : '\n').map((line) => line.trim())
   const values = lines.filter((line) => line !== '')
   if (values.length === 0) return undefined
-  const read = values.map(numberOf)
+  const read = values.map((one) => numberOf(one))
   if (numbers === 'all' || (numbers === 'some' && read.every((one) => typeof one === 'number'))) return read
   return values
 }
@@ -132,13 +137,12 @@ export function boundsOf(
   const schema = given.anyOf?.find((one) => one.type !== 'null') ?? given
   if (schema.enum && schema.type !== 'string') return schema.enum.map(String).join(', ')
   const { minimum: least, maximum: most, exclusiveMinimum: above, exclusiveMaximum: below } = schema
-  const shown = (n: number) => n.toLocaleString('en', { maximumFractionDigits: 9 })
-  if (least !== undefined && most !== undefined) return `${shown(least)} ${words.to} ${shown(most)}`
+  if (least !== undefined && most !== undefined) return `${formatBound(least)} ${words.to} ${formatBound(most)}`
   return [
-    above !== undefined && `${words.above} ${shown(above)}`,
-    least !== undefined && `${words.from} ${shown(least)}`,
-    below !== undefined && `${words.below} ${shown(below)}`,
-    most !== undefined && `${words.most} ${shown(most)}`,
+    above !== undefined && `${words.above} ${formatBound(above)}`,
+    least !== undefined && `${words.from} ${formatBound(least)}`,
+    below !== undefined && `${words.below} ${formatBound(below)}`,
+    most !== undefined && `${words.most} ${formatBound(most)}`,
   ]
     .filter(Boolean)
     .join(', ')

@@ -91,7 +91,8 @@ function scoresOf({ scores }: Schemas['Ballot'], { cohort, is_flipped }: Schemas
 }
 
 /** A round's outcome in a sentence. */
-export function outcomeOf({ outcome, void_reason, phase, round, cohorts, accepted, payments }: Round): string {
+export function outcomeOf(of: Round, symbol: string | null | undefined): string {
+  const { outcome, void_reason, phase, round, cohorts, accepted, payments } = of
   if (outcome === 'pending') return payouts.running(phase ? say.phaseMeans[phase] : '')
   if (outcome === 'void') return payouts.void(say.voidReason[void_reason])
   if (round === 0) return payouts.statistics
@@ -100,6 +101,8 @@ export function outcomeOf({ outcome, void_reason, phase, round, cohorts, accepte
     (role) => paid.filter((one) => one.role === role).length,
   )
   const amount = formatTokens(paid.reduce((sum, one) => sum + BigInt(one.amount), 0n))
-  const told = paid.length ? payouts.paid(payouts.parties(hospitals, voters, aggregator), amount) : payouts.nothing
+  const told = paid.length
+    ? payouts.paid(payouts.parties(hospitals, voters, aggregator), `${amount} ${symbol ?? say.tokens}`)
+    : payouts.nothing
   return payouts.settled(accepted.length, cohorts.length, told)
 }

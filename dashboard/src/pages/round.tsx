@@ -1,7 +1,8 @@
+import { useQuery } from '@tanstack/react-query'
 import { lazy } from 'react'
 import { useParams } from 'react-router'
 import type { Schemas } from '../api/client'
-import { round as roundOf } from '../api/queries'
+import { round as roundOf, symbol } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { outcomeOf } from '../lib/unpaid'
 import { Account, Card, Crumbs, Hash, Later, OnDemand, OutcomeBadge, Page, Time } from '../parts/basics'
@@ -19,6 +20,7 @@ type Round = Schemas['Round']
 
 export default function RoundPage() {
   const { task, round } = useParams()
+  const { data: token } = useQuery(symbol())
   const [number, which] = [Number(task), Number(round)]
   if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0) return <Missing />
   return (
@@ -28,7 +30,7 @@ export default function RoundPage() {
           title={words.title(which, number)}
           crumbs={<Crumbs task={number} />}
           beside={<OutcomeBadge of={found} />}
-          lead={outcomeOf(found)}
+          lead={outcomeOf(found, token)}
         >
           <Payouts of={found} />
           <Card title={words.verify} means={words.verifyMeans}>

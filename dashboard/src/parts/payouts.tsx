@@ -2,7 +2,7 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
-import { payments, round as roundOf, task as taskOf } from '../api/queries'
+import { payments, round as roundOf, symbol, task as taskOf } from '../api/queries'
 import { formatShare } from '../lib/amounts'
 import { payByRound, shareOf } from '../lib/contribution'
 import { outcomeOf, unpaidOf, type Unpaid } from '../lib/unpaid'
@@ -107,6 +107,7 @@ export function Contribution({ task, latest }: { task: Schemas['Task']; latest: 
 }
 
 function Latest({ task, round }: { task: Schemas['Task']; round: number }) {
+  const { data: token } = useQuery(symbol())
   return (
     <Loaded query={roundOf(task.task, round)}>
       {(found) => (
@@ -114,7 +115,7 @@ function Latest({ task, round }: { task: Schemas['Task']; round: number }) {
           <h3>
             <Link to={`/tasks/${task.task}/rounds/${round}`}>{words.lastRound(round)}</Link>
           </h3>
-          <p>{outcomeOf(found)}</p>
+          <p>{outcomeOf(found, token)}</p>
           <NotPaid round={found} task={task} />
         </>
       )}

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
-import { formatMetric, hasModel, isLowerBetter, metricsOf } from '../lib/metrics'
+import { formatMetric, hasModel, isLowerBetter, metricsOf, type Quality as Measured, type Scale } from '../lib/metrics'
 import * as say from '../strings'
 import { Card, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
@@ -31,11 +31,40 @@ export function Quality({ task }: { task: Schemas['Task'] }) {
           />
         ))}
       </dl>
+      {model.references && <References of={model.references} rounds={rounds} scale={task.asked} />}
       <div className="pair">
         {metricsOf(rounds, 2).map((metric) => (
           <QualityChart key={metric} of={rounds} metric={metric} scale={task.asked} />
         ))}
       </div>
     </Card>
+  )
+}
+
+interface Referred {
+  of: NonNullable<Schemas['ModelView']['references']>
+  rounds: readonly Measured[]
+  scale: Scale | null
+}
+
+/** Of the first metric: a demo's operator has all rows, and states what they give without the task. */
+function References({ of, rounds, scale }: Referred) {
+  const [metric] = metricsOf(rounds, 1)
+  const named = [
+    [words.alone, of.alone],
+    [words.pooled, of.pooled],
+  ] as const
+  if (!metric) return null
+  return (
+    <>
+      <dl className="figures">
+        {named
+          .filter(([, measures]) => measures[metric] !== undefined)
+          .map(([name, measures]) => (
+            <Figure key={name} name={name} value={formatMetric(metric, measures[metric], scale)} />
+          ))}
+      </dl>
+      <p className="soft small">{words.stated}</p>
+    </>
   )
 }

@@ -92,6 +92,7 @@ function Nodes({ of, scale }: Scaled & { of: readonly Of<'NodeEntry'>[] }) {
   const measures = of.flatMap(({ report }) => (report ? [report.found.all_rows.measures] : []))
   const metrics = metricsShown(measures, METRICS_SHOWN)
   const [first] = metrics
+  const hasAlone = of.some(({ report }) => report?.alone)
   return (
     <>
       <h3>{words.nodes}</h3>
@@ -124,6 +125,14 @@ function Nodes({ of, scale }: Scaled & { of: readonly Of<'NodeEntry'>[] }) {
                 {
                   number: words.start(axisOf(first, scale)),
                   of: ({ report }: Of<'NodeEntry'>) => shownMeasure(first, report?.start[first], scale),
+                },
+              ]
+            : []),
+          ...(first && hasAlone
+            ? [
+                {
+                  number: words.alone(axisOf(first, scale)),
+                  of: ({ report }: Of<'NodeEntry'>) => shownMeasure(first, report?.alone?.[first], scale),
                 },
               ]
             : []),

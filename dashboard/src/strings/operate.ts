@@ -44,6 +44,7 @@ export const operate = {
     'program-tokenizer.json': 'it makes tokens of texts',
     'model.onnx': 'the model by itself, for onnxruntime',
     'report.json': 'what it is worth: an evaluation, with the nodes’ signed figures',
+    'report.html': 'the same as a page',
     'report.svg': 'the same as a picture',
   },
   modelAfter: (round: number, rounds: number, verified: boolean) =>

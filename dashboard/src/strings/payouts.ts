@@ -13,7 +13,7 @@ export const payouts = {
   ofRound: (round: number) => `Round ${round}`,
   settled: (accepted: number, cohorts: number, paid: string) =>
     `This round is settled: ${accepted} of ${plural(cohorts, 'cohort was', 'cohorts were')} accepted, and ${paid}.`,
-  paid: (parties: string, amount: string) => `${parties} were paid ${amount} tokens together`,
+  paid: (parties: string, amount: string) => `${parties} were paid ${amount} together`,
   nothing: 'it paid no rewards',
   parties: (hospitals: number, voters: number, aggregator: number) =>
     new Intl.ListFormat('en-GB').format([

@@ -16,6 +16,7 @@ export const report = {
   notShared: 'not shared',
   signed: 'signed by',
   start: (metric: string) => `Before training: ${metric}`,
+  alone: (metric: string) => `Trained alone: ${metric}`,
   subgroups: 'Subgroups',
   subgroup: 'Subgroup',
   whose: 'Rows of',

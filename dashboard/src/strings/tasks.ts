@@ -142,4 +142,8 @@ export const quality = {
   from: (value: string, isLower: boolean) => `at the start ${value}; ${isLower ? 'lower' : 'higher'} is better`,
   after: (round: number, rounds: number) => `After round ${round} of ${rounds}`,
   oneRound: 'A chart needs the start and one round.',
+  alone: 'Hospitals alone, mean',
+  pooled: 'All rows in one place',
+  stated:
+    'Stated by the operator of this demo, which has all rows: on the same held-out rows. A real task does not have these figures.',
 }

@@ -35,7 +35,11 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       {address ? <ConnectedAs account={address} /> : <Choose />}
       <Switched account={last} />
       {address && !isRight && <WrongChain />}
-      {wasRight && <div hidden={!address || !isRight}>{children(last)}</div>}
+      {wasRight && (
+        <div className={address && isRight ? 'stack' : undefined} hidden={!address || !isRight}>
+          {children(last)}
+        </div>
+      )}
     </>
   )
 }

@@ -61,7 +61,7 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   const held = data.holdings.find((one) => same(one.node, node.node) && one.role === node.role)
   return (
     <form
-      className="card"
+      className="stack"
       onSubmit={(event) => {
         event.preventDefault()
         if (canGo) void go(amount)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 from pathlib import Path
 
 from consilium_chain.artifacts.store import ArtifactStore
@@ -14,8 +16,9 @@ from consilium_client.home import HospitalHome, VoterHome
 from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
 from consilium_core.logs import emit
+from consilium_core.private_files import write_private_file
 
-from consilium_lab.demo.references import mean_alone, trained_pooled
+from consilium_lab.demo.references import Metrics, mean_alone, trained_pooled
 
 
 def main() -> None:
@@ -25,6 +28,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--hospitals", type=Path, nargs="+")
     parser.add_argument("--voters", type=Path, nargs="+")
+    parser.add_argument("--output", type=Path, help="file for the API's references, JSON")
     given = parser.parse_args()
     spec = parse_task_spec(given.task.read_bytes())
     offer(ArtifactStore(given.artifacts), spec)
@@ -36,7 +40,14 @@ def main() -> None:
     held_out = joined([examples(VoterHome.open(home).settings) for home in given.voters])
     with without_windows():
         pooled = trained_pooled(spec, parts, held_out, given.seed)
-        emit("compared", pooled=pooled, local_only=mean_alone(spec, parts, held_out, given.seed))
+        alone = mean_alone(spec, parts, held_out, given.seed)
+    emit("compared", pooled=pooled, local_only=alone)
+    if given.output is not None:
+        write_private_file(given.output, json.dumps({"pooled": _finite(pooled), "alone": _finite(alone)}))
+
+
+def _finite(metrics: Metrics) -> Metrics:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.settings import read_settings
-from consilium_chain.tasks.data_schemas import DataSchema, TextSchema
+from consilium_chain.tasks.data_schemas import DataSchema, TableSchema, TextSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.errors import OwnersRefusal
 from consilium_core.errors import ArtifactMissing
 from consilium_core.logs import emit
-from consilium_server.api.models import model_folder
+from consilium_server.api.models import model_folder, references_file
 from consilium_server.config import AggregatorSettings
 from consilium_server.jobs.supervisor import SETTINGS, task_folder
 
@@ -109,7 +109,9 @@ class TaskJoiner:
 
 
 class ModelDeriver:
-    """Derives a task's model for the API after each training round, and measures it on the voters' rows."""
+    """Derives a task's model for the API after each training round, and measures it on the voters' rows. At the end
+    of a task about tables it trains the references, too: on all rows in one place, and on each hospital's alone.
+    """
 
     def __init__(self, network: StandingNetwork, processes: Processes) -> None:
         self._network, self._processes = network, processes
@@ -119,6 +121,8 @@ class ModelDeriver:
         for event in events:
             if event.name in ("RoundSettled", "RoundVoided") and event.values["round"] != STATISTICS_ROUND:
                 self._due[event.values["taskId"]] = None
+            if event.name == "TaskEnded":
+                self._compare(event.values["taskId"])
         for task in [task for task in self._due if _process(task) not in self._processes.running()]:
             self._derive(task)
             del self._due[task]
@@ -136,13 +140,34 @@ class ModelDeriver:
             "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book), *more,
         )  # fmt: skip
 
-    def _data(self, task: int) -> DataSchema | None:
-        """The schema of the task's rows; None if its file is not in the store."""
+    def _compare(self, task: int) -> None:
+        network, raw = self._network, self._file(task)
+        if raw is None or self._data(task) != network.spec.data or not isinstance(network.spec.data, TableSchema):
+            return  # the rows are of another kind, or training takes long
+        network.models.mkdir(exist_ok=True)
+        file = network.models / f"task-{task}.toml"
+        file.write_bytes(raw)
+        self._processes.start(
+            f"references-of-task-{task}", "consilium_lab.demo.compared", "--task", os.fspath(file),
+            "--artifacts", os.fspath(network.place.artifacts), "--seed", "0",
+            "--hospitals", *[os.fspath(home.folder) for home in network.hospitals.values()],
+            "--voters", *map(os.fspath, network.voters.values()),
+            "--output", os.fspath(references_file(network.models, task)),
+        )  # fmt: skip
+
+    def _file(self, task: int) -> bytes | None:
+        """The task file; None if it is not in the store."""
         try:
-            return parse_task_spec(
-                self._network.store.get_file(self._network.operator.tasks.params(task).spec_hash)
-            ).data
-        except (ArtifactMissing, SpecInvalid):
+            return self._network.store.get_file(self._network.operator.tasks.params(task).spec_hash)
+        except ArtifactMissing:
+            return None
+
+    def _data(self, task: int) -> DataSchema | None:
+        """The schema of the task's rows; None without a valid file."""
+        raw = self._file(task)
+        try:
+            return None if raw is None else parse_task_spec(raw).data
+        except SpecInvalid:
             return None
 
 

@@ -45,6 +45,11 @@ class ModelIndex(BaseModel):
     measured: schemas.Measured | None = None
 
 
+def references_file(models: FilePath, task: int) -> FilePath:
+    """Beside the model's folder, which each round's model replaces."""
+    return models / f"task-{task}-references.json"
+
+
 def model_folder(models: FilePath, task: int) -> FilePath:
     """Folder of a task's model."""
     return models / f"task-{task}"
@@ -60,12 +65,13 @@ def list_models(service: Shared, response: Response, task: TaskNumber) -> schema
     if found is None:
         return schemas.Models(items=[])
     folder, index = found
+    references = _references(folder, index)
     files = [
         schemas.ModelFile(name=name, size=(folder / name).stat().st_size)
         for name in get_args(ModelFileName)
         if (folder / name).is_file()
     ]
-    return schemas.Models(items=[schemas.ModelView(**dict(index), files=files)])
+    return schemas.Models(items=[schemas.ModelView(**dict(index), references=references, files=files)])
 
 
 @models.get(
@@ -104,3 +110,12 @@ def find_model(service: Service, task: int) -> tuple[FilePath, ModelIndex] | Non
         return None
     is_own = (index.task, index.chain_id, index.contract) == (task, book.chain_id, book.tasks)
     return (folder, index) if is_own else None
+
+
+def _references(folder: FilePath, index: ModelIndex) -> schemas.References | None:
+    """None without a file, and for a damaged one."""
+    try:
+        with references_file(folder.parent, index.task).open("rb") as file:
+            return schemas.References.model_validate_json(file.read(LARGEST_INDEX))
+    except (OSError, ValidationError):
+        return None

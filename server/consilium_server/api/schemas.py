@@ -280,7 +280,7 @@ ModelFileName = Literal[
     "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
     "program-frozen.safetensors",
     "program-tokenizer.json",
-    "model.onnx", "report.json", "report.svg",
+    "model.onnx", "report.json", "report.html", "report.svg",
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 
@@ -317,12 +317,20 @@ class Measured(ApiModel):
     rounds: list[Quality] = Field(min_length=1)
 
 
+class References(ApiModel):
+    """On the rows of `measured`. Only the operator of a demo states them, since it has all hospitals' rows."""
+
+    pooled: dict[str, FiniteFloat] = Field(max_length=32, description="of a model of all rows in one place")
+    alone: dict[str, FiniteFloat] = Field(max_length=32, description="mean of a model of each hospital alone")
+
+
 class ModelView(ApiModel):
     round: int = Field(description="last round whose sums are in it")
     rounds: int = Field(description="rounds of the task")
     verified: bool = Field(description="true if every check of every round passed when the model was derived")
     sha256: Sha256 = Field(description="SHA-256 of its parameters; `consilium verify` shows the same")
     measured: Measured | None = Field(description="null if it was not measured")
+    references: References | None = Field(description="null if the operator states none, as outside a demo")
     files: list[ModelFile]
 
 
