@@ -26,6 +26,7 @@ from consilium_client.programs.library import loaded
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 from cryptography import x509
 
@@ -244,7 +245,9 @@ class Client(Node[HospitalHome]):
         """
         from consilium_client.hospital.node import HospitalNode
 
-        HospitalNode(self._home.approved_settings(task)).run()
+        settings = self._home.approved_settings(task)
+        with telling_owner(settings.notify, settings.mail, f"hospital {self.account}"):
+            HospitalNode(settings).run()
 
     def evaluate(
         self, task: int, *, share: str | Path | None = None, alone: bool = False, seed: int = 0

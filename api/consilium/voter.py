@@ -22,6 +22,7 @@ from consilium_client.voter import registration
 from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
 from consilium_client.voter.disclosure import Disclosure, disclose
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 from consilium_core.units import tokens as shown_tokens
 from consilium_operators.proposals import require_funds
@@ -168,11 +169,12 @@ class Voter(Node[VoterHome]):
         """
         from consilium_client.voter.judging import Voter as Judge
 
-        judge = Judge(self._home)
-        if task is None:
-            judge.run()
-        else:
-            judge.run_one(task)
+        judge, settings = Judge(self._home), self.settings
+        with telling_owner(settings.notify, settings.mail, f"voter {self.account}"):
+            if task is None:
+                judge.run()
+            else:
+                judge.run_one(task)
 
     def evaluate(self, task: int, *, share: str | Path | None = None, seed: int = 0) -> NodeEvaluation:
         """Measures a task's model on this voter's rows, beside the start. `share`: a file for a signed report of coarse

@@ -12,6 +12,7 @@ from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.sponsoring.batches import Sponsor
 from consilium_chain.sponsoring.connection import SponsoredConnection
 from consilium_core.connectivity import Address
+from consilium_core.notify import MailSettings, Target
 from consilium_core.typed_toml import Section
 from eth_account.signers.local import LocalAccount
 from pydantic import Field
@@ -44,6 +45,12 @@ class DataSettings(NodeSettings):
         description="address of the operator's API, as https://consilium.example.org: after a task, the node hands in"
         " the report that the policy's `share_evaluation` allows. Default: reports are sent by hand",
     )
+    notify: tuple[Target, ...] = Field(
+        default=(),
+        max_length=4,
+        description="where this node tells its owner of faults and losses: https://HOST/PATH or mailto:NAME@HOST",
+    )
+    mail: MailSettings | None = Field(default=None, description="the SMTP server for `mailto:` in `notify`")
     data: Path = Field(description="file or folder with the data that the task's schema needs; see docs/data.md")
     mapping: Path | None = Field(
         default=None, description="file that maps the columns of the data to the schema's; see docs/data.md"

@@ -39,7 +39,7 @@ from consilium_core.connectivity import Address
 from consilium_core.locks import alone, is_locked
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import Section, parse_toml
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from consilium_client.config import (
     FlowerSettings,
@@ -279,6 +279,8 @@ def _below(folder: Path, value: Any) -> Any:
     """Paths that are not absolute are below the folder."""
     if isinstance(value, tuple):
         return tuple(_below(folder, one) for one in value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: _below(folder, one) for name, one in value})
     return folder / value if isinstance(value, Path) else value
 
 

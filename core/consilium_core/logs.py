@@ -32,12 +32,16 @@ def _dropped(event: str, fields: Mapping[str, object]) -> None:
 
 _sink: Sink = _to_stdout
 _hints: Sink = _dropped
+_listeners: list[Sink] = []
 _about: ContextVar[Mapping[str, object]] = ContextVar("fields of all events", default=MappingProxyType({}))
 
 
 def emit(event: str, **fields: object) -> None:
     """Logs an event, from any thread."""
-    _sink(event, {**_about.get(), **fields})
+    whole = {**_about.get(), **fields}
+    _sink(event, whole)
+    for hear in _listeners:
+        hear(event, whole)
 
 
 @contextmanager
@@ -53,6 +57,16 @@ def about(**fields: object) -> Iterator[None]:
 def hint(event: str, **fields: object) -> None:
     """Progress for a screen only: no log keeps it."""
     _hints(event, fields)
+
+
+@contextmanager
+def heard_by(listener: Sink) -> Iterator[None]:
+    """Within, `listener` hears of all events, too. It must neither wait nor raise."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
 
 
 @contextmanager

@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from consilium_core.errors import NotSent
+from consilium_core.private_files import read_private_file
+from consilium_core.typed_toml import Section
 
 HOST = r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
 MAIL_ADDRESS = re.compile(rf"(?=.{{1,100}}\Z)[A-Za-z0-9_+%-]+(?:\.[A-Za-z0-9_+%-]+)*@{HOST}")
@@ -144,12 +146,17 @@ def signature(secret: bytes, id_: str, at: int, body: bytes) -> str:
     return "v1," + base64.b64encode(tag).decode()
 
 
-def post(hook: Webhook, body: bytes, id_: str, at: int, secret: bytes, reach: Reach = STRANGERS) -> bytes:
-    """Sends JSON; returns the first `MOST_ANSWER` bytes of the answer. `at`: Unix seconds. Raises NotSent."""
+def post(hook: Webhook, body: bytes, id_: str, at: int, secret: bytes | None, reach: Reach = STRANGERS) -> bytes:
+    """Sends JSON; returns the first `MOST_ANSWER` bytes of the answer. `at`: Unix seconds. Raises NotSent.
+
+    Without `secret` it is not signed.
+    """
     headers = {
         "Content-Type": "application/json", "User-Agent": "consilium", "Connection": "close", "webhook-id": id_,
-        "webhook-timestamp": str(at), "webhook-signature": signature(secret, id_, at, body),
+        "webhook-timestamp": str(at),
     }  # fmt: skip
+    if secret is not None:
+        headers["webhook-signature"] = signature(secret, id_, at, body)
     context = ssl.create_default_context(cafile=reach.authority)
     try:
         plain = _connected(reach.addresses(hook), hook.port)
@@ -235,6 +242,22 @@ class MailServer:
         if self.is_tls:
             return smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT, context=context)
         return smtplib.SMTP(self.host, self.port, timeout=TIMEOUT)
+
+
+class MailSettings(Section):
+    """An SMTP server for outgoing mail."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65_535)] = 465
+    tls: Annotated[bool, Field(description="from the beginning; false: STARTTLS, and none on loopback")] = True
+    sender: Annotated[str, AfterValidator(mail_address), Field(description="address that mails come from")]
+    user: str | None = None
+    password_file: Annotated[Path | None, Field(description="file with the user's password, mode 600")] = None
+
+    def server(self) -> MailServer:
+        """Reads the password. Raises KeystoreError."""
+        password = None if self.password_file is None else read_private_file(self.password_file).strip()
+        return MailServer(self.host, self.port, self.tls, self.sender, self.user, password)
 
 
 def _is_loopback(host: str) -> bool:

@@ -15,8 +15,7 @@ from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
 from consilium_core.artifacts.backends import Places
-from consilium_core.notify import MailServer, mail_address
-from consilium_core.private_files import read_private_file
+from consilium_core.notify import MailSettings
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -95,21 +94,8 @@ AccountSetting = Annotated[str, AfterValidator(checksummed)]
 Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\-\[\]:]+$", description="as https://example.org")]
 
 
-class MailSettings(Section):
-    """An SMTP server for outgoing mail."""
-
-    host: str
-    port: Annotated[int, Field(ge=1, le=65_535)] = 465
-    tls: Annotated[bool, Field(description="from the beginning; false: STARTTLS, and none on loopback")] = True
-    sender: Annotated[str, AfterValidator(mail_address), Field(description="address that mails come from")]
-    user: str | None = None
-    password_file: Annotated[Path | None, Field(description="file with the user's password, mode 600")] = None
+class PublicMailSettings(MailSettings):
     per_day: Annotated[int, Field(ge=1, description="mails of all addresses together")] = 1_000
-
-    def server(self) -> MailServer:
-        """Reads the password. Raises KeystoreError."""
-        password = None if self.password_file is None else read_private_file(self.password_file).strip()
-        return MailServer(self.host, self.port, self.tls, self.sender, self.user, password)
 
 
 class NotifySettings(Section):
@@ -118,7 +104,7 @@ class NotifySettings(Section):
     origin: Annotated[Origin, Field(description="address of the API in people's browsers, for links")]
     webhooks: bool = True
     webhook_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = (443,)
-    mail: MailSettings | None = None
+    mail: PublicMailSettings | None = None
     confirmations: Annotated[int, Field(ge=0, description="blocks above an event before it is told")] = 12
 
 

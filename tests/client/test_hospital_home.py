@@ -61,6 +61,21 @@ def test_places_of_artifacts_are_folders_below_the_home_and_urls(home: HospitalH
         places = nonsense
 
 
+def test_the_owners_addresses_go_to_each_tasks_node(home: HospitalHome) -> None:
+    path = home.folder / "node.toml"
+    mail = '[mail]\nhost = "smtp.example.org"\nsender = "a@b.org"\npassword_file = "smtp"\n'
+    path.write_text('notify = ["https://A.org/b", "mailto:a@B.org"]\n' + path.read_text() + mail)
+    again = HospitalHome.open(home.folder)
+    again.approve(7, APPROVAL, b"")
+    settings = again.node_settings(7, APPROVAL.place)
+    assert settings.notify == ("https://a.org/b", "mailto:a@b.org")
+    assert settings.mail is not None
+    assert settings.mail.password_file == home.folder / "smtp"
+    path.write_text(path.read_text().replace("https:", "http:"))
+    with pytest.raises(ConfigInvalid, match="notify"):
+        HospitalHome.open(home.folder)
+
+
 def test_a_moved_home_is_the_same_home(home: HospitalHome) -> None:
     moved = home.folder.rename(home.folder.with_name("elsewhere"))
     assert HospitalHome.open(moved).settings.data == moved / "rows.csv"

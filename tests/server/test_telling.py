@@ -16,13 +16,17 @@ from typing import Any
 
 import pytest
 from api_wallet import Wallet
+from chain_driver import LocalChain
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_core.errors import KeystoreError
 from consilium_core.notify import MailServer, Reach
+from consilium_core.private_files import write_private_file
+from consilium_server.config import NotifySettings
 from consilium_server.database.engine import open_database, writing
 from consilium_server.database.tables import EventRow
 from consilium_server.telling import delivery
-from consilium_server.telling.delivery import Teller
+from consilium_server.telling.delivery import Teller, teller_of
 from consilium_server.telling.outbox import fill
 from consilium_server.telling.tables import ChannelRow, MessageRow
 from consilium_server.telling.words import told_of
@@ -32,6 +36,7 @@ from indexed_network import HOSPITALS, OPERATOR, START, TASK_FILE, VOTERS, Index
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 from told_servers import Hooks, Mails, hooks, mails
+from worker_driver import Worker, until
 
 ORIGIN = "https://consilium.example:8443"
 CONFIRMATIONS = 2
@@ -43,6 +48,7 @@ class World:
 
     def __init__(self, folder: Path, servers: ExitStack, url: str | None = None) -> None:
         self.network = IndexedNetwork(folder, url)
+        servers.callback(self.end)  # after all that asks the databases
         with self.network.mined():
             for node in HOSPITALS:
                 self.network.register(node, Role.HOSPITAL)
@@ -129,9 +135,7 @@ def confirm(world: World, token: str) -> Response:
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with ExitStack() as servers:
-        world = World(tmp_path, servers)
-        yield world
-        world.end()
+        yield World(tmp_path, servers)
 
 
 # Words
@@ -322,7 +326,6 @@ def test_the_outbox_sends_again_after_a_crash_with_the_same_id(
         assert one == other
         assert [row.state for row in world.rows()] == ["sent", "sent"]
         person.by_mail()
-        world.end()
 
 
 def test_an_address_that_fails_waits_and_holds_up_no_other(world: World) -> None:
@@ -532,3 +535,39 @@ def test_old_messages_are_forgotten(world: World) -> None:
     assert len(world.rows()) == 2
     world.turn(31 * 86_400)
     assert world.rows() == []
+
+
+def notify_of(folder: Path) -> dict[str, Any]:
+    write_private_file(folder / "smtp", "hush\n")
+    mail = {
+        "host": "smtp.example.org",
+        "sender": "told@Example.org",
+        "user": "told",
+        "password_file": str(folder / "smtp"),
+    }
+    return {"origin": ORIGIN, "webhook_ports": [443, 8443], "mail": mail}
+
+
+def test_a_worker_tells_as_its_settings_say(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path / 'index.sqlite'}")
+    given = NotifySettings.model_validate(notify_of(tmp_path))
+    teller = teller_of(given, engine)
+    assert teller.offers == "https mailto"
+    assert teller.reach == Reach(ports=frozenset({443, 8443}))
+    assert teller.mails == MailServer("smtp.example.org", 465, True, "told@example.org", "told", "hush")
+    off = teller_of(given.model_copy(update={"webhooks": False, "mail": None}), engine)
+    assert off.offers == ""
+    (tmp_path / "smtp").chmod(0o644)
+    with pytest.raises(KeystoreError, match="chmod 600"):
+        teller_of(given, engine)
+    engine.dispose()
+
+
+@pytest.mark.deep
+def test_a_worker_with_notify_offers_to_tell(local_chain: LocalChain, tmp_path: Path) -> None:
+    with Worker(local_chain, tmp_path / "worker", notify=notify_of(tmp_path)) as worker:
+        until(lambda: worker.told("working"))
+        until(lambda: worker.jobs().get(("tell", ""), {}).get("state") == "done")
+        assert worker.end() == 0
+        assert worker.told("job-failed") == []
+        assert "hush" not in worker.said

@@ -221,7 +221,8 @@ def _require_unasked(connection: Connection, mailbox: str, now: float) -> None:
     since = now - PROOF_DAYS * 86_400
     asked = select(func.count()).where(_MESSAGES.c.mailbox == mailbox, _MESSAGES.c.made_at > since)
     if (connection.scalar(asked) or 0) >= PROOFS:
-        raise Problem("too-many-requests", f"this mailbox was asked {PROOFS} times: try again in some days")
+        why = f"this mailbox was asked for a proof {PROOFS} times in {PROOF_DAYS} days: try again in some days"
+        raise Problem("too-many-requests", why, {"Retry-After": str(86_400)})
 
 
 def _forget(connection: Connection, account: str, kind: str) -> None:

@@ -1,0 +1,104 @@
+"""A node's owner is told of faults and losses, once, and without any wait of the node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from consilium_core.logs import emit, heard_by
+from consilium_core.notify import MailServer
+from consilium_core.owner import Owner, costs_money
+from told_servers import Hooks, Mails, hooks, mails
+
+SETTLED = {"round": 2, "reason": "PAID", "reward": "0", "slash": "0"}
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Iterator[Hooks]:
+    with hooks(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def post_office(tmp_path: Path) -> Iterator[Mails]:
+    with mails(tmp_path) as found:
+        yield found
+
+
+def owner_of(hook: Hooks, post_office: Mails, targets: list[str] | None = None, **changes: Any) -> Owner:
+    sender = MailServer("localhost", post_office.port, False, "node@hospital.example.org")
+    given = targets or [hook.url("/a"), "mailto:ward@hospital.example.org"]
+    return Owner(given, sender, "hospital 0xA", hook.reach(), **{"pauses": (0.0, 0.0)} | changes)
+
+
+@pytest.mark.parametrize(
+    ("event", "fields", "expected"),
+    [
+        ("settled", SETTLED, False),
+        ("settled", SETTLED | {"slash": "1"}, True),
+        ("settled", SETTLED | {"reason": "NOT_REVEALED"}, True),
+        ("privacy", {"round": 1, "epsilon": 7.2, "of": 8}, True),
+        ("privacy", {"round": 1, "epsilon": 7.1, "of": 8}, False),
+        ("round-failed", {}, True),
+        ("not-voted", {}, True),
+        ("data-remark", {}, False),
+        ("relay-ended", {}, False),
+        ("training", {}, False),
+    ],
+)
+def test_costs_money(event: str, fields: dict[str, Any], expected: bool) -> None:
+    assert costs_money(event, fields) is expected
+
+
+def test_owner_is_told_in_the_words_of_the_screen(hook: Hooks, post_office: Mails) -> None:
+    owner = owner_of(hook, post_office)
+    with heard_by(owner.hear):
+        emit("round-failed", round=3, error="DiskFull")
+        emit("training", round=3)
+    emit("round-failed", round=4, error="DiskReadOnly")  # after the node's end
+    owner.wait()
+    words = "round 3 failed here: the disk with the home folder is full: free some space"
+    (told,), (letter,) = hook.bodies, post_office.got
+    assert told == {
+        "id": hook.got[0][1]["webhook-id"], "type": "node", "node": "hospital 0xA", "kind": "round-failed",
+        "words": words,
+    }  # fmt: skip
+    assert (letter["To"], post_office.text()) == ("ward@hospital.example.org", f"hospital 0xA: {words}\n")
+
+
+def test_owner_is_told_once_an_hour_and_so_many_times_a_day(
+    hook: Hooks, post_office: Mails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consilium_core.owner.A_DAY", 5)
+    now = [0.0]
+    owner = owner_of(hook, post_office, [hook.url()], clock=lambda: now[0])
+
+    def fail(task: int) -> int:
+        owner.hear("task-failed", {"task": task, "error": "ChainUnreachable"})
+        owner.wait()
+        return len(hook.got)
+
+    assert [fail(1), fail(1), fail(2)] == [1, 1, 2]
+    now[0] = 3_600.0
+    assert fail(1) == 3
+    assert [fail(task) for task in range(3, 8)][-1] == 5
+    now[0] = 86_400.0
+    assert fail(50) == 6
+
+
+def test_a_node_does_not_wait_for_an_address_that_fails(
+    hook: Hooks, post_office: Mails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook.status = 500
+    owner = owner_of(hook, post_office, pauses=(0.3, 0.0))
+    start = time.monotonic()
+    owner.hear("ballot-lost", {"round": 1})
+    assert time.monotonic() - start < 0.3
+    owner.wait()
+    assert len(hook.got) == 2
+    assert len(post_office.got) == 1
+    said = '"event": "owner-not-told", "told": "ballot-lost", "why": "it answered with status 500"'
+    assert said in capsys.readouterr().out
