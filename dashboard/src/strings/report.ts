@@ -34,4 +34,5 @@ export const report = {
   column: 'Column',
   loss: 'Loss',
   range: 'Least to most',
+  to: (low: string, high: string) => `${low} to ${high}`,
 }

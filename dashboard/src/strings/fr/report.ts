@@ -35,4 +35,5 @@ export const report: typeof en.report = {
   column: 'Colonne',
   loss: 'Perte',
   range: 'Du minimum au maximum',
+  to: (low, high) => `${low} à ${high}`,
 }

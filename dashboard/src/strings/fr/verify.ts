@@ -114,5 +114,7 @@ export const verify: typeof en.verify = {
   ceremony: 'Les points de la cérémonie KZG d’Ethereum',
   ceremonyUnread: (why) => `Ils n’ont pas pu être chargés depuis ce site : ${why}`,
   ceremonyFails: (why) => `Ce site donne d’autres points : ${why}`,
+  otherPoints: 'les points ne sont pas ceux de la cérémonie d’Ethereum : leur SHA-256 diffère',
+  notPoint: (raw) => `${raw} n’est pas un point de G1 de BLS12-381`,
   ceremonyHolds: '4096 points, avec le SHA-256 de la cérémonie.',
 }
