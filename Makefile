@@ -30,7 +30,7 @@ WORKERS ?= 3
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_demo_programs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
 	tests/e2e/test_internet.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py \
-	tests/e2e/test_dashboard_wallets.py tests/e2e/test_dashboard_audit.py
+	tests/e2e/test_dashboard_wallets.py tests/e2e/test_dashboard_audit.py tests/e2e/test_wallet_matrix.py
 
 # Each step of the installation: alone in this checkout, with one line that says what to do when it fails.
 STEP_PYTHON = $(if $(wildcard $(VENV)/.demo),$(or $(wildcard $(BIN)/python),$(PYTHON)),$(PYTHON))

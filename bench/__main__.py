@@ -12,6 +12,7 @@ foretold  a simulation beside the demo that it foretells, on four data sets
 first_result  from an empty folder by pip to a simulation of one's own rows; after `make wheel`
 decoys  how well decoys hide, and from whom
 decoy_codecs  honest votes on decoys under codecs and outer steps
+chain_reads requests to the chain node of a hospital and a voter, a day
 indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
 thousand  a round of a thousand hospitals in four tasks, likewise
@@ -83,6 +84,7 @@ PARTS = {
     "membership": "bench.client.membership",
     "fair_judging": "bench.client.fair_judging",
     "fair_amounts": "bench.client.fair_amounts",
+    "chain_reads": "bench.chain.chain_reads",
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
     "dashboard": "bench.server.dashboard",

@@ -20,6 +20,10 @@ WHY_NOT = "chromium is not installed: apt-get install chromium"
 
 expect.set_options(timeout=20_000)  # a busy machine takes longer than the usual five seconds
 
+# isValidSignature of whatever: bytes4(0x1626ba7e), of EIP-1271.
+SAYS_YES = "0x631626ba7e60e01b60005260206000f3"
+CONTRACTS_SIGNATURE = "0x" + "5a" * 130  # of two owners, as a Safe has it
+
 PROVIDER = """
 (() => {
   const listeners = {}
@@ -28,6 +32,7 @@ PROVIDER = """
       await window.testWalletHolds?.(method)
       const { result, error } = JSON.parse(await window.testWallet(JSON.stringify({ method, params: params ?? [] })))
       if (error) throw Object.assign(new Error(error.message), error)
+      if (method === 'wallet_switchEthereumChain') window.testWalletEmits('chainChanged', params[0].chainId)
       return result
     },
     on: (event, listener) => (listeners[event] ??= []).push(listener),
@@ -59,6 +64,9 @@ class Wallet:
     `sends_at_most`: transactions, after which the owner says no. `is_busy`: it waits for an answer to another request.
     `hold` of a page keeps its answers back.
 
+    A request names its account: that is `account`, or one that was, before `switch`. `become_contract`: EIP-1271 and no
+    key. `lock`: it names no account until `unlock`.
+
     `gas`: what it sets instead of what the page proposes. `nonces_ahead`: by how many a transaction comes too early,
     and waits. `sent`: transactions, the latest last. `chain`: which chain it is on, until it is told to switch.
     `networks`, `tokens`: those that it was asked to add.
@@ -66,6 +74,8 @@ class Wallet:
 
     def __init__(self, url: str, account: LocalAccount) -> None:
         self.url, self.account = url, account
+        self.former: list[LocalAccount] = []
+        self._is_contract = self._is_locked = False
         self.declines = self.is_busy = False
         self.sends_at_most: int | None = None
         self.gas: int | None = None
@@ -105,7 +115,7 @@ class Wallet:
                 self.is_connected = True
                 return [self.account.address]
             case "eth_accounts":
-                return [self.account.address] if self.is_connected else []
+                return [self.account.address] if self.is_connected and not self._is_locked else []
             case "eth_chainId":
                 return hex(self.chain)
             case "wallet_switchEthereumChain":
@@ -134,11 +144,18 @@ class Wallet:
                 return self._send(params[0])
             case "eth_signTypedData_v4":
                 self._ask_owner()
-                return self.account.sign_typed_data(full_message=json.loads(params[1])).signature.to_0x_hex()
+                signer, message = self._signer(params[0]), json.loads(params[1])
+                if int(message["domain"]["chainId"]) != self.chain:
+                    raise Refusal(-32603, f"Provided chainId must match the active chainId {self.chain}")
+                if self._is_contract:
+                    return CONTRACTS_SIGNATURE
+                return signer.sign_typed_data(full_message=message).signature.to_0x_hex()
             case "personal_sign":
                 self._ask_owner()
-                text = encode_defunct(hexstr=params[0])
-                return self.account.sign_message(text).signature.to_0x_hex()
+                signer, text = self._signer(params[1]), encode_defunct(hexstr=params[0])
+                if self._is_contract:
+                    return CONTRACTS_SIGNATURE
+                return signer.sign_message(text).signature.to_0x_hex()
             case _:
                 return self.ask(method, *params)
 
@@ -147,14 +164,52 @@ class Wallet:
             raise Refusal(-32002, "Request of type 'wallet_requestPermissions' already pending for origin.")
         if self.declines:
             raise Refusal(4001, "User rejected the request.")
+        if self._is_locked:
+            raise Refusal(4100, "The requested account has not been authorized by the user.")
+
+    def _signer(self, address: str) -> LocalAccount:
+        for known in (self.account, *self.former):
+            if known.address.lower() == address.lower():
+                return known
+        raise Refusal(4100, "The requested account has not been authorized by the user.")
+
+    def switch(self, page: Page, account: LocalAccount) -> None:
+        self.former.append(self.account)
+        self.account = account
+        self._tell(page, "accountsChanged", [account.address])
+
+    def switch_chain(self, page: Page, chain: int) -> None:
+        self.chain = chain
+        self._tell(page, "chainChanged", hex(chain))
+
+    def lock(self, page: Page) -> None:
+        self._is_locked = True
+        self._tell(page, "accountsChanged", [])
+
+    def unlock(self, page: Page) -> None:
+        self._is_locked = False
+        self._tell(page, "accountsChanged", [self.account.address])
+
+    def _tell(self, page: Page, event: str, value: Any) -> None:
+        page.evaluate("([event, value]) => window.testWalletEmits(event, value)", [event, value])
+
+    def become_contract(self) -> None:
+        """One that says yes to every signature (EIP-1271). Its transactions are the chain's own doing."""
+        self._is_contract = True
+        self.ask("anvil_setCode", self.account.address, SAYS_YES)
+        self.ask("anvil_impersonateAccount", self.account.address)
 
     def _send(self, given: dict[str, Any]) -> Any:
         if self.chain != self.own_chain:
             raise Refusal(4901, "on another chain")
+        signer = self._signer(given["from"])
+        if self._is_contract:
+            self.sent.append(given)
+            return self.ask("eth_sendTransaction", {key: given[key] for key in ("from", "to", "data", "gas")})
         block = self.ask("eth_getBlockByNumber", "latest", False)
         transaction = {
             "chainId": self.own_chain,
-            "nonce": self.nonce() + self.nonces_ahead,
+            "nonce": self.nonce(signer) + self.nonces_ahead,
             "to": given["to"],
             "data": given.get("data", "0x"),
             "value": int(given.get("value", "0x0"), 16),
@@ -163,32 +218,40 @@ class Wallet:
             "maxFeePerGas": 2 * int(block["baseFeePerGas"], 16) + 10**9,
         }
         self.sent.append(transaction)
-        return self.send(transaction)
+        return self.send(transaction, signer)
 
-    def nonce(self) -> int:
-        return int(self.ask("eth_getTransactionCount", self.account.address, "pending"), 16)
+    def nonce(self, signer: LocalAccount) -> int:
+        return int(self.ask("eth_getTransactionCount", signer.address, "pending"), 16)
 
-    def send(self, transaction: dict[str, Any]) -> Any:
-        signed = self.account.sign_transaction(transaction)
+    def send(self, transaction: dict[str, Any], signer: LocalAccount | None = None) -> Any:
+        signed = (signer or self.account).sign_transaction(transaction)
         return self.ask("eth_sendRawTransaction", signed.raw_transaction.to_0x_hex())
 
 
-def hold(page: Page, method: str) -> None:
-    """Until `let_go`, the wallet does not answer requests of this method."""
+def hold(page: Page, *methods: str) -> None:
+    """Until `let_go`, the wallet does not answer requests of these methods."""
     page.evaluate(
-        """held => { window.testWalletHolds = (method) => method === held
+        """held => { window.testWalletHolds = (method) => held.includes(method)
             && new Promise((resolve) => { (window.testWalletHeld ??= []).push(resolve) }) }""",
-        method,
+        list(methods),
     )
 
 
-def let_go(page: Page) -> int:
-    """The wallet gets the requests that were held, at least one, and their number is returned."""
+def wait_held(page: Page) -> None:
     page.wait_for_function("() => (window.testWalletHeld ?? []).length > 0")
+
+
+def let_go(page: Page, holds_on: bool = False) -> int:
+    """The wallet gets the requests that were held, at least one, and their number is returned. `holds_on`: not those
+    that follow.
+    """
+    wait_held(page)
     held: int = page.evaluate(
-        """() => { const held = window.testWalletHeld ?? []
-            window.testWalletHolds = undefined; window.testWalletHeld = []
-            held.forEach((resolve) => resolve()); return held.length }"""
+        """holdsOn => { const held = window.testWalletHeld ?? []
+            if (!holdsOn) window.testWalletHolds = undefined
+            window.testWalletHeld = []
+            held.forEach((resolve) => resolve()); return held.length }""",
+        holds_on,
     )
     return held
 

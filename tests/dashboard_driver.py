@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +11,22 @@ from typing import Any
 import httpx
 import pytest
 from browser_driver import CHROMIUM, WHY_NOT, Wallet, Watched, chromium, context_of, fresh_account
+from chain_driver import BOND, LocalChain
 from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_chain.tasks.proposal import task_params
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_server.api.dashboard import built
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 from up_driver import Up, up
+from worker_driver import until
 
 NEEDED = [
     pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
@@ -30,6 +36,7 @@ NEEDED = [
 AXE = Path(__file__).parents[1] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 HELD = 1_000 * TOKEN
+POOL = 600
 
 
 class Place:
@@ -100,6 +107,62 @@ class Place:
         return str(node["node"])
 
 
+class Network(LocalChain):
+    """The place's chain, so that a task can be played on it by hand."""
+
+    def __init__(self, place: Place) -> None:
+        self.url = place.chain_url
+        self.deployment = place.deployment
+        self.treasury = place.treasury
+        self.accounts = {}
+
+    def ledger(self, key: str | bytes) -> Ledger:
+        return Ledger(Connection(self.url, Account.from_key(key)), self.deployment)
+
+    def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
+        """With the bond and no more: `Place.node`, which is the one with the most stake, stays another."""
+        found = [self.funded(bond) for _ in range(count)]
+        for ledger in found:
+            ledger.staking.stake(role, bond)
+            if role is Role.VOTER:
+                ledger.voter.register_key(voter_key(ledger.connection.signer))
+        return found
+
+
+def wallet_of(place: Place, ledger: Ledger) -> Wallet:
+    account = ledger.connection.account
+    assert account is not None
+    return Wallet(place.chain_url, account)
+
+
+def task_file(place: Place, name: str, **replaced: str) -> str:
+    """The first task's, of another name and pool."""
+    first = place.running.get("/v1/tasks/1")["spec_hash"]
+    text = httpx.get(f"{place.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
+    for field, value in ({"name": f'"{name}"', "pool": str(POOL)} | replaced).items():
+        text, count = re.subn(rf"^{field} = .*$", f"{field} = {value}", text, count=1, flags=re.MULTILINE)
+        assert count == 1, field
+    return text
+
+
+def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
+    """Not by the page, of an aggregator that does not join: the task stays in Joining."""
+    raw = text.encode()
+    number = place.ledger(wallet.account).operator.propose(
+        task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    )
+    until(lambda: bool(place.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number), 30)
+    return number
+
+
+def idle_aggregator(place: Place) -> str:
+    """One that has staked, and joins nothing."""
+    wallet = place.wallet(held=5_000 * TOKEN)
+    place.ledger(wallet.account).staking.stake(Role.AGGREGATOR, 4_000 * TOKEN)
+    until(lambda: wallet.account.address in str(place.running.get("/v1/nodes?role=aggregator&limit=200")), 30)
+    return str(wallet.account.address)
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One for all files that look at it: a network takes a while."""
@@ -146,3 +209,12 @@ def flip_a_bit(route: Route) -> None:
     body = bytearray(answer.body())
     body[31] ^= 1
     route.fulfill(response=answer, body=bytes(body))
+
+
+def reach(page: Page, wanted: Locator, key: str = "Tab") -> None:
+    """By the keyboard alone."""
+    for _ in range(150):
+        if wanted.evaluate("field => field === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    raise AssertionError(wanted)

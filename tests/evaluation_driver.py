@@ -32,13 +32,13 @@ from consilium_zk.quantise import Quantiser
 from decoy_driver import DecoyDriver
 from examples_read import read_table
 from hospital_driver import node_files
+from task_files import windows
 from voter_driver import POLICY
 
 COLUMNS = 4
 FEATURES = "\n".join(
     f'[[data.features]]\nkind = "numeric"\nname = "column-{number}"\nmin = -4.0\nmax = 4.0' for number in range(COLUMNS)
 )
-WINDOWS = "\n".join(f"{name} = {WINDOW}" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "evaluated"
 [data]
@@ -64,8 +64,7 @@ max_voters = 3
 seats = 3
 [money]
 pool = 1000
-[windows]
-{WINDOWS}
+{windows(WINDOW)}
 """
 
 

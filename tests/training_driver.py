@@ -24,7 +24,7 @@ from consilium_client.privacy.accountant import PrivacyAccountant
 from consilium_zk.kzg import commit
 from consilium_zk.packing import unpack
 from hospital_driver import OPEN_POLICY, hospital_settings, node_files
-from task_files import DATA
+from task_files import DATA, windows
 
 ROWS = (30, 45)
 GOOD = [[20_000]]
@@ -32,7 +32,6 @@ GOOD = [[20_000]]
 
 def task_file(training: str, update: str = "", judging: str = "", rounds: int = 2, top: str = "") -> bytes:
     """`training`: the rest of that section, and sections after it."""
-    windows = "\n".join(f"{name} = 100000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
     return f"""
 name = "trained"
 {top}
@@ -59,8 +58,7 @@ decoys = false
 {judging}
 [money]
 pool = 1000
-[windows]
-{windows}
+{windows(100_000)}
 """.encode()
 
 

@@ -51,7 +51,7 @@ from consilium.lab import (
 from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
 from consilium.operator import Operator
 from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
-from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation
+from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation, verify_report
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_jobs
 from consilium.simulation import GridResult, SimulationResult, simulate, simulate_grid
@@ -133,6 +133,7 @@ __all__ = [
     "verify",
     "verify_audit",
     "verify_evaluation",
+    "verify_report",
     "watch",
 ]
 

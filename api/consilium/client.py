@@ -72,6 +72,7 @@ class Client(Node[HospitalHome]):
         chain_url: str = LOCAL_RPC,
         address_book: str | Path = LOCAL_ADDRESS_BOOK,
         mapping: str | Path | None = None,
+        report_to: str | None = None,
         keystore: str | Path | None = None,
         password_file: str | Path | None = None,
         password: Callable[[], str] | None = None,
@@ -82,7 +83,8 @@ class Client(Node[HospitalHome]):
 
         `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: a table, or a folder of
         texts or images; `mapping`: a file that maps its columns. `operators`, `models`, `columns`: the names that the
-        policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00".
+        policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00". `report_to`: https
+        address of the operator's API, which gets the reports that the policy's `share_evaluation` allows.
 
         `keystore`: the key file of an existing account; by default a new account is made. `password_file`: a file with
         its password, mode 600; without, `password` is called, and its answer is stored in the home. `sponsor_url`:
@@ -91,7 +93,9 @@ class Client(Node[HospitalHome]):
 
         Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
         """
-        new = NewHome(Path(home), chain_url, address_book, artifacts, data, mapping, keystore, password_file, password)
+        new = NewHome(
+            Path(home), chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, password
+        )
         settings = new.settings()
         if sponsor_url is not None:
             settings["sponsor"] = checked_sponsor(sponsor_url, sponsor_ca)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import open_keystore, write_keystore
-from consilium_client.config import SponsoredSettings
+from consilium_client.config import ApiAddress, SponsoredSettings
 from consilium_client.consent import TaskPolicy
 from consilium_client.errors import DataError, HomeError, OwnersRefusal
 from consilium_client.home import DEPLOYMENT_FILE, SETTINGS_FILE, HospitalHome, VoterHome
@@ -20,7 +20,7 @@ from consilium_core.errors import ConfigInvalid, KeystoreError
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import own_words
 from eth_account import Account
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 Names = Sequence[str] | Literal["any"]
 KEY_FILE, TRANSPORT_KEY_FILE = "key.json", "transport.key"
@@ -36,6 +36,7 @@ class NewHome:
     artifacts: str | Path | Sequence[str | Path]
     data: str | Path
     mapping: str | Path | None
+    report_to: str | None
     keystore: str | Path | None
     password_file: str | Path | None
     password: Callable[[], str] | None
@@ -53,6 +54,8 @@ class NewHome:
         }
         if self.mapping is not None:
             found["mapping"] = str(_existing(self.mapping))
+        if self.report_to is not None:
+            found["report_to"] = checked_report_to(self.report_to)
         if self.password_file is not None:
             found["password_file"] = str(_absolute(self.password_file))
         return found
@@ -115,6 +118,14 @@ def checked_places(given: str | Path | Sequence[str | Path]) -> str | list[str]:
         if isinstance(place, Path) and not Path(path).exists():
             raise ConfigInvalid(f"{path} does not exist; make this folder, or name another place")
     return paths[0] if len(paths) == 1 else paths
+
+
+def checked_report_to(url: str) -> str:
+    """The address of an operator's API. Raises ConfigInvalid."""
+    try:
+        return TypeAdapter[str](ApiAddress).validate_python(url)
+    except ValidationError:
+        raise ConfigInvalid("write https://HOST or https://HOST:PORT, without a path") from None
 
 
 def checked_sponsor(url: str, authority: str | Path | None) -> dict[str, str]:

@@ -134,12 +134,24 @@ class Model:
         `mapping`: in place of the model's. `id_column`: of the rows, to copy. `clamp`: counts a value outside the
         model's range as the nearest bound, and an unknown code as missing. `output`: a new CSV file for the same table.
 
+        A segmentation writes a mask for each case of a folder of images into `output`, a new folder. The table then has
+        each class's number of pixels.
+
         Raises DataError (RangeError), OperatorError (OutputTaken, LocalTensorsMissing), ModelError (ModelNotInstalled).
         """
         import pandas as pd
+        from consilium_chain.tasks.questions import Segmentation
+        from consilium_client.errors import DataError
         from consilium_operators.prediction import Predictor
         from consilium_operators.prediction_file import predictions, require_free
 
+        if output is not None and isinstance(self.details.spec.data.asked, Segmentation):
+            from consilium_operators.mask_files import write_masks
+
+            if mapping is not None or id_column is not None:
+                raise DataError("MappingInvalid", why="images have no columns; leave the mapping and the column out")
+            masks = write_masks(Predictor(self.details, clamp), Path(rows), Path(output))
+            return pd.DataFrame(masks.rows, columns=masks.columns)
         if output is not None:
             require_free(Path(output))
         found = predictions(Predictor(self.details, clamp), Path(rows), _path(mapping), id_column)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from consilium_operators.model_folder import ModelFile
     from consilium_operators.summary import TaskSummary
     from consilium_verify.audit_log import Message
+    from consilium_verify.audit_report import SignedReport
     from consilium_verify.evaluation import EvaluationCheck
     from consilium_verify.report import Report
 
@@ -141,6 +142,18 @@ def verify_audit(
     if address_book is not None:
         transactions = require_complete(log, open_chain(rpc, address_book))
     return Audit(log, added, transactions)
+
+
+def verify_report(file: str | Path, *, rpc: str = LOCAL_RPC, address_book: str | Path | None = None) -> SignedReport:
+    """Checks a report of the dashboard's audit: that its account signed it, with its key (EIP-191), and that nothing of
+    it was changed. With an address book, also that its chain, contract and block are these, and a contract wallet may
+    have signed it (EIP-1271).
+
+    Raises AuditReportError, DeploymentInvalid, ChainUnreachable.
+    """
+    from consilium_verify.audit_report import verify_report as verified
+
+    return verified(Path(file), None if address_book is None else open_chain(rpc, address_book))
 
 
 def verify_evaluation(

@@ -69,6 +69,7 @@ class Voter(Node[VoterHome]):
         chain_url: str = LOCAL_RPC,
         address_book: str | Path = LOCAL_ADDRESS_BOOK,
         mapping: str | Path | None = None,
+        report_to: str | None = None,
         keystore: str | Path | None = None,
         password_file: str | Path | None = None,
         password: Callable[[], str] | None = None,
@@ -78,13 +79,16 @@ class Voter(Node[VoterHome]):
         `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: held-out rows of several
         classes, or a folder of texts or images; `mapping`: a file that maps its columns. `operators`, `models`,
         `metrics`: those that the policy allows, or "any". `max_bond`: the most that a task may lock, in whole tokens.
-        `max_tasks`: at once; by default 4. `keystore`: the key file of an existing account; by default a new account is
-        made. `password_file`: a file with its password, mode 600; without, `password` is called, and its answer is
-        stored in the home.
+        `max_tasks`: at once; by default 4. `report_to`: https address of the operator's API, which gets the reports
+        that the policy's `share_evaluation` allows. `keystore`: the key file of an existing account; by default a new
+        account is made. `password_file`: a file with its password, mode 600; without, `password` is called, and its
+        answer is stored in the home.
 
         Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
         """
-        new = NewHome(Path(home), chain_url, address_book, artifacts, data, mapping, keystore, password_file, password)
+        new = NewHome(
+            Path(home), chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, password
+        )
         settings = new.settings()
         limits = given(max_bond=max_bond, max_tasks=max_tasks)
         rules = {"operators": operators, "models": models, "metrics": metrics, **NEW_VOTER, **limits}

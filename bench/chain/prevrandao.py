@@ -19,7 +19,7 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs" / "protocol.md"
 BEGIN, END = "<!-- prevrandao by bench/chain/prevrandao.py: from here -->\n", "<!-- to here -->"
 SHARES = (0.05, 0.1, 0.3)
-LOOKAHEADS = (2, 4, 8, 64, 128)
+LOOKAHEADS = (2, 8, 64, 128)
 SLOTS_OF_AN_HOUR = 300
 SLOT = 12  # seconds
 KNOWN_AHEAD = 64  # slots: the rest of this epoch and the next one, at most

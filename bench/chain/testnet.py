@@ -213,56 +213,13 @@ def write_page(result: dict[str, Any]) -> None:
 
 def tables(result: dict[str, Any]) -> dict[str, list[str]]:
     """By the name that the page's mark has."""
-    gas = json.loads((RESULTS / "gas.json").read_text())
-    return {
-        "settings": settings_table(), "costs": costs_table(result, gas), "budget": budget_table(result),
-        "rehearsal": rehearsal_table(result), "traffic": traffic_table(result),
-    }  # fmt: skip
-
-
-def settings_table() -> list[str]:
-    rows = [f"| {one.what} | {shown(one.value)} | {one.source} | {one.here} |" for one in testnet().setting]
-    return ["| setting | there | from | in the rehearsal |", "|---|---|---|---|", *rows]
-
-
-def shown(value: int | str) -> str:
-    return f"{value:,}" if isinstance(value, int) and value >= 100_000 else str(value)
+    return {"budget": budget_table(result)}
 
 
 WHO = {
     "deployer": "deployer", "operator": "operator", "aggregator": "aggregator", "hospital": "hospital (sponsored)",
     "voter": "voter", "delegator": "delegator",
 }  # fmt: skip
-# Which steps come each round; all others come once in a task, or once in a life.
-EACH_ROUND = {
-    "form cohorts", "commit", "fix survivors", "publish", "draw seats", "score", "stand down", "reveal",
-    "open and settle",
-}  # fmt: skip
-BESIDE = {  # measured apart, bench/results/gas.json
-    ("hospital", "commit, by its own transaction"): "commitUpdate",
-    ("voter", "register: stake"): "register",
-    ("delegator", "delegate, first"): "delegate, first",
-}
-
-
-MUCH_GAS = 100_000  # of a step; the page has no cheaper ones
-
-
-def costs_table(result: dict[str, Any], gas: dict[str, Any]) -> list[str]:
-    """Gas of each dear step. `budget_table` gives the ether of a whole task."""
-    lines = ["| who | step | gas, mean | most |", "|---|---|---|---|"]
-    for role, who in WHO.items():
-        rows = [row for row in result["paid"] if row["role"] == role and row["most"] >= MUCH_GAS]
-        for row in sorted(rows, key=lambda row: (row["step"] in EACH_ROUND, -row["all_gas"])):
-            each = " (each round)" if row["step"] in EACH_ROUND else ""
-            blob_gas = row["blob_gas"] / row["count"]
-            blobs = f" + {blob_gas:,.0f} blob gas" if blob_gas else ""
-            lines.append(f"| {who} | {row['step']}{each} | {row['gas']:,}{blobs} | {row['most']:,} |")
-    for (role, name), call in BESIDE.items():
-        one = gas["calls"][call]
-        if one["max"] >= MUCH_GAS:
-            lines.append(f"| {WHO[role]} | {name} * | {one['mean']:,} | {one['max']:,} |")
-    return lines
 
 
 def ether(gwei: float) -> str:
@@ -283,47 +240,6 @@ def budget_table(result: dict[str, Any]) -> list[str]:
         gas, blob_gas = (sum(row[name] for row in rows) / parties for name in ("all_gas", "blob_gas"))
         at = [ether(gas * price.gwei + blob_gas * price.blob_gwei) for price in prices]
         lines.append(f"| {who} | {gas:,.0f} | {' | '.join(at)} |")
-    return lines
-
-
-def rehearsal_table(result: dict[str, Any]) -> list[str]:
-    taken = [one for one in result["upheavals"] if one["round"] is not None]
-    lost = sum(one["gone"] for one in result["upheavals"])
-    forgotten = sum(one["gone"] for one in result["upheavals"] if not one["returning"])
-    rounds = ", ".join(
-        f"{one['round']}: {one['outcome']} ({one['survivors']} hospitals, {one['revealed']} ballots)"
-        for one in result["rounds"]
-    )
-    depths, fees = Counter(one["depth"] for one in taken), [gwei for _, gwei in result["base_fee_gwei"]]
-    rows = [
-        ("how long", f"{result['seconds'] / 60:.0f} min, blocks every {result['block_seconds']} s"),
-        ("rounds", rounds),
-        ("slashed", str(sum(one["slashed"] for one in result["rounds"]))),
-        (
-            "reorganisations",
-            f"{len(result['upheavals'])}, of depth "
-            + ", ".join(f"{depth}: {count}" for depth, count in sorted(depths.items()))
-            + f"; {lost} transactions taken back, of which {forgotten} by a pool that forgot them",
-        ),
-        ("base fee", f"{min(fees):.2f} to {max(fees):.2f} gwei"),
-        ("signed transactions", "; ".join(f"{name}: {count}" for name, count in result["sendings"].items())),
-        ("blob transactions", "; ".join(f"{name}: {count:,}" for name, count in result["sidecars"].items())),
-        ("reverted on the chain, and paid for", str(len(result["failed_on_chain"]))),
-        ("processes that had to be started again", str(sum(result["restarts"].values()))),
-        ("told in journals", "; ".join(f"{name}: {count}" for name, count in result["journal"].items()) or "nothing"),
-        ("tokens that are nowhere", result["books"]["difference"]),
-    ]  # fmt: skip
-    return ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
-
-
-def traffic_table(result: dict[str, Any]) -> list[str]:
-    lines = ["| who | requests a second, mean | in its busiest second | most asked |", "|---|---|---|---|"]
-    for who in sorted(result["traffic"]):
-        one = result["traffic"][who]
-        if one["requests"] < 50 or who[-2:] in ("-2", "-3"):  # the first of a role is like the others
-            continue
-        asked = ", ".join(f"`{name}` {count:,}" for name, count in list(one["most_asked"].items())[:2])
-        lines.append(f"| {who} | {one['a_second']} | {one['most_in_a_second']} | {asked} |")
     return lines
 
 

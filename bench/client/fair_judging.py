@@ -163,8 +163,9 @@ def _rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows_again(result["rows"])
 
 
-def _worst(rows: Sequence[Mapping[str, Any]], field: str) -> float:
-    return max(float(row[field]) for row in rows if row[field] is not None)
+def _worst(rows: Sequence[Mapping[str, Any]], field: str) -> str:
+    found = [float(row[field]) for row in rows if row[field] is not None]
+    return f"{max(found):.1%}" if found else "none"
 
 
 def table(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -173,9 +174,9 @@ def table(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         for metric in METRICS:
             rows = [row for row in _rows(result) if (row["terms"], row["metric"]) == (terms.name, metric)]
             let = [row for row in rows if row["check"] == "fair"]
-            text = f"{_worst(rows, 'rejected'):.1%} rejected, {_worst(rows, 'slashed'):.1%} slashed at worst"
+            text = f"{_worst(rows, 'rejected')} rejected, {_worst(rows, 'slashed')} slashed at worst"
             text += f"; {len(rows) - len(let)} of {len(rows)} refused; with proposed thresholds"
-            text += f" {_worst(rows, 'rejected_proposed'):.1%}, {_worst(rows, 'slashed_proposed'):.1%}"
+            text += f" {_worst(rows, 'rejected_proposed')}, {_worst(rows, 'slashed_proposed')}"
             found.append((f"{terms.name}, {metric}", text))
     for row in result["calibration"]:
         found.append(

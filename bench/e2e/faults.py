@@ -212,12 +212,15 @@ def page_lines(found: Found) -> list[str]:
            f" {seconds[len(seconds) // 2]:.0f} s."] if seconds else []),
     ]  # fmt: skip
     lines += ["", f"| fault | processes | {' | '.join(PHASES)} |", f"|---|---|{'---|' * len(PHASES)}"]
+    before: list[str] = []
     for fault in FAULTS:
         cells = [cell for cell in matrix() if cell.fault == fault]
         processes = [process for process in PROCESSES if any(cell.process == process for cell in cells)]
         seconds_of = [longest([cell for cell in cells if cell.phase == phase], known) for phase in PHASES]
         words = f"**{fault}**: {IN_WORDS[fault]}"
-        lines.append(f"| {words} | {len(processes)}: {', '.join(processes)} | {' | '.join(seconds_of)} |")
+        which = f"{len(processes)}: {', '.join(processes)}" if processes != before else "the same"
+        lines.append(f"| {words} | {which} | {' | '.join(seconds_of)} |")
+        before = processes
     absent = sum(bool(known[str(cell)]["absent"]) for cell in played)
     void = sum(known[str(cell)]["outcome"] != "settled" for cell in played)
     lines += ["", f"In {absent} cells a party was absent from the round, and in {void} the round was not settled."]

@@ -1,4 +1,5 @@
-"""The dashboard on a large network: first content, requests, bytes and memory of each page, on a desk and on a phone.
+"""The dashboard on a large network: first content, requests, bytes and memory of each page, on a desk and on a phone,
+and the scores that Lighthouse gives it.
 
 The index is made up (`seeded_index.py`): 3,000 tasks, 1,000 nodes, 100,000 delegations. API, chain and Chromium share
 this machine. Each page is opened in a new context with an empty cache, after one that is not counted.
@@ -28,6 +29,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from bench.children import Child
 from bench.results_store import COLOURS, Skipped, figure, say, write_figure
+from bench.server.lighthouse_scores import FIELDS, Lighthouse
 from bench.server.seeded_index import NAME, Invented, Size, follow, write
 
 QUICK = Size(40, 30, 60, 300, 2, 2, 10, (12, 5, 3))
@@ -94,11 +96,12 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
         what = (
             f"pages of the dashboard, {size.tasks:,} tasks, {size.nodes:,} nodes, {size.delegations:,} delegations;"
             f" empty cache; requests and bytes until {SETTLED / 1000:.0f} s after the first content; again_requests to"
-            f" the API in {FOLLOWED} s with an event of the chain a second"
+            f" the API in {FOLLOWED} s with an event of the chain a second; scores of {Lighthouse.VERSION} of 100, at"
+            " 1440 px by its desktop preset, at 390 px as its slow phone"
         )
+        paths = pages(invented)
         with _api(folder, chain, database) as url, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            paths = pages(invented)
             for width, height in SIZES.items():
                 for page, path in {"warm": "/", **paths}.items():
                     row = _look(browser, url, path, (width, height), invented, database, chain.node.url)
@@ -106,6 +109,10 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
                         rows.append({"page": page, "width": width, **row})
                         yield {"what": what, "events": events, "rows": rows}
             browser.close()
+            scores = Lighthouse()
+            for row in rows:
+                row |= scores.of(f"{url}/#{paths[row['page']]}", is_phone=row["width"] == min(SIZES))
+                yield {"what": what, "events": events, "rows": rows}
 
 
 def pages(invented: Invented) -> dict[str, str]:
@@ -211,7 +218,8 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
         (
             f"{row['page']}, {row['width']} px",
             f"{row['first_content_ms']} ms, {row['requests']} requests, {row['transferred_bytes'] / 1024:.0f} KiB,"
-            f" heap {row['heap_mib']} MiB, {row['elements']} elements, {row['again_requests']} requests again",
+            f" heap {row['heap_mib']} MiB, {row['elements']} elements, {row['again_requests']} requests again,"
+            f" scores {' '.join(str(row.get(one, '–')) for one in FIELDS.values())}",
         )
         for row in result["rows"]
     ]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from consilium_core.notify import HOST, MAIL_ADDRESS
 from consilium_core.typed_toml import Section, parse_toml
 from consilium_core.visible_text import parse_own_name
 from eth_account import Account
@@ -37,9 +38,7 @@ _CODES = (
     "SXSYSZTCTDTFTGTHTJTKTLTMTNTOTRTTTVTWTZUAUGUMUSUYUZVAVCVEVGVIVNVUWFWSYEYTZAZMZW"
 )
 COUNTRIES = frozenset(re.findall("..", _CODES))
-_HOST = r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
-_SITE = re.compile(rf"https://{_HOST}(?:/[!-~]*)?")
-_CONTACT = re.compile(rf"[A-Za-z0-9._%+-]{{1,64}}@{_HOST}")
+_SITE = re.compile(rf"https://{HOST}(?:/[!-~]*)?")
 
 
 def _or_empty(parse: Callable[[str], str]) -> AfterValidator:
@@ -59,7 +58,7 @@ def _site(text: str) -> str:
 
 
 def _contact(text: str) -> str:
-    if not _CONTACT.fullmatch(text):
+    if not MAIL_ADDRESS.fullmatch(text):
         raise ValueError("it is not an e-mail address: write one such as office@example.org")
     return text
 

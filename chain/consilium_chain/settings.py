@@ -26,7 +26,7 @@ class AccountSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     home: Annotated[Path, Field(description="folder for this node's own files, readable by its user alone")]
-    chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
+    chain_url: Annotated[str, Field(description="URL of a chain node (http or ws)")]
     deployment: Annotated[Path, Field(description="address book of the contracts")]
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]

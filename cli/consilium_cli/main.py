@@ -23,7 +23,7 @@ from consilium_cli.prediction import predict_command
 from consilium_cli.server import app as server
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
 from consilium_cli.task import app as task
-from consilium_cli.verify import verify_audit_command, verify_command, verify_evaluation_command
+from consilium_cli.verify import verify_audit_command, verify_command, verify_evaluation_command, verify_report_command
 from consilium_cli.voter.commands import app as voter
 
 app = typer.Typer(
@@ -52,6 +52,7 @@ app.command("predict")(predict_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)
+app.command("verify-report")(verify_report_command)
 simulate.command("task")(simulate_task_command)
 simulate.command("economics")(economics_command)
 

@@ -19,13 +19,13 @@ RpcOption = Annotated[
     str,
     typer.Option(
         envvar="CONSILIUM_RPC_URL",
-        help="HTTP endpoint of a chain node; if the URL holds a key, set the variable instead",
+        help="URL of a chain node (http or ws); if the URL holds a key, set the variable instead",
     ),
 ]
 AddressBookOption = Annotated[Path, typer.Option(help="file with the contracts' addresses, JSON")]
 
 # For commands that make a home. They ask for a value that is None.
-NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="HTTP endpoint of a chain node")]
+NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="URL of a chain node (http or ws)")]
 NewAddressBookOption = Annotated[
     Path | None,
     typer.Option("--address-book", help="file with the contracts' addresses, JSON; it is copied into the home"),
@@ -46,6 +46,14 @@ NewArtifactsOption = Annotated[
 ]
 NewMappingOption = Annotated[
     Path | None, typer.Option("--mapping", help="file that maps its columns to a task's columns, TOML (docs/data.md)")
+]
+NewReportToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report-to",
+        help="https address of the operator's API, which gets each ended task's report if `share_evaluation` in"
+        " policy.toml allows it",
+    ),
 ]
 NewKeystoreOption = Annotated[
     Path | None,

@@ -33,7 +33,7 @@ def predict_command(
     model: ModelArgument,
     *,
     input_: Annotated[Path, typer.Option("--input", help="rows: CSV or Parquet; a folder of texts or images")],
-    output: Annotated[Path, typer.Option(help="new file for a prediction for each row, CSV")],
+    output: Annotated[Path, typer.Option(help="new file for a prediction for each row, CSV; new folder for masks")],
     mapping: MappingOption = None,
     id_column: Annotated[str | None, typer.Option(help="column of the input to copy into the output")] = None,
     clamp: ClampOption = False,

@@ -1,6 +1,6 @@
-"""`consilium verify`, `verify-audit` and `verify-evaluation`: checks from public records, with exit code 0 or 1.
+"""`consilium verify`, `verify-audit`, `verify-report` and `verify-evaluation`: checks from public records.
 
-Imports nothing heavy at the start.
+The exit code is 0 or 1. Imports nothing heavy at the start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,21 @@ from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption,
 if TYPE_CHECKING:
     from consilium import Audit
     from consilium_client.voter.disclosure import Disclosure, Finding
+    from consilium_verify.audit_report import SignedReport
     from consilium_verify.report import Report
     from rich.console import Console
+
+DeploymentOption = Annotated[
+    Path | None,
+    typer.Option(help="file with the contracts' addresses, JSON; compares the file with the chain"),
+]
+ChainOption = Annotated[
+    str,
+    typer.Option(
+        envvar="CONSILIUM_RPC_URL",
+        help="URL of a chain node (http or ws), for --deployment; if the URL holds a key, set the variable instead",
+    ),
+]
 
 WIDTH = 100
 STYLES = {"holds": "green", "FAILS": "bold red", "not checked": "yellow"}
@@ -105,19 +118,8 @@ def verify_audit_command(
     extends: Annotated[
         Path | None, typer.Option(help="an older export of the same hospital; the file must contain all of its entries")
     ] = None,
-    deployment: Annotated[
-        Path | None,
-        typer.Option(
-            help="file with the contracts' addresses, JSON; compares the export with the hospital's actions on chain"
-        ),
-    ] = None,
-    chain_url: Annotated[
-        str,
-        typer.Option(
-            envvar="CONSILIUM_RPC_URL",
-            help="HTTP endpoint of a chain node, for --deployment; if the URL holds a key, set the variable instead",
-        ),
-    ] = LOCAL_RPC,
+    deployment: DeploymentOption = None,
+    chain_url: ChainOption = LOCAL_RPC,
 ) -> None:
     """Checks a hospital's audit log, and lists each kind of message and each recipient.
 
@@ -164,6 +166,40 @@ def _table(title: str, sizes: Iterable[tuple[str, int]]) -> Iterator[str]:
 
 def _time(at: int) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+# A report of the dashboard's audit
+
+
+def verify_report_command(
+    file: Annotated[Path, typer.Argument(help="report that the dashboard's audit page signed and downloaded, JSON")],
+    deployment: DeploymentOption = None,
+    chain_url: ChainOption = LOCAL_RPC,
+) -> None:
+    """Checks who signed a report of the dashboard's audit, and shows its verdicts. It does not repeat the audit.
+
+    Ends with exit code 1 if the signature does not hold.
+    """
+    found = consilium.verify_report(file, rpc=chain_url, address_book=deployment)
+    for line in _reported(found):
+        typer.echo(line)
+
+
+def _reported(found: SignedReport) -> Iterator[str]:
+    from consilium_core.visible_text import shown
+
+    report, kind = found.report, "as a contract wallet" if found.is_contract else "with its key"
+    chain = report.chain
+    yield f"signed by {found.account}, {kind}"
+    yield f"SHA-256 {found.sha256}"
+    yield f"task {report.task} on chain {chain.chain_id}, contract {chain.contract}, block {chain.block}"
+    yield f"from {report.started_at} to {report.ended_at}, by {shown(report.made_by)}, at {shown(chain.node)}"
+    for verdict, rounds in report.by_verdict.items():
+        if rounds:
+            yield f"  {verdict:15} round {', '.join(map(str, rounds))}"
+    if not found.is_compared:
+        yield "\nnot compared with the chain: pass --deployment to do so"
+    yield "The signature says who answers for this report. To check a round yourself: consilium verify TASK ROUND"
 
 
 # A voter's evaluation

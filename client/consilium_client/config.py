@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.ledger import Ledger
@@ -18,6 +18,10 @@ from pydantic import Field
 
 PRIVACY_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
+
+
+ApiAddress = Annotated[str, Field(pattern=r"^(https://[^\s/?#@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)$")]
+"""An operator's API, without a path; https, or on this machine http."""
 
 
 class FlowerSettings(Section):
@@ -35,9 +39,8 @@ class SponsoredSettings(Section):
 
 class DataSettings(NodeSettings):
     policy: Path = Field(description="what this node's owner allows")
-    report_to: str | None = Field(
+    report_to: ApiAddress | None = Field(
         default=None,
-        pattern=r"^(https://[^\s/?#@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)$",
         description="address of the operator's API, as https://consilium.example.org: after a task, the node hands in"
         " the report that the policy's `share_evaluation` allows. Default: reports are sent by hand",
     )

@@ -76,7 +76,8 @@ CELLS: Final = {
     "ValueNotNumeric": "the cell is not a number; write a number with a decimal point, or leave the cell empty"
     " if the value is missing. If the column has codes, or texts that mean missing, list them in a mapping",
     "ValueIsDate": "the cell is a date or a time, not a number; check that this is the right column, and export"
-    " the value that the task asks for (for example, an age in years)",
+    " the value that the task asks for (for example, an age in years). For dates as times of a series, write [clock]"
+    " into a mapping",
     "ThousandsSeparator": "the cell is not a number: its digits seem to be in groups; export numbers without"
     " thousands separators. If the mark is the decimal mark, write decimal under [file] of a mapping",
     "DecimalMarkWrong": "the cell is not a number: it has another decimal mark than expected; use one mark in"
@@ -84,12 +85,18 @@ CELLS: Final = {
     "ValueNotFinite": "the cell is not a finite number; leave the cell empty (or write ?) if the value is missing",
     "CodeUnknown": "the cell is neither a value of the task's nor a code of the mapping's for this column; add"
     " it to the column's codes. If it means that the value is missing, add it to the column's missing",
-    "DateMalformed": "a date has another form than expected; correct it, or the mapping's format of the column",
+    "DateMalformed": "a date has another form than expected; correct it, or the mapping's format",
     "AgeImpossible": "the dates give an age below 0 or above 130; correct them, or the mapping's born and on",
     "PatientMissing": "the row has no patient; fill in its column, or remove patient from the mapping",
     "StayMissing": "the row names no stay; fill in its column, or leave the row out",
     "StayTwice": "this stay is listed more than once; keep one row for each stay",
     "TimeMissing": "the measurement has no time; fill it in, or leave the row out",
+    "TimeSkipped": "the zone's clock never showed this time, as summer time began; check zone under [clock] of the"
+    " mapping, or correct the time",
+    "ZoneMissing": "the time has no zone; write the zone of the hospital's clock under [clock] of the mapping, such as"
+    ' zone = "Europe/Berlin", or zone = "UTC" for shifted dates',
+    "ZoneTwice": "the time has an offset of its own, beside the mapping's zone; give all times with an offset and leave"
+    " zone out, or none",
     "LabelOutOfSchema": "the label is not one of the task's classes (0, 1, …); write a class's number or, in"
     " a table, its name, or add codes for the labels to a mapping. Remove rows without a label",
     "AnswerMissing": "the cell has no answer to the task's question; leave rows without one out of the file",

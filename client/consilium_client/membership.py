@@ -39,6 +39,7 @@ class Membership:
 
     def __init__(self, ledger: Ledger, task: int, role: Role) -> None:
         self._ledger, self._task, self._role = ledger, task, role
+        self._roster, self._is_in = b"", False  # as of the last read of the members
         self._paid: int | None = None  # the latest round whose payout was logged
 
     def find(self) -> int | None:
@@ -58,15 +59,22 @@ class Membership:
             block = self._ledger.connection.blocks.wait_after(block)
         raise NodeError("NotInTask", task=self._task, account=self._ledger.address)
 
-    def stands(self, state: TaskState) -> bool:
-        """True if the account is in the task; follows its index. Only the first round can still undo joining."""
+    def stands(self, state: TaskState, roster: bytes | None = None) -> bool:
+        """True if the account is in the task; follows its index. Only the first round can still undo joining.
+
+        `roster`: of a snapshot. While it stays the same, so do the members.
+        """
         if state.round != STATISTICS_ROUND or has_ended(state):
             return True
-        index = self.find()
+        if roster is not None and roster == self._roster:
+            return self._is_in
+        nodes, self._roster = self._ledger.snapshots.members(self._task, self._role)
+        index = nodes.index(self._ledger.address) if self._ledger.address in nodes else None
         if index is not None and index != self.index:
             emit("moved", role=self._role.name.lower(), index=index)
             self.index = index
-        return index is not None
+        self._is_in = index is not None
+        return self._is_in
 
     def join_again(self, join: Callable[[], None]) -> None:
         emit("joining-undone", role=self._role.name.lower())

@@ -7,7 +7,8 @@ CoreError                   (ChainError derives from it)
 ├── StoreUnwritable         a place of the artifact store takes no files
 ├── MirrorUnsupported       the package that reads such a mirror is not installed
 ├── ArtifactMissing         no place of the store has an artifact of that hash
-└── ArtifactCorrupt         an artifact's bytes do not have its hash
+├── ArtifactCorrupt         an artifact's bytes do not have its hash
+└── NotSent                 a webhook or mail server did not take a message
 """
 
 from __future__ import annotations
@@ -62,3 +63,11 @@ class ArtifactCorrupt(CoreError):
         super().__init__(
             f"the file {digest} in {where} does not have the hash in its name; delete it and fetch it again"
         )
+
+
+class NotSent(CoreError):
+    """`is_gone`: the webhook does not want messages any more (410)."""
+
+    def __init__(self, why: str, is_gone: bool = False) -> None:
+        self.why, self.is_gone = why, is_gone
+        super().__init__(f"the message was not sent: {why}")

@@ -101,6 +101,8 @@ WORDS: Words = {
     "evidence-submitted": "round {round}: a sum failed in this cohort; sent evidence, {bytes} bytes",
     "nothing-to-show": "round {round}: its cohort's sum failed; this hospital has no evidence to add",
     "chain-unreachable": CHAIN_UNREACHABLE,
+    "blocks-told": "the chain node {node} tells new blocks",
+    "blocks-polled": "[yellow]the chain node {node} tells no new blocks ({error}); this node asks for them[/yellow]",
     "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
     "superlink-reached": "the aggregator's SuperLink {superlink} answers again",
     "relay-ended": (

@@ -24,6 +24,7 @@ const Portfolio = lazy(() => import('./wallet/portfolio'))
 const Desk = lazy(() => import('./wallet/desk'))
 const SetUp = lazy(() => import('./wallet/setup'))
 const Account = lazy(() => import('./pages/account'))
+const Told = lazy(() => import('./pages/told'))
 const Search = lazy(() => import('./pages/search'))
 const Propose = lazy(() => import('./pages/propose'))
 
@@ -69,6 +70,7 @@ export const router = createHashRouter([
       { path: 'accounts/:account', element: <Account /> },
       { path: 'propose', element: <Propose /> },
       { path: 'search', element: <Search /> },
+      { path: 'told', element: <Told /> },
       { path: '*', element: <Missing /> },
     ],
   },

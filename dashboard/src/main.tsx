@@ -4,6 +4,7 @@ import { createRoot } from 'react-dom/client'
 import { RouterProvider } from 'react-router'
 import { ApiProblem } from './api/client'
 import { router } from './app'
+import { keepFocus } from './parts/focus'
 import './theme/index.css'
 
 const client = new QueryClient({
@@ -19,6 +20,7 @@ const client = new QueryClient({
 
 const root = document.getElementById('root')
 if (!root) throw new Error('index.html has no #root')
+keepFocus()
 createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={client}>

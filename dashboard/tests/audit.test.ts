@@ -1,3 +1,4 @@
+import { privateKeyToAccount } from 'viem/accounts'
 import { describe, expect, it, test } from 'vitest'
 import type { Step } from '../src/verify/core'
 import type { RoundRecord } from '../src/verify/record'
@@ -91,4 +92,38 @@ test('a report names the rounds that it did not come to, and any change of it ch
   const report = made([0])
   const changed = { ...report, rounds: report.rounds.map((one) => ({ ...one, verdict: 'fails' })) }
   expect(messageFor(digest(changed))).not.toBe(messageFor(digest(report)))
+})
+
+test('the file that `consilium verify-report` is tested with is what this page writes', async () => {
+  const made: Audited = {
+    ...of,
+    head: { block: 77, hash: `0x${'ab'.repeat(32)}`, rounds: 5, ended: [0, 1, 2, 3] },
+  }
+  const record = {
+    block: 9n,
+    outcome: 'settled',
+    cohorts: [{ survivors: [0, 1, 2], expected: [`0x01${'cd'.repeat(31)}`, null] }],
+    points: new Map([[0, '0xaa']]),
+  } as unknown as RoundRecord
+  const rounds = [
+    roundReport(made, 0, { steps: allHold, record }, 1_790_000_000.25),
+    roundReport(
+      made,
+      1,
+      { steps: but(step('sum-1', 'fails', 'ä "1" ≠ 2\n\u2028 \u{1f600}\u0007')), record },
+      1_790_000_001,
+    ),
+    roundReport(made, 2, { steps: [step('chain', 'skipped')], record: null }, 1_790_000_002),
+  ]
+  const report = taskReport(
+    made,
+    rounds,
+    { started: 1_790_000_000, ended: 1_790_000_003 },
+    'consilium dashboard (test)',
+  )
+  const account = privateKeyToAccount(`0x${'11'.repeat(32)}`)
+  const message = messageFor(digest(report))
+  const signature = { account: account.address, message, signature: await account.signMessage({ message }) }
+  const file = canonical({ report, sha256: digest(report), signature })
+  await expect(file).toMatchFileSnapshot('../../tests/vectors/audit_report.json')
 })

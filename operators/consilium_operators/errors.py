@@ -64,8 +64,8 @@ class OperatorError(FaultError):
             " tells how well it does, and `consilium operator export-onnx` gives other programs its logits"
         ),
         "MarksPixels": (
-            "{name} marks pixels, and neither a table nor JSON has masks. `consilium operator evaluate` tells how well"
-            " it does, and `consilium operator export-onnx` gives other programs each pixel's probabilities"
+            "{name} marks pixels, and neither a table nor JSON has masks. `consilium predict --output FOLDER` writes"
+            " them, and `consilium operator export-onnx` gives other programs each pixel's probabilities"
         ),
         "ProgramFolderInvalid": (
             "{path} lacks {missing}: pass a file of weights, or the folder that `consilium.export` wrote"

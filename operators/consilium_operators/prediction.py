@@ -9,7 +9,6 @@ never the value.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +22,8 @@ from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.use import Use, Used
 from consilium_client.models import Evaluation, Inputs, model_of
+from consilium_core.strict_json import parse_json
 from numpy.typing import NDArray
-from pydantic_core import from_json
 
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import SavedModel
@@ -91,7 +90,10 @@ class Predictor:
 
 def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:
     """Rows that have the schema's columns and no others. Raises RowsInvalid."""
-    request = _parsed(body)
+    try:
+        request = parse_json(body)
+    except ValueError as error:
+        raise RowsInvalid("BodyMalformed", why=error) from None
     if not isinstance(request, dict) or list(request) != [ROWS] or not isinstance(request[ROWS], list):
         raise _invalid('the request is not {"rows": [{column: value, …}, …]}')
     rows: list[Any] = request[ROWS]
@@ -126,32 +128,3 @@ def columns(schema: DataSchema) -> list[str]:
 def examples_of(rows: Sequence[Row], schema: DataSchema, clamp: bool = False) -> Examples:
     """Examples labelled 0. Raises RowsInvalid, DataError, and RangeError unless `clamp`."""
     return kind_of(schema).requested(rows, schema, _invalid, clamp)
-
-
-# --- JSON ----------------------------------------------------------------------------------------------------------
-
-
-class _Twice(ValueError):
-    pass
-
-
-def _parsed(body: bytes) -> object:
-    """Parses twice: Rust's parser bounds nesting, Python's sees repeated names. Raises BodyMalformed, which is not
-    chained, since the parsers' errors may quote the body.
-    """
-    try:
-        from_json(body, allow_inf_nan=False)
-        found: object = json.loads(body, object_pairs_hook=_once)
-        return found
-    except _Twice:
-        why = "an object has the same name twice"
-    except (ValueError, RecursionError):
-        why = "it is not JSON in UTF-8, has NaN or a number with thousands of digits, or is nested too deeply"
-    raise RowsInvalid("BodyMalformed", why=why)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _Twice
-    return found

@@ -15,6 +15,8 @@ from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
 from consilium_core.artifacts.backends import Places
+from consilium_core.notify import MailServer, mail_address
+from consilium_core.private_files import read_private_file
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
@@ -68,7 +70,7 @@ class IndexSettings(Section):
 class IndexerSettings(IndexSettings):
     """Settings of an indexer. It only reads the chain, and needs no account."""
 
-    chain_url: Annotated[str, Field(description="HTTP endpoint of a chain node")]
+    chain_url: Annotated[str, Field(description="URL of a chain node (http or ws)")]
 
     def connect(self) -> Ledger:
         """Connects as a reader. Raises DeploymentInvalid, ChainUnreachable."""
@@ -82,6 +84,44 @@ class KeyFiles(NamedTuple):
     password_file: Path
 
 
+def checksummed(account: str) -> str:
+    """The account with the capitals of EIP-55. Raises ValueError."""
+    if not is_hex_address(account) or not account.startswith("0x"):
+        raise ValueError("an account is 0x and 40 hexadecimal digits")
+    return str(to_checksum_address(account))
+
+
+AccountSetting = Annotated[str, AfterValidator(checksummed)]
+Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\-\[\]:]+$", description="as https://example.org")]
+
+
+class MailSettings(Section):
+    """An SMTP server for outgoing mail."""
+
+    host: str
+    port: Annotated[int, Field(ge=1, le=65_535)] = 465
+    tls: Annotated[bool, Field(description="from the beginning; false: STARTTLS, and none on loopback")] = True
+    sender: Annotated[str, AfterValidator(mail_address), Field(description="address that mails come from")]
+    user: str | None = None
+    password_file: Annotated[Path | None, Field(description="file with the user's password, mode 600")] = None
+    per_day: Annotated[int, Field(ge=1, description="mails of all addresses together")] = 1_000
+
+    def server(self) -> MailServer:
+        """Reads the password. Raises KeystoreError."""
+        password = None if self.password_file is None else read_private_file(self.password_file).strip()
+        return MailServer(self.host, self.port, self.tls, self.sender, self.user, password)
+
+
+class NotifySettings(Section):
+    """What the worker tells to the addresses of the API's watch lists."""
+
+    origin: Annotated[Origin, Field(description="address of the API in people's browsers, for links")]
+    webhooks: bool = True
+    webhook_ports: tuple[Annotated[int, Field(ge=1, le=65_535)], ...] = (443,)
+    mail: MailSettings | None = None
+    confirmations: Annotated[int, Field(ge=0, description="blocks above an event before it is told")] = 12
+
+
 class WorkerSettings(IndexerSettings):
     """Settings of a worker. Without an account it only indexes, and copies artifacts to mirrors."""
 
@@ -93,6 +133,7 @@ class WorkerSettings(IndexerSettings):
         None
     )
     password_file: Annotated[Path | None, Field(description="file with the key file's password, mode 600")] = None
+    notify: NotifySettings | None = None
     drand_relays: Annotated[tuple[RelayUrl, ...], Field(min_length=1)] = QUICKNET_RELAYS
     first_superlink_port: Annotated[
         int, Field(ge=1, le=65_535, description="first port of the SuperLinks of this account's tasks, one for each")
@@ -146,17 +187,6 @@ class WorkerSettings(IndexerSettings):
         return Ledger(Connection(self.chain_url, account), Deployment.read(self.deployment), self.drand_relays)
 
 
-def checksummed(account: str) -> str:
-    """The account with the capitals of EIP-55. Raises ValueError."""
-    if not is_hex_address(account) or not account.startswith("0x"):
-        raise ValueError("an account is 0x and 40 hexadecimal digits")
-    return str(to_checksum_address(account))
-
-
-AccountSetting = Annotated[str, AfterValidator(checksummed)]
-Origin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.\-\[\]:]+$", description="as https://example.org")]
-
-
 class ApiLimits(Section):
     """Limits by client address; those on files also by account. A burst may take the whole amount of its period."""
 
@@ -166,6 +196,7 @@ class ApiLimits(Section):
     files_per_hour: Annotated[int, Field(ge=1)] = 20
     streams_per_client: Annotated[int, Field(ge=1)] = 16
     streams: Annotated[int, Field(ge=1, description="open at once, of all clients")] = 1_000
+    watch_lists: Annotated[int, Field(ge=1, description="stored, of all accounts")] = 10_000
     largest_body: Annotated[int, Field(ge=1_024, description="bytes")] = 256 * 1024
 
 

@@ -152,7 +152,7 @@ def measured() -> list[dict[str, Any]]:
 def test_the_check_lets_pass_only_what_was_measured_to_be_fair() -> None:
     rows = measured()
     assert {row["metric"] for row in rows} >= {*OTHERS, "log_loss", "brier", "pr_auc"}
-    for row in (one for one in rows if one["metric"] != "calibration_error"):  # measured before the check knew it
+    for row in rows:
         if row["check"] == "fair":
             assert (row["rejected"] < 0.05, row["slashed"] < 0.01) == (True, True), row
         if row["floor"] is not None:
@@ -167,10 +167,8 @@ def test_measured_thresholds_are_those_that_the_check_proposes() -> None:
 
 
 def test_calibration_error_is_refused_where_chance_rejects_by_it() -> None:
-    passed = 0
-    for row in (one for one in measured() if one["metric"] == "calibration_error"):
-        asked = f"least_rows = {row['rows']}\naccept_floor = {row['floor']}\nharmful_below = {row['harmful']}"
-        if not unfairness(spec_of(f'metric = "calibration_error"\n{asked}')):
-            assert (row["rejected"] < 0.05, row["slashed"] < 0.01) == (True, True), row
-            passed += 1
-    assert passed == 8
+    """Default thresholds always; a draft's, below 200 rows of a voter."""
+    rows = [one for one in measured() if one["metric"] == "calibration_error"]
+    assert max(row["rejected"] for row in rows) > 0.3
+    for row in rows:
+        assert row["check"] == ("fair" if row["terms"] == "drafted" and row["rows"] >= 200 else "refused"), row

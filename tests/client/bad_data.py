@@ -13,6 +13,7 @@ import pyarrow.parquet
 from consilium_chain.tasks.start_specs import SeedStart
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from PIL import Image
+from task_files import NOTES, X_RAYS
 
 SECRET = "Mustermann"  # of a patient
 ROWS = 120
@@ -34,15 +35,8 @@ TABLE_FILE = (
     + MODEL.encode()
 )
 TABLE = parse_task_spec(TABLE_FILE)
-TEXTS = parse_task_spec(
-    b'name = "notes"\n[data]\nkind = "text"\nlabel = "found"\nclasses = ["healthy", "ill"]\n'
-    b'[model]\nname = "lora"\nmax_tokens = 8\n'
-)
+TEXTS, IMAGES = parse_task_spec(NOTES.encode()), parse_task_spec(X_RAYS.encode())
 TEXTS_OF_RARE = TEXTS.model_copy(update={"start": SeedStart(prevalence=[0.9, 0.1])})
-IMAGES = parse_task_spec(
-    b'name = "x-rays"\n[data]\nkind = "images"\nclasses = ["normal", "ill"]\nheight = 8\nwidth = 10\n'
-    b'[model]\nname = "cnn"\nchannels = [4]\n'
-)
 
 RARE = TABLE.model_copy(update={"start": SeedStart(prevalence=[0.9, 0.1])})
 IMAGES_OF_RARE = IMAGES.model_copy(update={"start": SeedStart(prevalence=[0.9, 0.1])})

@@ -21,31 +21,11 @@ from consilium_client.models.training import train
 from consilium_core.kinds import of_kind
 from PIL import Image
 from raised_faults import raises_fault
-
-AMOUNT = '{ kind = "regression", label = "stay", min = 0, max = 100, mean = 10, deviation = 8, unit = "days" }'
-TIMES = '{ kind = "survival", time = "days", event = "died", bounds = [30, 90, 365] }'
-EACH = '{ kind = "multilabel", labels = ["fluid", "mass"] }'
-METRICS = {AMOUNT: "r2", TIMES: "c_index", EACH: "auc"}
-
-
-def text_of(question: str, metric: str | None = None) -> str:
-    return f"""
-name = "asked"
-[data]
-question = {question}
-[[data.features]]
-name = "age"
-min = 0
-max = 120
-[model]
-name = "logistic"
-[judging]
-metric = "{metric or METRICS[question]}"
-"""
+from task_files import AMOUNT, EACH, METRICS, TIMES, asking
 
 
 def asked(question: str) -> TaskSpec:
-    return parse_task_spec(text_of(question).encode())
+    return parse_task_spec(asking(question).encode())
 
 
 def schema_of(question: str) -> TableSchema:
@@ -181,11 +161,11 @@ def test_a_mapping_that_does_not_fit_the_answers_is_refused(question: str, mappi
 )
 def test_a_question_that_makes_no_sense_is_refused(question: str, why: str) -> None:
     with pytest.raises(SpecInvalid, match=why):
-        parse_task_spec(text_of(question, "log_loss").encode())
+        parse_task_spec(asking(question, metric="log_loss").encode())
 
 
 def test_two_questions_at_once_are_refused() -> None:
-    text = text_of(EACH).replace("[data]\n", '[data]\nlabel = "sick"\nclasses = ["no", "yes"]\n')
+    text = asking(EACH).replace("[data]\n", '[data]\nlabel = "sick"\nclasses = ["no", "yes"]\n')
     with pytest.raises(SpecInvalid, match="leave out label and classes"):
         parse_task_spec(text.encode())
 
@@ -195,12 +175,12 @@ def test_two_questions_at_once_are_refused() -> None:
 )
 def test_a_metric_of_another_question_is_refused(question: str, metric: str) -> None:
     with pytest.raises(SpecInvalid, match=f"{metric} has no meaning for this data's question: judge by"):
-        parse_task_spec(text_of(question, metric).encode())
+        parse_task_spec(asking(question, metric=metric).encode())
 
 
 @pytest.mark.parametrize("question", METRICS)
 def test_balanced_classes_are_refused_without_classes(question: str) -> None:
-    text = 'statistics = "exact"\n' + text_of(question) + '[training]\nclass_weights = "balanced"\n'
+    text = 'statistics = "exact"\n' + asking(question) + '[training]\nclass_weights = "balanced"\n'
     with pytest.raises(SpecInvalid, match="has no classes to balance"):
         parse_task_spec(text.encode())
 

@@ -16,27 +16,22 @@ import numpy as np
 import psutil
 import pytest
 import torch
-from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.errors import DataError, ModelError
 from consilium_client.models import model_of
 from consilium_client.models import program as program_model
 from consilium_client.models.training import Guides, learn, train
 from consilium_client.privacy.dp_sgd import Mechanism, learn_privately
-from consilium_client.programs import confined, library
-from consilium_client.programs.confined import computing_here
+from consilium_client.programs import confined
 from consilium_client.programs.errors import ProgramError
-from consilium_operators.exporting import export
-from consilium_operators.weights import store_weights
+from program_driver import PRIVATE, both, offered, processes, stored
 from raised_faults import raises_fault
 from torch import nn
 from training_driver import task_file
 
 FAMILY = '[model]\nname = "logistic"\n'
-PRIVATE = "[privacy]\nepsilon = 8.0\nmax_grad_norm = 1.0"
 RANDOM = np.random.default_rng(2)
 ROWS = RANDOM.normal(size=(40, 1)).astype(np.float32), RANDOM.integers(0, 2, 40)
-Training = Callable[[TaskSpec], Any]
 
 
 class Large(nn.Module):
@@ -59,41 +54,9 @@ MODULES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("programs")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def all_end() -> Iterator[None]:
-    yield
-    confined.end_all()
-    assert processes() == []
-
-
-def stored(folder: Path, name: str) -> str:
-    """The section of a task file."""
-    if not (folder / name).exists():
-        torch.manual_seed(1)
-        export(MODULES[name](), torch.zeros(2, 1), folder / name)
-    return store_weights(ArtifactStore(folder / "artifacts"), folder / name)
-
-
 def spec_of(folder: Path, training: str = "epochs = 3", update: str = "bits = 10", name: str = "small") -> TaskSpec:
-    spec = parse_task_spec(task_file(training, update).replace(FAMILY.encode(), stored(folder, name).encode()))
-    library.offer(ArtifactStore(folder / "artifacts"), spec)
-    return spec
-
-
-def both(training: Training, spec: TaskSpec) -> list[Any]:
-    """By the process, and here."""
-    found = [training(spec)]
-    with computing_here():
-        return [*found, training(spec)]
-
-
-def processes() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "consilium_client.programs" in " ".join(one.cmdline())]
+    section = stored(folder, name, MODULES[name], 1)
+    return offered(folder, task_file(training, update).decode().replace(FAMILY, section))
 
 
 def process() -> psutil.Process:
@@ -125,10 +88,10 @@ def test_the_process_trains_to_the_same_bits(training: str, update: str, folder:
     guides = Guides((ROWS[0][:9], ROWS[1][:9]), correction, np.array([0.5, 2], np.float32))
     base, seen = model_of(spec).initial(0), list[tuple[int, int, float]]()
 
-    def learnt(spec: TaskSpec) -> Any:
+    def learnt() -> Any:
         return learn(spec, spec.basis(b"\x07" * 32), base, *ROWS, 3, lambda *one: seen.append(one), guides=guides)
 
-    found, expected = both(learnt, spec)
+    found, expected = both(learnt)
     assert found.tobytes() == expected.tobytes()
     assert np.abs(found).max() > 1e-3
     half = len(seen) // 2
@@ -141,15 +104,15 @@ def test_private_training_has_the_same_bits_but_for_its_noise(update: str, folde
     spec = spec_of(folder, f"epochs = 3\n{PRIVATE}", update, "linear")
     base = model_of(spec).initial(0)
 
-    def learnt(spec: TaskSpec, noise: float = 0.0) -> Any:
+    def learnt(noise: float = 0.0) -> Any:
         assert spec.privacy is not None
         mechanism, basis = Mechanism(noise, 1.0, 3), spec.basis(b"\x07" * 32)
         return learn_privately(spec, spec.privacy, mechanism, basis, base, *ROWS)
 
-    found, expected = both(learnt, spec)
+    found, expected = both(learnt)
     assert found.tobytes() == expected.tobytes()
     assert np.abs(found).max() > 1e-3
-    assert learnt(spec, 1.0).tobytes() != learnt(spec, 1.0).tobytes()  # from the system's randomness
+    assert learnt(1.0).tobytes() != learnt(1.0).tobytes()  # from the system's randomness
     confined.end_all()
 
 
@@ -157,7 +120,7 @@ def test_evaluation_has_the_same_bits_in_parts(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(program_model, "INPUTS_AT_ONCE", 300)
     spec, inputs = spec_of(folder), np.linspace(-2, 2, 1_000, dtype=np.float32).reshape(-1, 1)
     model = model_of(spec)
-    found, expected = both(lambda _: model.evaluate(model.initial(0), inputs), spec)
+    found, expected = both(lambda: model.evaluate(model.initial(0), inputs))
     assert found.predictions.tobytes() == expected.predictions.tobytes()
     assert found.activations.tobytes() == expected.activations.tobytes()
     assert found.activations.shape == (1_000, 4)
@@ -168,9 +131,9 @@ def test_a_program_of_many_operations_has_the_same_bits_with_all_threads(folder:
     spec = spec_of(folder, "epochs = 2", name="heavy")
     model = model_of(spec)
     assert model.threads == (int(os.environ.get("OMP_NUM_THREADS", 0)) or len(os.sched_getaffinity(0)))
-    found, expected = both(trained, spec)
+    found, expected = both(lambda: trained(spec))
     assert found.tobytes() == expected.tobytes()
-    found, expected = both(lambda _: model.evaluate(model.initial(0), ROWS[0]), spec)
+    found, expected = both(lambda: model.evaluate(model.initial(0), ROWS[0]))
     assert found.activations.tobytes() == expected.activations.tobytes()
     confined.end_all()
 
@@ -259,7 +222,7 @@ def test_a_progress_that_fails_leaves_no_answer_behind(folder: Path) -> None:
 
     with raises_fault(ModelError, "WeightsUnusable"):
         train(spec, model_of(spec).initial(0), *ROWS, 1, fail)
-    found, expected = both(trained, spec)
+    found, expected = both(lambda: trained(spec))
     assert found.tobytes() == expected.tobytes()
 
 
@@ -292,7 +255,7 @@ time.sleep(600)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends with its next answer")
 def test_the_process_ends_with_its_node_also_with_a_killed_one_and_while_it_hangs(folder: Path, tmp_path: Path) -> None:
-    section = stored(folder, "small")
+    section = stored(folder, "small", MODULES["small"], 1)
     (tmp_path / "task.toml").write_bytes(task_file("epochs = 1").replace(FAMILY.encode(), section.encode()))
     command = [sys.executable, "-c", WAITS, str(tmp_path / "task.toml"), str(folder / "artifacts")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as node:

@@ -24,6 +24,7 @@ from consilium_operators.model_inputs import ChannelInput, model_inputs
 from numpy.typing import NDArray
 from PIL import Image
 from raised_faults import raises_fault
+from task_files import X_RAYS
 from test_images_read import archive, png, saved, write_folder
 
 DEEP = ImageSchema(kind="images", classes=["normal", "ill"], height=8, width=10, bits=16)
@@ -224,16 +225,7 @@ def test_a_network_learns_from_the_bits_that_8_have_not() -> None:
     assert (found.argmax(axis=1) == labels).mean() > 0.95
 
 
-OLD = b"""
-name = "x-rays"
-[data]
-kind = "images"
-classes = ["normal", "ill"]
-height = 8
-width = 10
-[model]
-name = "cnn"
-"""
+OLD = X_RAYS.encode()
 
 
 def test_files_of_old_tasks_keep_their_meaning() -> None:

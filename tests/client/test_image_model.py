@@ -10,7 +10,6 @@ import torch
 from consilium_chain.tasks.convolution_specs import CnnSpec
 from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.errors import ModelError
@@ -19,7 +18,7 @@ from consilium_client.models.cnn import Cnn
 from consilium_client.models.metrics import accuracy, auc
 from consilium_client.models.torch_parameters import flatten
 from consilium_client.models.training import train
-from consilium_client.privacy.dp_sgd import Mechanism, train_privately
+from private_steps import NORM, moved_by_the_last
 from raised_faults import raises_fault
 
 PNEUMONIA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pneumoniamnist" / "pneumoniamnist_rebuilt.npz"
@@ -99,21 +98,13 @@ def test_hospitals_sums_add_up_to_those_of_all_images() -> None:
 
 def test_no_image_moves_a_private_step_by_more_than_the_norm() -> None:
     """With the batch of all images and noise next to none, with one image more; it would move the step far more."""
-    spec, privacy = spec_of(batch_size=10, learning_rate=1.0), PrivacySpec(epsilon=8, max_grad_norm=0.5)
+    spec = spec_of(batch_size=10, learning_rate=1.0)
     images, model = stripes(11), model_of(spec)
     inputs = model.inputs(images, public_sums(spec.data))
     inputs[10] *= 1_000
-    moved = []
-    for label in (0, 1):  # one of them is right, and without a gradient
-        labels = np.append(images.labels[:10], label)
-        found = [
-            train_privately(
-                spec, privacy, Mechanism(1e-9, 1.0, 1), model.initial(0), inputs[:rows], labels[:rows]
-            ).astype(np.float64)
-            for rows in (10, 11)
-        ]  # fmt: skip
-        moved.append(np.linalg.norm(found[1] - found[0]))
-    assert max(moved) == pytest.approx(0.5 / 10, rel=1e-3)
+    # One of the two labels is right, and without a gradient.
+    moved = max(moved_by_the_last(spec, inputs, np.append(images.labels[:10], label)) for label in (0, 1))
+    assert moved == pytest.approx(NORM / 10, rel=1e-3)
 
 
 def test_other_shapes_are_refused() -> None:

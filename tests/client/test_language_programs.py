@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +50,9 @@ class Seeing(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(folder: Path) -> Path:
     """Both programs, with the store."""
-    return exported_texts(tmp_path_factory.mktemp("texts"))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def all_end() -> Iterator[None]:
-    yield
-    confined.end_all()
+    return exported_texts(folder)
 
 
 def texts_of(data: str = CORPUS) -> TextSet:

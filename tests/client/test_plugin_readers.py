@@ -31,6 +31,7 @@ from hospital_driver import OPEN_POLICY
 from plugin_attacks import ATTACKS, NAMES
 from plugin_wheels import Site, named, processes, site_in
 from raised_faults import raises_fault
+from task_files import NOTES, X_RAYS
 from training_driver import task_file
 from typer.testing import CliRunner
 
@@ -170,26 +171,7 @@ def paint(path, data, arguments):
 """
 SECRET = "a_patients_value_4711"
 TABLE = parse_task_spec(task_file("epochs = 1"))
-TEXTS = parse_task_spec(b"""
-name = "notes"
-[data]
-kind = "text"
-label = "found"
-classes = ["healthy", "ill"]
-[model]
-name = "lora"
-""")
-IMAGES = parse_task_spec(b"""
-name = "x-rays"
-[data]
-kind = "images"
-classes = ["normal", "ill"]
-height = 8
-width = 10
-[model]
-name = "cnn"
-channels = [4]
-""")
+TEXTS, IMAGES = parse_task_spec(NOTES.encode()), parse_task_spec(X_RAYS.encode())
 ROWS = "50|yes\n60.5|no\n|no\n130|yes\n"
 
 

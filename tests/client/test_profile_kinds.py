@@ -23,36 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from rich.console import Console
+from task_files import NOTES, X_RAYS
 
-TEXTS = parse_task_spec(
-    b"""
-name = "notes"
-statistics = "exact"
-[data]
-kind = "text"
-label = "found"
-classes = ["healthy", "ill", "unknown"]
-[model]
-name = "lora"
-max_tokens = 8
-[rounds]
-rounds = 7
-"""
-)
-IMAGES = parse_task_spec(
-    b"""
-name = "x-rays"
-statistics = "exact"
-[data]
-kind = "images"
-classes = ["normal", "ill"]
-height = 8
-width = 10
-[model]
-name = "cnn"
-channels = [4]
-"""
-)
+EXACT = 'statistics = "exact"'
+THREE = NOTES.replace('"ill"', '"ill", "unknown"')
+TEXTS = parse_task_spec(f"{EXACT}{THREE}[rounds]\nrounds = 7\n".encode())
+IMAGES = parse_task_spec((EXACT + X_RAYS).encode())
 COLOUR = IMAGES.model_copy(update={"data": IMAGES.data.model_copy(update={"channels": 3})})
 PRIVATE = {"epsilon": 3.0, "delta": 1e-6, "max_grad_norm": 1.0}
 RANDOM = np.random.default_rng(3)

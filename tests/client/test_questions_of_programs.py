@@ -5,24 +5,20 @@ The loss is the task's: a program gives outputs alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.errors import ModelError
 from consilium_client.models import model_of
 from consilium_client.models.training import train
 from consilium_client.privacy.dp_sgd import Mechanism, learn_privately
-from consilium_client.programs import confined, library
-from consilium_client.programs.confined import computing_here
-from consilium_operators.exporting import export
-from consilium_operators.weights import store_weights
+from program_driver import PRIVATE, both, offered, stored
 from raised_faults import raises_fault
+from task_files import asking
 from torch import nn
 
 QUESTIONS = {
@@ -36,18 +32,6 @@ LABELS = {
     "time": np.stack([20 * np.exp(INPUTS[:, 0]), (INPUTS[:, 1] > -1) * 1.0], axis=1).astype(np.float64),
     "labels": (INPUTS > 0) * 1.0,
 }
-PRIVATE = "[privacy]\nepsilon = 8.0\nmax_grad_norm = 1.0\n"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("programs")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def all_end() -> Iterator[None]:
-    yield
-    confined.end_all()
 
 
 def module(outputs: int) -> nn.Module:
@@ -58,27 +42,10 @@ def module(outputs: int) -> nn.Module:
 def spec_of(name: str, folder: Path, outputs: int | None = None, more: str = "") -> TaskSpec:
     question, own, metric = QUESTIONS[name]
     outputs = outputs or own
-    if not (folder / f"{outputs}").exists():
-        export(module(outputs), torch.zeros(2, 2), folder / f"{outputs}")
-    section = store_weights(ArtifactStore(folder / "artifacts"), folder / f"{outputs}")
+    section = stored(folder, f"{outputs}", lambda: module(outputs), 2)
     columns = "".join(f'[[data.features]]\nname = "x{k}"\nmin = -5\nmax = 5\n' for k in range(2))
-    text = f"""
-name = "asked"
-[data]
-question = {question}
-{columns}
-{section}
-[training]
-epochs = 20
-batch_size = 16
-learning_rate = 0.1
-{more}
-[judging]
-metric = "{metric}"
-"""
-    spec = parse_task_spec(text.encode())
-    library.offer(ArtifactStore(folder / "artifacts"), spec)
-    return spec
+    text = asking(question, section.removeprefix("[model]\n"), columns, metric)
+    return offered(folder, f"{text}[training]\nepochs = 20\nbatch_size = 16\nlearning_rate = 0.1\n{more}")
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -94,15 +61,10 @@ def test_the_process_learns_the_answer_and_has_the_same_bits(name: str, folder: 
         ]
         return trained, worths
 
-    (found, worths), (expected, own) = learnt(), _here(learnt)
+    (found, worths), (expected, own) = both(learnt)
     assert found.tobytes() == expected.tobytes()
     assert worths == own
     assert worths[1] > max(worths[0], 0.75)
-
-
-def _here(work: Any) -> Any:
-    with computing_here():
-        return work()
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -139,8 +101,8 @@ def test_a_private_task_trains_row_by_row(name: str, folder: Path) -> None:
             spec, privacy, Mechanism(0.0, 1.0, 3), spec.basis(b"\x07" * 32), base, INPUTS, LABELS[name]
         )
 
-    found = learnt()
-    assert found.tobytes() == _here(learnt).tobytes()
+    found, expected = both(learnt)
+    assert found.tobytes() == expected.tobytes()
     assert np.abs(found).max() > 1e-4
 
 

@@ -25,9 +25,8 @@ from consilium_client.task import load_task
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_zk.kzg import commit
 from consilium_zk.packing import pack
-from task_files import DATA
+from task_files import DATA, windows
 
-WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "replayed"
 statistics = "exact"
@@ -52,8 +51,7 @@ seats = 1
 decoys = false
 [money]
 pool = 1000
-[windows]
-{WINDOWS}
+{windows(20_000)}
 """.encode()
 
 

@@ -11,7 +11,6 @@ import torch
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.questions import Segmentation
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.answers import answers_of
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums
@@ -21,9 +20,9 @@ from consilium_client.models.metrics import accuracy, brier, log_loss
 from consilium_client.models.objectives.segmentation import Segment
 from consilium_client.models.torch_parameters import flatten
 from consilium_client.models.training import train
-from consilium_client.privacy.dp_sgd import Mechanism, train_privately
 from consilium_client.voter.fingerprints import TOLERANCE, deviation, fingerprint, values_of
 from numpy.typing import NDArray
+from private_steps import NORM, moved_by_the_last
 from raised_faults import raises_fault
 from torch.nn.functional import cross_entropy, one_hot
 
@@ -181,17 +180,10 @@ def test_fingerprints_show_the_model_and_the_rows() -> None:
 
 def test_no_image_moves_a_private_step_by_more_than_the_norm() -> None:
     spec = spec_of(optimizer='optimizer = "sgd"', learning_rate="learning_rate = 1.0", batch_size="batch_size = 10")
-    privacy, images = PrivacySpec(epsilon=8, max_grad_norm=0.5), blobs(11)
-    model = model_of(spec)
-    inputs = model.inputs(images, public_sums(spec.data))
+    images = blobs(11)
+    inputs = model_of(spec).inputs(images, public_sums(spec.data))
     inputs[10] *= 1_000
-    found = [
-        train_privately(
-            spec, privacy, Mechanism(1e-9, 1.0, 1), model.initial(0), inputs[:rows], images.labels[:rows]
-        ).astype(np.float64)
-        for rows in (10, 11)
-    ]  # fmt: skip
-    assert np.linalg.norm(found[1] - found[0]) == pytest.approx(0.5 / 10, rel=1e-3)
+    assert moved_by_the_last(spec, inputs, images.labels) == pytest.approx(NORM / 10, rel=1e-3)
 
 
 def test_images_with_a_class_are_counted_and_one_class_is_no_answer() -> None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-import torch
-from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.errors import ModelError
 from consilium_client.models import model_of
 from consilium_client.models.training import train
 from consilium_client.privacy.dp_sgd import Mechanism, train_privately
-from consilium_client.programs import confined, library
-from consilium_client.programs.confined import computing_here
-from consilium_operators.exporting import export
-from consilium_operators.weights import store_weights
+from program_driver import both, offered, stored
 from raised_faults import raises_fault
 from torch import nn
 
@@ -29,23 +22,14 @@ for _mask, (_y, _x) in zip(MASKS, RANDOM.integers(0, 5, (40, 2)), strict=True):
 INPUTS = (RANDOM.normal(0, 0.3, (40, 1, 8, 8)) + 2 * MASKS[:, None]).astype(np.float32)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield tmp_path_factory.mktemp("programs")
-    confined.end_all()
-
-
 def spec_of(folder: Path, outputs: int = 2, more: str = "") -> TaskSpec:
-    torch.manual_seed(1)
-    net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, outputs, 1), nn.Flatten())
-    if not (folder / f"{outputs}").exists():
-        export(net, torch.zeros(2, 1, 8, 8), folder / f"{outputs}")
-    section = store_weights(ArtifactStore(folder / "artifacts"), folder / f"{outputs}")
+    def net() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, outputs, 1), nn.Flatten())
+
+    section = stored(folder, f"{outputs}", net, 1, 8, 8)
     question = 'question = { kind = "segmentation", classes = ["background", "lesion"] }'
     text = f'name = "p"\n[data]\nkind = "images"\nheight = 8\nwidth = 8\n{question}\n{section}\n{more}'
-    spec = parse_task_spec(f"{text}\n[training]\nepochs = 20\nbatch_size = 8\nlearning_rate = 0.5\n".encode())
-    library.offer(ArtifactStore(folder / "artifacts"), spec)
-    return spec
+    return offered(folder, f"{text}\n[training]\nepochs = 20\nbatch_size = 8\nlearning_rate = 0.5\n")
 
 
 def test_the_process_learns_masks_and_has_the_same_bits(folder: Path) -> None:
@@ -56,9 +40,7 @@ def test_the_process_learns_masks_and_has_the_same_bits(folder: Path) -> None:
         trained = train(spec, model.initial(0), INPUTS, MASKS, 1)
         return trained, model.objective.measures["dice"].worth(*model.evaluate(trained, INPUTS).answers(MASKS))
 
-    found, dice = learnt()
-    with computing_here():
-        expected, own = learnt()
+    (found, dice), (expected, own) = both(learnt)
     assert found.tobytes() == expected.tobytes()
     assert dice == own
     assert dice > 0.9

@@ -9,7 +9,6 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.convolution_specs import TcnSpec
 from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
-from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.series.stays import Stays
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.models import model_of
@@ -17,7 +16,7 @@ from consilium_client.models.metrics import accuracy
 from consilium_client.models.tcn import Tcn
 from consilium_client.models.torch_parameters import flatten
 from consilium_client.models.training import train
-from consilium_client.privacy.dp_sgd import Mechanism, train_privately
+from private_steps import NORM, moved_by_the_last
 
 MODELS = ({"name": "tcn", "channels": [6, 6]}, {"name": "mlp", "hidden": [6]}, {"name": "logistic"})
 TOML = """
@@ -108,21 +107,13 @@ def test_training_tells_rising_from_falling_and_repeats_itself(model: dict[str, 
 
 def test_no_stay_moves_a_private_step_by_more_than_the_norm() -> None:
     """With the batch of all stays and noise next to none, with one stay more; it would move the step far more."""
-    spec, privacy = spec_of(batch_size=10, learning_rate=1.0), PrivacySpec(epsilon=8, max_grad_norm=0.5)
+    spec = spec_of(batch_size=10, learning_rate=1.0)
     stays, model = rising(11), model_of(spec)
     inputs = model.inputs(stays, public_sums(spec.data))
     inputs[10] *= 1_000
-    moved = []
-    for label in (0, 1):  # one of them is right, and without a gradient
-        labels = np.append(stays.labels[:10], label)
-        found = [
-            train_privately(
-                spec, privacy, Mechanism(1e-9, 1.0, 1), model.initial(0), inputs[:rows], labels[:rows]
-            ).astype(np.float64)
-            for rows in (10, 11)
-        ]  # fmt: skip
-        moved.append(np.linalg.norm(found[1] - found[0]))
-    assert max(moved) == pytest.approx(0.5 / 10, rel=1e-3)
+    # One of the two labels is right, and without a gradient.
+    moved = max(moved_by_the_last(spec, inputs, np.append(stays.labels[:10], label)) for label in (0, 1))
+    assert moved == pytest.approx(NORM / 10, rel=1e-3)
 
 
 @pytest.mark.parametrize(

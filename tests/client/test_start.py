@@ -32,9 +32,8 @@ from consilium_operators.weights import store_weights
 from consilium_zk.kzg import commit
 from raised_faults import raises_fault
 from safetensors.numpy import save
-from task_files import DATA
+from task_files import DATA, windows
 
-WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 TASK = f"""
 name = "first"
 {DATA}
@@ -57,8 +56,7 @@ seats = 1
 decoys = false
 [money]
 pool = 1000
-[windows]
-{WINDOWS}
+{windows(20_000)}
 """
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import torch
 from consilium_chain.tasks.task_spec import TaskSpec
-from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import public_sums, sums_of
 from consilium_client.data.text.reader import TextSet
 from consilium_client.errors import ModelError
@@ -23,10 +22,10 @@ from consilium_client.models import lora, model_of
 from consilium_client.models.metrics import accuracy
 from consilium_client.models.torch_parameters import flatten
 from consilium_client.models.training import learn, train
-from consilium_client.privacy.dp_sgd import Mechanism, train_privately
 from consilium_client.voter.evaluating import in_batches
 from consilium_client.voter.fingerprints import TOLERANCE, deviation, fingerprint
 from consilium_zk.evaluation import BATCH_ROWS
+from private_steps import NORM, moved_by_the_last
 from raised_faults import raises_fault
 
 MEDQUAD = Path(__file__).resolve().parents[3] / "shared" / "data" / "medquad" / "medquad_qtype9.csv"
@@ -135,15 +134,8 @@ def test_round_0_counts_texts() -> None:
 
 def test_no_text_moves_a_private_step_by_more_than_the_norm() -> None:
     spec = spec_of(optimizer="sgd", batch_size=5, learning_rate=1.0)
-    privacy, model = PrivacySpec(epsilon=8, max_grad_norm=0.5), model_of(spec)
-    inputs = model.inputs(EXAMPLES, SUMS)
-    found = [
-        train_privately(
-            spec, privacy, Mechanism(1e-9, 1.0, 1), model.initial(0), inputs[:rows], EXAMPLES.labels[:rows]
-        ).astype(np.float64)
-        for rows in (5, 6)
-    ]  # fmt: skip
-    assert 0 < np.linalg.norm(found[1] - found[0]) <= 0.5 / 5 * (1 + 1e-3)
+    inputs = model_of(spec).inputs(EXAMPLES, SUMS)
+    assert 0 < moved_by_the_last(spec, inputs[:6], EXAMPLES.labels[:6]) <= NORM / 5 * (1 + 1e-3)
 
 
 def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ WHOLE = [one for one in FOUND if one.whole]
 TASK = (ROOT / "docs" / "operator.md").read_text().partition("```toml\n")[2].partition("```")[0]
 SITES = 6
 # The guides say `simulate FILE`, and `resume` without its group. `openapi` is for `make dashboard`.
-UNMENTIONED = {"hospital resume", "voter resume", "server openapi", "simulate task", "task reference"}
+UNMENTIONED = {"hospital resume", "voter resume", "server openapi", "simulate task"}
 INIT = {
     "Chain node": "", "address book (file)": "", "Artifact store": "artifacts", "(file or folder)": "rows.csv",
     "Operators whose": "any", "Model families": "", "{}": "", "Password for": "a password", "Repeat for": "a password",

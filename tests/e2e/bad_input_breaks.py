@@ -106,8 +106,14 @@ def folder(kind: str, **files: str | bytes) -> Callable[[World], list[str]]:
     return break_
 
 
-def series(measurements: str, outcomes: str = "stay,sick\n1,0\n2,1\n") -> Callable[[World], list[str]]:
-    return folder("series", measurements_dot_csv=measurements, outcomes_dot_csv=outcomes)
+def series(
+    measurements: str, outcomes: str = "stay,sick\n1,0\n2,1\n", mapping: str | None = None
+) -> Callable[[World], list[str]]:
+    def break_(world: World) -> list[str]:
+        asked = folder("series", measurements_dot_csv=measurements, outcomes_dot_csv=outcomes)(world)
+        return [*asked, *map(str, mapped(world, mapping))]
+
+    return break_
 
 
 def image(content: bytes) -> Callable[[World], list[str]]:
@@ -462,6 +468,18 @@ def changed_key(world: World) -> list[str]:
 def changed_log(world: World) -> list[str]:
     write_private_file(world.home / "audit.jsonl", '{"sequence": 1}\n')
     return world.run()
+
+
+def report(change: Callable[[dict[str, Any]], object], compared: bool = False) -> Callable[[World], list[str]]:
+    """A report of the dashboard's audit."""
+
+    def break_(world: World) -> list[str]:
+        file = json.loads((Path(__file__).parents[1] / "vectors" / "audit_report.json").read_text())
+        change(file)
+        chain = ["--deployment", str(world.home / "deployment.json"), "--chain-url", world.stage.chain.node.url]
+        return ["verify-report", str(world.write("report.json", json.dumps(file))), *(chain if compared else [])]
+
+    return break_
 
 
 # One's own table, and public data

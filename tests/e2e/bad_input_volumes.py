@@ -46,16 +46,56 @@ def two_labels(world: World) -> list[str]:
 
 
 HUGE: dict[str, float] = {"dim[1]": 30_000, "dim[2]": 30_000}
-VOLUMES: list[tuple[str, Callable[[World], list[str]]]] = [
-    ("there is no folder of masks", no_masks),
-    ("an image has no mask", cases(more={"imagesTr/b_0000.nii": nifti(VALUES)})),
-    ("a case has no image", cases(more={"labelsTr/b.nii": nifti(MASK)})),
-    ("a mask is of another place", cases(affine=AFFINE + np.eye(4, k=3))),
-    ("a mask has a value that is no class", cases(mask=MASK + np.uint8(1))),
-    ("two channels of a case have two labels", two_labels),
-    ("a volume is cut off", cases(cut=-1)),
-    ("a volume has four axes", cases(values=np.stack([VALUES] * 2, -1))),
-    ("a header says 30,000 × 30,000 × 3 voxels", cases(fields=HUGE)),
-    ("values need a window, and the task has none", cases(values=VALUES.astype(np.int16))),
-    ("values are not numbers", cases(values=np.full(VALUES.shape, np.nan, np.float32))),
+VOLUMES: list[tuple[str, Callable[[World], list[str]], str]] = [
+    (
+        "there is no folder of masks",
+        no_masks,
+        "cannot read …/cases/labelsTr: a segmentation needs a folder with imagesTr and labelsTr",
+    ),
+    (
+        "an image has no mask",
+        cases(more={"imagesTr/b_0000.nii": nifti(VALUES)}),
+        "imagesTr/b_0000.nii: this image has no mask",
+    ),
+    (
+        "a case has no image",
+        cases(more={"labelsTr/b.nii": nifti(MASK)}),
+        "imagesTr/b_0000: this file of a channel is missing",
+    ),
+    (
+        "mask and image cover different places",
+        cases(affine=AFFINE + np.eye(4, k=3)),
+        "imagesTr/a_0000.nii: the file does not cover the same place as another one of its case",
+    ),
+    (
+        "a mask has a value that is no class",
+        cases(mask=MASK + np.uint8(1)),
+        "labelsTr/a.nii.gz: the mask has a value that is not a class's number (0 to 1)",
+    ),
+    (
+        "two channels of a case have two labels",
+        two_labels,
+        "no/a_0001.png: this file of a channel has another label than the first of its case",
+    ),
+    ("a volume is cut off", cases(cut=-1), "imagesTr/a_0000.nii: the image is damaged or cut off"),
+    (
+        "a volume has four axes",
+        cases(values=np.stack([VALUES] * 2, -1)),
+        "the NIfTI field dim has a value that is not read (three axes; …)",
+    ),
+    (
+        "a header says 30,000 × 30,000 × 3 voxels",
+        cases(fields=HUGE),
+        "more than 268,435,456 voxels, or more than a GiB of them",
+    ),
+    (
+        "values need a window, and the task has none",
+        cases(values=VALUES.astype(np.int16)),
+        "the values of the volume are not 8 bits of shade",
+    ),
+    (
+        "values are not numbers",
+        cases(values=np.full(VALUES.shape, np.nan, np.float32)),
+        "the volume has values that are not finite numbers",
+    ),
 ]

@@ -205,7 +205,11 @@ class World:
 
 @dataclass(frozen=True)
 class Case:
-    """`did`: what somebody did, as the guide says it; `break_` does it, and returns the command line."""
+    """`did`: what somebody did, as the guide says it; `break_` does it, and returns the command line.
+
+    `said`: a part of the message, where … stands for any text.
+    """
 
     did: str
     break_: Callable[[World], list[str]]
+    said: str

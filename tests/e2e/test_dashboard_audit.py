@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import consilium
 import pytest
 from browser_driver import Watched, context_of
+from consilium_verify.audit_report import canonical
 from dashboard_driver import NEEDED, Place, connect, flip_a_bit, open_page, violations
-from eth_account import Account
-from eth_account.messages import encode_defunct
 from playwright.sync_api import Page, Route, expect
 
 pytestmark = NEEDED
@@ -32,8 +33,7 @@ def report_of(page: Page) -> dict[str, Any]:
     with page.expect_download() as download:
         page.get_by_role("button", name="Download the report").click()
     found: dict[str, Any] = json.loads(download.value.path().read_text())
-    canonical = json.dumps(found["report"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    assert found["sha256"] == hashlib.sha256(canonical.encode()).hexdigest()
+    assert found["sha256"] == hashlib.sha256(canonical(found["report"])).hexdigest()
     return found
 
 
@@ -42,7 +42,7 @@ def blobs_of(place: Place, round_: int) -> set[str]:
     return {blob["published"] for cohort in cohorts for blob in cohort["blobs"] if blob["published"]}
 
 
-def test_a_whole_task_holds_and_its_report_is_signed(place: Place, watched: Watched) -> None:
+def test_a_whole_task_holds_and_its_report_is_signed(place: Place, watched: Watched, tmp_path: Path) -> None:
     page, wallet = watched.page, place.wallet(held=0)
     wallet.install(page)
     open_page(place, page, "/tasks/1")
@@ -57,13 +57,11 @@ def test_a_whole_task_holds_and_its_report_is_signed(place: Place, watched: Watc
     expect(page.get_by_text("Signed by")).to_be_visible()
     page.evaluate("document.querySelectorAll('main details').forEach(one => one.open = true)")
     assert violations(page) == []
-    found = report_of(page)
-    report, signature = found["report"], found["signature"]
-    assert signature["message"] == f"Consilium audit report\nSHA-256: {found['sha256']}"
-    signed = encode_defunct(text=signature["message"])
-    assert Account.recover_message(signed, signature=signature["signature"]) == wallet.account.address
-    assert signature["account"] == wallet.account.address
-    assert report["chain"]["hash"] == wallet.ask("eth_getBlockByNumber", hex(report["chain"]["block"]), False)["hash"]
+    downloaded = tmp_path / "report.json"
+    downloaded.write_text(json.dumps(found := report_of(page)))
+    checked = consilium.verify_report(downloaded, rpc=place.chain_url, address_book=place.running.address_book)
+    assert (checked.account, checked.is_contract, checked.is_compared) == (wallet.account.address, False, True)
+    report = found["report"]
     assert [one["subject"]["round"] for one in report["rounds"]] == [0, 1, 2]
     for one in report["rounds"]:
         assert (one["verdict"], {check["result"] for check in one["checks"]}) == ("holds", {"holds"})

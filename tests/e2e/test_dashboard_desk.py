@@ -7,43 +7,19 @@ from typing import Any
 
 import pytest
 from browser_driver import Wallet, Watched, context_of
-from chain_driver import BOND, LocalChain, TaskDriver
+from chain_driver import BOND, TaskDriver
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Phase, Role
-from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
-from dashboard_driver import HELD, NEEDED, Place, connect, open_page, violations
-from eth_account import Account
+from dashboard_driver import HELD, NEEDED, Network, Place, connect, open_page, violations, wallet_of
 from playwright.sync_api import Page, expect
 from worker_driver import until
 
 pytestmark = NEEDED
-
-
-class Network(LocalChain):
-    """The place's chain, so that a task can be played on it by hand."""
-
-    def __init__(self, place: Place) -> None:
-        self.url = place.chain_url
-        self.deployment = place.deployment
-        self.treasury = place.treasury
-        self.accounts = {}
-
-    def ledger(self, key: str | bytes) -> Ledger:
-        return Ledger(Connection(self.url, Account.from_key(key)), self.deployment)
-
-    def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
-        """With the bond and no more: `Place.node`, which is the one with the most stake, stays another."""
-        found = [self.funded(bond) for _ in range(count)]
-        for ledger in found:
-            ledger.staking.stake(role, bond)
-            if role is Role.VOTER:
-                ledger.voter.register_key(voter_key(ledger.connection.signer))
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +54,6 @@ def done(page: Page) -> None:
 
 def free(hospital: Ledger) -> int:
     return hospital.staking.stake_of(hospital.address, Role.HOSPITAL).free
-
-
-def wallet_of(place: Place, ledger: Ledger) -> Wallet:
-    account = ledger.connection.account
-    assert account is not None
-    return Wallet(place.chain_url, account)
 
 
 @pytest.mark.parametrize("role", [Role.VOTER, Role.HOSPITAL])

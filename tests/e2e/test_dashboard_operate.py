@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import numpy as np
-from browser_driver import Wallet, Watched
+from browser_driver import Watched
 from consilium_chain.artifacts.store import ArtifactStore
-from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.ledger.structs import Phase
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import room_in_pool, round_pay, task_params
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
@@ -19,48 +17,22 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_core.units import tokens
 from consilium_operators.model_folder import read_model
-from dashboard_driver import NEEDED, Place, connect, open_page, violations
+from dashboard_driver import (
+    NEEDED,
+    POOL,
+    Place,
+    connect,
+    idle_aggregator,
+    open_page,
+    propose,
+    reach,
+    task_file,
+    violations,
+)
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = NEEDED
-POOL = 600
 EXAMPLE = Path(__file__).parents[2] / "dashboard/src/propose/example.toml"
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Nothing that waits for the page: its wallet answers only while Playwright is waited for."""
-    end = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.2)
-
-
-def task_file(place: Place, name: str, **replaced: str) -> str:
-    """The first task's, of another name and pool."""
-    first = place.running.get("/v1/tasks/1")["spec_hash"]
-    text = httpx.get(f"{place.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
-    for field, value in ({"name": f'"{name}"', "pool": str(POOL)} | replaced).items():
-        text, count = re.subn(rf"^{field} = .*$", f"{field} = {value}", text, count=1, flags=re.MULTILINE)
-        assert count == 1, field
-    return text
-
-
-def propose(place: Place, wallet: Wallet, aggregator: str, text: str) -> int:
-    """Not by the page, of an aggregator that does not join: the task stays in Joining."""
-    raw = text.encode()
-    number = place.ledger(wallet.account).operator.propose(
-        task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
-    )
-    until(lambda: place.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number)
-    return number
-
-
-def idle_aggregator(place: Place) -> str:
-    """One that has staked, and joins nothing."""
-    wallet = place.wallet(held=5_000 * TOKEN)
-    place.ledger(wallet.account).staking.stake(Role.AGGREGATOR, 4_000 * TOKEN)
-    until(lambda: wallet.account.address in str(place.running.get("/v1/nodes?role=aggregator&limit=200")))
-    return str(wallet.account.address)
 
 
 def the_file(page: Page) -> Locator:
@@ -143,15 +115,6 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(told).to_contain_text("money.pool")
     write(page, text.replace("min_reveals = 3", "min_reveals = 1"))
     expect(costs).to_contain_text("few reveals")
-
-
-def reach(page: Page, wanted: Locator, key: str = "Tab") -> None:
-    """By the keyboard alone."""
-    for _ in range(150):
-        if wanted.evaluate("field => field === document.activeElement"):
-            return
-        page.keyboard.press(key)
-    raise AssertionError(wanted)
 
 
 def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(place: Place, watched: Watched) -> None:

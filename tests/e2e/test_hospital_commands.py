@@ -293,11 +293,16 @@ def test_init_asks_nobody_where_nobody_is_and_writes_nothing_then(world: World) 
     refused(world.init(artifacts=["https://key:hush@mirror.example"]), "credentials", code=2)
     refused(world.init("--hours", "at night"), "19:00-07:00", code=REFUSED)
     refused(world.init("--sponsor-url", "http://sponsor.example"), "https://", code=2)
+    for url in ("http://api.example", "https://api.example/v1"):
+        refused(world.init("--report-to", url), "--report-to", "without a path", code=2)
     refused(world.init("--password-file", str(world.folder / "none")), "none does not exist")
     write_private_file(world.folder / "wrong", "wrong\n")
     refused(world.init("--password-file", str(world.folder / "wrong")), "does not open with the password")
     assert not (world.home / "node.toml").exists()
-    done(world.init())
+    done(world.init("--report-to", "https://api.example"))
+    settings = tomllib.loads((world.home / "node.toml").read_text())
+    assert (settings["report_to"], "share_evaluation" in settings) == ("https://api.example", False)
+    assert 'share_evaluation = "never"' in (world.home / "policy.toml").read_text()
     refused(world.init(), "is already a home", "--home")
 
 

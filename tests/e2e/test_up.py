@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,8 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         assert where["task"] == 1
         running.wait_for("task-ended", task=1)
         assert running.get_until("/v1/tasks/1/rounds/1", outcome="settled")["accepted"]
+        voters = {log.stem for log in (running.home / "logs").glob("voter-*.jsonl")}
+        assert reports_handed_in(running, len(voters)) == voters, "hospitals keep no rows out, and share nothing"
         artifacts = ["--artifacts", where["artifacts"]]
         assert "holds" in consilium(running, "verify", "1", *artifacts)
 
@@ -51,6 +54,17 @@ def test_network_stays_plays_what_is_proposed_and_replaces_a_lost_worker(tmp_pat
         running.wait_for("joining", task=2)
         running.wait_for("task-ended", task=2)
         assert running.get_until("/v1/tasks/2/rounds/1", outcome="settled")["accepted"]
+
+
+def reports_handed_in(up: Up, expected: int) -> set[str]:
+    """The parties that handed a report in, without anybody's command."""
+    for _ in range(60):
+        logs = {log.stem: log.read_text() for log in (up.home / "logs").glob("*.jsonl")}
+        found = {name for name, log in logs.items() if '"handed-in"' in log}
+        if len(found) == expected:
+            break
+        time.sleep(1)
+    return found
 
 
 def commands_in(shown: str) -> list[str]:

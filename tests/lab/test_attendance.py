@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from command_line import consilium as command
 from consilium_chain.ledger.structs import Role, VoidReason
 from consilium_chain.settlement.settlement import Reason, Settlement
 from consilium_chain.tasks.money_spec import TOKEN
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, section_digests
 from consilium_client.data.examples import Examples
 from consilium_client.hospital.learning import Updates
 from consilium_lab.demo.datasets import deal_wdbc, examples_of
@@ -243,6 +244,31 @@ def test_money_is_conserved_with_any_absences(seed: int, dropouts: float) -> Non
             missed = index in one.absent and one.settlement.void is VoidReason.NONE
             assert (reason is Reason.NOT_COMMITTED) == missed
         assert not one.settlement.accepted & ~sum(1 << k for k in one.viable)
+
+
+def test_the_dashboards_vector_is_a_file_of_today() -> None:
+    """`dashboard/tests/simulated.test.ts` reads it."""
+    vector = json.loads((Path(__file__).parents[1] / "vectors" / "simulation.json").read_text())
+    wards = Wards(rounds=3)
+    written = json.loads(json.dumps(as_json(wards.play(0.2)), allow_nan=False))
+    assert [*written] == [*vector]
+    assert written["sections"] == vector["sections"]
+    for name in ("round", "cohorts", "judged", "accepted", "absent", "slashed", "void"):
+        assert [one[name] for one in written["rounds"]] == [one[name] for one in vector["rounds"]]
+    assert {key for one in vector["rounds"] for key in one} == {key for one in written["rounds"] for key in one}
+    assert sum(int(one["paid"]) for one in written["rounds"]) == sum(int(paid) for paid in written["paid"].values())
+
+
+def test_section_digests_say_which_section_differs() -> None:
+    wards = Wards()
+    text = wards.raw.decode()
+    same = f"# a comment\n{text}".replace('name = "demo-wdbc"', 'name = "another"', 1).replace(
+        "commit = 600", "commit = 900"
+    )
+    assert same != text
+    assert section_digests(parse_task_spec(same.encode())) == section_digests(wards.spec)
+    changed = section_digests(parse_task_spec(text.replace("rounds = 3", "rounds = 4").encode()))
+    assert {name for name, digest in section_digests(wards.spec).items() if changed[name] != digest} == {"rounds"}
 
 
 # --- from outside --------------------------------------------------------------------------------------------------

@@ -193,6 +193,13 @@ class IndexedNetwork:
             self.store.put_file(raw)
             self.rows.append(Spec(spec_hash(raw), text))
 
+    def unbond(self, delegator: str, node: str, request: int, matures_at: int, shares: int) -> None:
+        place = self.told("staking", "UnbondingStarted", {}, account=node, role=Role.HOSPITAL, other=delegator)
+        self.rows.append(
+            UnbondingRow(**place, delegator=delegator, request=request, node=node, role=Role.HOSPITAL, generation=0,
+                         shares=shares, matures_at=matures_at)
+        )  # fmt: skip
+
     def fund(self, task: int, amount: int, pool: int) -> None:
         """Adds to a task's pool; `pool`: with the amount."""
         place = self.task_told("TaskFunded", task, who=OPERATOR, amount=str(amount), pool=str(pool))
@@ -216,7 +223,9 @@ class IndexedNetwork:
     def pay(self, task: int, round_: int | None, who: str, role: Role | None, kind: str, amount: int) -> None:
         event = {"reward": "Rewarded", "slash": "Slashed", "bounty": "BountyPaid", "refund": "TaskEnded"}[kind]
         reason = SlashReason.HARMFUL_COHORT if kind == "slash" else None
-        place = self.task_told(event, task, round_, who if kind != "refund" else None, amount=str(amount))
+        told = {"refund": str(amount), "burnt": "0"} if kind == "refund" else {"amount": str(amount)}
+        told |= {} if reason is None else {"reason": str(int(reason))}
+        place = self.task_told(event, task, round_, who if kind != "refund" else None, **told)
         self.rows.append(
             Payment(**place, task=task, round=round_, account=who, role=role, kind=kind, amount=amount, reason=reason)
         )

@@ -129,6 +129,13 @@ MATRIX = [
     Row("GET", "/v1/session/nonce", 200, 200, 200),
     Row("GET", "/v1/session", 401, 200, 200),
     Row("POST", "/v1/session", 400, 400, 400, body=lambda: {"message": "x", "signature": "0x" + "00" * 65}),
+    Row("GET", "/v1/watch", 401, 200, 200),
+    Row("PUT", "/v1/watch", 401, 200, 200, body=lambda: {"tasks": [1], "nodes": [NODE]}),
+    # No worker tells here.
+    Row("PUT", "/v1/watch/channels", 401, 403, 403, body=lambda: {"address": "mailto:a@example.org"}),
+    Row("DELETE", "/v1/watch/channels/{kind}", 401, 200, 200, "/v1/watch/channels/mailto"),
+    Row("POST", "/v1/watch/confirm", 404, 404, 404, body=lambda: {"token": "0" * 64}),
+    Row("POST", "/v1/watch/stop", 404, 404, 404, f"/v1/watch/stop?token={NODE}-{'0' * 32}"),
     # A stream would not end: one that begins nowhere is refused, of everybody.
     Row("GET", "/v1/events", 422, 422, 422),
     Row("GET", "/v1/jobs", 401, 403, 200),

@@ -11,7 +11,7 @@ import pytest
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.data_schemas import TableSchema, TextSchema
 from consilium_chain.tasks.features import NumericFeature
-from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_chain.tasks.task_spec import parse_task_spec, section_digests
 from consilium_client.data.mapping import Mapping
 from consilium_core.typed_toml import read_toml
 from consilium_lab.demo.datasets import deal_wdbc
@@ -64,6 +64,7 @@ def test_a_file_from_its_document_is_the_same_task(client: TestClient, file: str
     assert (second["holds"], second["document"]) == (True, first["document"])
     assert parse_task_spec(second["text"].encode()) == parse_task_spec(file.encode())
     assert second["task"]["terms"] == first["task"]["terms"]
+    assert second["task"]["sections"] == first["task"]["sections"] == section_digests(parse_task_spec(file.encode()))
     assert check(client, text=second["text"])["hash"] == second["hash"]
 
 

@@ -57,11 +57,10 @@ from hospital_driver import WINDOW
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from task_files import DATA
+from task_files import DATA, windows
 from typer.testing import CliRunner
 
 GOOD, BAD = [60_000, 40_000], [-80_000, -90_000]
-WINDOWS = "\n".join(f"{name} = 20000" for name in ("join", "commit", "upload", "publish", "score", "reveal"))
 
 
 def task_file(decoys: bool, masked: bool = False) -> bytes:
@@ -89,8 +88,7 @@ seats = 2
 decoys = {"true" if decoys else "false"}
 [money]
 pool = 1000
-[windows]
-{WINDOWS}
+{windows(20_000)}
 """.encode()
 
 

@@ -14,9 +14,9 @@ from web3.exceptions import ContractLogicError, TransactionNotFound
 from consilium_chain.errors import DeployFailed, TransactionRejected
 from consilium_chain.rpc import transactions
 from consilium_chain.rpc.abi import ContractName, contract_artifact
-from consilium_chain.rpc.blocks import SLOWEST_BLOCK_POLL
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.outgoing import TRANSACTION_GAS_LIMIT, Own, Unsent
+from consilium_chain.rpc.pace import GROWTH, LONGEST_PAUSE
 
 
 class DeployNode(Connection):
@@ -96,7 +96,7 @@ class DeployNode(Connection):
                             with suppress(TransactionRejected):  # it has arrived meanwhile, or waits for an earlier one
                                 self.broadcast(again, call)
                     time.sleep(pause)
-                    pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
+                    pause = min(GROWTH * pause, LONGEST_PAUSE)
         if receipt["status"] != 1:
             raise DeployFailed("DeploymentReverted", call=call, transaction=digest)
         return int(receipt["blockNumber"])

@@ -32,12 +32,15 @@ class ContractClient:
     def function(self, name: str, *arguments: Any) -> ContractFunction:
         return self.contract.functions[name](*arguments)
 
+    def reading(self, name: str) -> Read:
+        if name not in self._reads:
+            self._reads[name] = Read(self.contract.functions[name].abi)
+        return self._reads[name]
+
     def read(self, name: str, *arguments: Any, block: int | None = None) -> Any:
         """As of a block or the latest. Raises Refused, ChainUnreachable, DeploymentInvalid."""
         try:
-            if name not in self._reads:
-                self._reads[name] = Read(self.contract.functions[name].abi)
-            read = self._reads[name]
+            read = self.reading(name)
             answer = self._connection.answer(str(self.contract.address), read.data(arguments), block)
             return read.values(answer)
         except (EncodingError, *MALFORMED):

@@ -53,7 +53,9 @@ class Step(Enum):
 
 @dataclass(frozen=True)
 class View:
-    """The chain's state at one moment. `now`: the chain's clock in seconds, which voters do not use."""
+    """The chain's state at one moment. `now`: the chain's clock in seconds, which voters do not use. `block`: of this
+    state. `roster`: as in `Snapshot`.
+    """
 
     state: TaskState
     round: RoundState
@@ -67,6 +69,8 @@ class View:
     # Uploads and answers still missing so many seconds before the deadline are given up: to go on takes its time.
     upload_margin: int = 3
     answer_margin: int = 3
+    block: int = 0
+    roster: bytes | None = None
 
 
 @dataclass(frozen=True)

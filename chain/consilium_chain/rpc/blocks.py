@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,9 +17,8 @@ from web3.types import BlockData
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.calls import NamedCall, named_call
 from consilium_chain.rpc.endpoint import Endpoint
+from consilium_chain.rpc.heartbeat import Heartbeat
 
-BLOCK_POLL = 0.1  # at first, then slower, for a chain may have a block every 12 seconds
-SLOWEST_BLOCK_POLL = 1.0
 BLOCKS_TIMED = 10
 TIP = 10**9  # wei per gas
 LEAST_TIP = TIP // 10  # the part of an offer above the base fee that block builders want
@@ -48,6 +46,7 @@ class Blocks:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self.heartbeat = Heartbeat(endpoint)
 
     def number(self) -> int:
         """The latest block's number."""
@@ -71,14 +70,8 @@ class Blocks:
         return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
 
     def wait_after(self, seen: int, longest: float = 2.0) -> int:
-        """Waits for a block after `seen`, at most `longest` seconds. Returns the latest block's number."""
-        end, pause = time.monotonic() + longest, BLOCK_POLL
-        while True:
-            number = self.number()
-            if number > seen or time.monotonic() > end:
-                return number
-            time.sleep(pause)
-            pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
+        """Waits for a block after `seen`, at most `longest` seconds. Returns the newest known block's number."""
+        return self.heartbeat.wait_after(seen, longest)
 
     def get(self, which: Any, full: bool = False) -> BlockData:
         """A block in web3's form. `full`: with its transactions instead of their hashes."""
@@ -127,10 +120,10 @@ class Fees:
     """Prices of gas and blob gas, in wei. Every method raises ChainUnreachable."""
 
     def __init__(self, endpoint: Endpoint, blocks: Blocks) -> None:
-        self._endpoint, self._blocks = endpoint, blocks
+        self._endpoint, self.blocks = endpoint, blocks
 
     def _base(self) -> int:
-        base = self._blocks.get("latest").get("baseFeePerGas")
+        base = self.blocks.get("latest").get("baseFeePerGas")
         if base is None:
             raise ChainUnreachable(self._endpoint.shown_url, "its blocks have no base fee (EIP-1559)")
         return int(base)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -24,6 +24,7 @@ from web3.utils import abi as abi_lookup
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.event_logs import MALFORMED
 from consilium_chain.rpc.reverts import message_of, refusal_of
+from consilium_chain.rpc.socket_provider import SCHEMES, SocketProvider
 
 # Bytes of a node's uncompressed answer: logs of some ten thousand events, or several whole blocks.
 LARGEST_ANSWER = 1 << 26
@@ -77,7 +78,8 @@ class Endpoint:
         self.url = url
         asking = {"timeout": timeout, "hooks": {"response": _within_bounds}, "headers": _Provider.get_request_headers()}
         again: dict[str, Any] = {} if is_patient else {"exception_retry_configuration": None}
-        self.web3 = Web3(_Provider(url, request_kwargs=asking, session=_session(url), **again))
+        self._socket = SocketProvider(url, timeout, LARGEST_ANSWER) if url.startswith(SCHEMES) else None
+        self.web3 = Web3(self._socket or _Provider(url, request_kwargs=asking, session=_session(url), **again))
         for costly in ("validation", "gas_estimate", "ens_name_to_address"):
             # They ask the node for its chain id, twice, before every call; addresses here are never names.
             self.web3.middleware_onion.remove(costly)
@@ -92,6 +94,18 @@ class Endpoint:
     def shown_url(self) -> str:
         """The URL as errors and screens may show it."""
         return without_secrets(self.url)
+
+    def follow(self, heard: Callable[[int], None]) -> None:
+        """Has a node behind a WebSocket tell new blocks; see `SocketProvider`. Raises ChainUnreachable."""
+        if self._socket is not None:
+            self._socket.heard = heard
+            with self.reading():
+                self._socket.follow()
+
+    @property
+    def is_told(self) -> bool:
+        """True while the node tells new blocks."""
+        return self._socket is not None and self._socket.is_told
 
     def ask(self, method: str, *parameters: Any) -> Any:
         """The result of one request, as JSON has it. Raises ChainUnreachable with the words of a node that refuses."""

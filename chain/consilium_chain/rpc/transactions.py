@@ -19,7 +19,7 @@ from web3.types import TxParams, TxReceipt
 
 from consilium_chain.errors import ChainUnreachable, EtherMissing, TransactionRejected
 from consilium_chain.rpc.abi import ContractName, contract_artifact
-from consilium_chain.rpc.blocks import SLOWEST_BLOCK_POLL, Fees
+from consilium_chain.rpc.blocks import Fees
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.outgoing import (
     BY_ESTIMATE,
@@ -33,10 +33,11 @@ from consilium_chain.rpc.outgoing import (
     Unsent,
     Witness,
 )
+from consilium_chain.rpc.pace import GROWTH, LONGEST_PAUSE
 from consilium_chain.rpc.reverts import refusal_of, refusal_on_chain, refused
 from consilium_chain.rpc.signing import Signing
 
-RECEIPT_POLL = 0.03  # at first, then slower, as for blocks
+RECEIPT_POLL = 0.03  # seconds, at first, then slower; on a chain that is not fast once a block
 RECEIPT_TIMEOUT = 120.0
 LOOK_AGAIN = (
     5.0  # seconds between two checks that the node still has the transaction, and that its offer is high enough
@@ -113,8 +114,10 @@ class Transactions:
         """
         call, tries = pending.call, [pending]
         with self.named_errors(call):
-            end, look = time.monotonic() + RECEIPT_TIMEOUT, time.monotonic() + LOOK_AGAIN
-            pause, lost = RECEIPT_POLL, ""
+            heartbeat, pause, lost = self._fees.blocks.heartbeat, RECEIPT_POLL, ""
+            block_seconds = heartbeat.pace.block_seconds or 0.0
+            look_again = max(LOOK_AGAIN, block_seconds)
+            end, look = time.monotonic() + RECEIPT_TIMEOUT, time.monotonic() + look_again
             while (receipt := self._receipt_of(tries)) is None:
                 now = time.monotonic()
                 if now > end:
@@ -123,9 +126,13 @@ class Transactions:
                     before, lost = lost, self._insist(tries)
                     if lost and lost == before:
                         raise ChainUnreachable(self.endpoint.shown_url, f"{call} {lost}")
-                    look = now + LOOK_AGAIN
-                time.sleep(pause)
-                pause = min(1.5 * pause, SLOWEST_BLOCK_POLL)
+                    look = now + look_again
+                if heartbeat.pace.is_fast:
+                    time.sleep(pause)
+                    pause = min(GROWTH * pause, LONGEST_PAUSE)
+                else:
+                    heartbeat.wait_after(heartbeat.pace.number, block_seconds)
+            heartbeat.reach(receipt["blockNumber"])
             if receipt["status"] != 1:
                 raise refusal_on_chain(self.endpoint.web3, receipt["transactionHash"], call)
             digest = receipt["transactionHash"].to_0x_hex()

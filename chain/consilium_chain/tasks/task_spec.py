@@ -7,6 +7,8 @@ runs only its installed ones.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from typing import Literal
 
@@ -337,3 +339,14 @@ def parse_task_spec(raw: bytes) -> TaskSpec:
 def spec_hash(raw: bytes) -> bytes:
     """keccak256 of the file's bytes, as on the chain."""
     return keccak(raw)
+
+
+def section_digests(spec: TaskSpec) -> dict[str, str]:
+    """SHA-256, in hexadecimal, of each section that decides how rounds end, by its name: all but name and windows. A
+    key that is left out counts as its default.
+    """
+    sections = spec.model_dump(mode="json", exclude={"name", "windows"})
+    return {
+        name: hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
+        for name, section in sections.items()
+    }

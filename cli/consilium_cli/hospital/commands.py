@@ -18,6 +18,7 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    NewReportToOption,
     SeedOption,
     ShareOption,
     TaskArgument,
@@ -52,6 +53,7 @@ def init(
         Path | None, typer.Option(help="this hospital's table (CSV or Parquet), or its folder of texts or images")
     ] = None,
     mapping: NewMappingOption = None,
+    report_to: NewReportToOption = None,
     keystore: NewKeystoreOption = None,
     password_file: NewPasswordFileOption = None,
     operator: NewOperatorsOption = None,
@@ -75,8 +77,8 @@ def init(
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
-        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, columns=column,
-        hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
+        chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
+        columns=column, hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
     )  # fmt: skip
     init_home(Role.HOSPITAL, home, answers, offline, like)
 

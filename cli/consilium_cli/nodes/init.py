@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from consilium.client import Client
-from consilium.homes import checked_book, checked_places, checked_sponsor, new_folder
+from consilium.homes import checked_book, checked_places, checked_report_to, checked_sponsor, new_folder
 from consilium.machine import Level
 from consilium.voter import Voter
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC, Role
@@ -19,7 +20,7 @@ from consilium_cli.doctor.screen import show_findings
 from consilium_cli.nodes.asking import ask, elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ANY: Literal["any"] = "any"
 
@@ -33,6 +34,7 @@ class Answers:
     artifacts: list[str] | None
     data: Path | None
     mapping: Path | None
+    report_to: str | None
     keystore: Path | None
     password_file: Path | None
     operators: list[str] | None
@@ -89,23 +91,25 @@ def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
         ask(options.address_book, "The contracts' address book (file)", "--address-book", str(LOCAL_ADDRESS_BOOK))
     )
     artifacts = options.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")]
-    try:
+    with _hinted("--artifacts"):
         checked_places(artifacts)
-    except ConfigInvalid as error:
-        raise typer.BadParameter(str(error), param_hint="--artifacts") from None
     data = _existing(ask(options.data, f"{data_called} (file or folder)", "--data"), "--data")
     mapping = None if options.mapping is None else _existing(str(options.mapping), "--mapping")
-    return {"chain_url": chain_url, "address_book": book, "artifacts": artifacts, "data": data, "mapping": mapping}
+    if options.report_to is not None:
+        with _hinted("--report-to"):
+            checked_report_to(options.report_to)
+    return {
+        "chain_url": chain_url, "address_book": book, "artifacts": artifacts, "data": data, "mapping": mapping,
+        "report_to": options.report_to,
+    }  # fmt: skip
 
 
 def _ask_hospitals_rules(options: Answers) -> dict[str, Any]:
     found = _ask_names(options, "trained")
     columns = _names(options.columns, "Columns that tasks may use (the task's names, or any)", "--column", ANY)
     if options.sponsor_url is not None:
-        try:
+        with _hinted("--sponsor-url"):
             checked_sponsor(options.sponsor_url, options.sponsor_ca)
-        except ConfigInvalid as error:
-            raise typer.BadParameter(str(error), param_hint="--sponsor-url") from None
     sponsor = {"sponsor_url": options.sponsor_url, "sponsor_ca": options.sponsor_ca}
     return {**found, "columns": columns, "hours": options.hours, **sponsor}
 
@@ -128,6 +132,15 @@ def _names(option: list[str] | None, question: str, flag: str, default: str | No
     words = option if option is not None else [part.strip() for part in ask(None, question, flag, default).split(",")]
     names = [name for name in words if name]
     return ANY if names == [ANY] else names
+
+
+@contextmanager
+def _hinted(flag: str) -> Iterator[None]:
+    """Raises BadParameter about this option for a ConfigInvalid."""
+    try:
+        yield
+    except ConfigInvalid as error:
+        raise typer.BadParameter(str(error), param_hint=flag) from None
 
 
 def _existing(path: str, flag: str) -> Path:

@@ -22,6 +22,7 @@ from consilium_cli.options import (
     NewMappingOption,
     NewOperatorsOption,
     NewPasswordFileOption,
+    NewReportToOption,
     SeedOption,
     ShareOption,
     TaskArgument,
@@ -49,6 +50,7 @@ def init(
         typer.Option(help="held-out rows of several classes (CSV or Parquet), or a folder of texts or images"),
     ] = None,
     mapping: NewMappingOption = None,
+    report_to: NewReportToOption = None,
     keystore: NewKeystoreOption = None,
     password_file: NewPasswordFileOption = None,
     operator: NewOperatorsOption = None,
@@ -69,8 +71,8 @@ def init(
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
-        chain_url, address_book, artifacts, data, mapping, keystore, password_file, operator, model, metrics=metric,
-        max_bond=max_bond, max_tasks=max_tasks,
+        chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
+        metrics=metric, max_bond=max_bond, max_tasks=max_tasks,
     )  # fmt: skip
     init_home(Role.VOTER, home, answers, offline, like)
 

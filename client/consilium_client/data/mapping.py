@@ -31,7 +31,8 @@ A series' measurements may have one value a row. Then the task's variables are n
     time = { column = "minutes", scale = 0.016666666666666666 }  # the task's unit is hours
     heart_rate = "220045"
 
-A plug-in may read the file or folder (`foreign`). Then columns have the names that it gives:
+Its times may be dates (`clock`). A plug-in may read the file or folder (`foreign`). Then columns have the names that
+it gives:
 
     [reader]
     distribution = "ecg-readers"
@@ -61,14 +62,15 @@ from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.typed_toml import Section, parse_toml
 from pydantic import BeforeValidator, Field, model_validator
 
+from consilium_client.data.clock import Clock, Position, seconds_of
 from consilium_client.data.table.cells import Ages, DecimalMark, Reading, composed, date_of, key
 from consilium_client.errors import DataError
 
 Delimiter = Literal[",", ";", "\t", "|"]
-Position = Annotated[int, Field(ge=1, strict=True)]
 # Keys of columns that are read beside the task's own, which cannot have such names.
 PATIENT = "\0patient"
 VARIABLE, VALUE = "\0variable", "\0value"
+SINCE = "\0since"
 ON = "\0on"  # after a column's name
 _ON_IN_WORDS = " (on)"
 
@@ -168,6 +170,7 @@ class Mapping(Section):
     reader: ReaderPlugin | None = Field(default=None, description="the installed plug-in that reads the file or folder")
     query: Query | None = Field(default=None, description="gives the columns, of a folder or a database server")
     file: FileFormat = FileFormat()
+    clock: Clock | None = Field(default=None, description="the times of a series are dates")
     columns: dict[str, Annotated[ColumnMapping, BeforeValidator(_column_alone)]] = Field(default={})
 
     @model_validator(mode="after")
@@ -214,6 +217,12 @@ class Mapping(Section):
         both = {VARIABLE: ColumnMapping(column=self.file.variable), VALUE: ColumnMapping(column=self.file.value)}
         return self.without_patients().model_copy(update={"columns": self.columns | both})
 
+    def of_outcomes(self) -> Mapping:
+        """The same for a series' file of outcomes, which has the times since which the clock counts."""
+        if self.clock is None or self.clock.since is None:
+            return self
+        return self.model_copy(update={"columns": {**self.columns, SINCE: ColumnMapping(column=self.clock.since)}})
+
     def without_patients(self) -> Mapping:
         return self.model_copy(update={"file": self.file.model_copy(update={"patient": None})})
 
@@ -254,6 +263,8 @@ class Mapping(Section):
             if count > 1:
                 both = " and ".join(name for name, other in own if other == source)
                 faults.append(f"{both} use the same column of the file, {source}")
+        if self.clock is not None and self.clock.since is not None:
+            sources.append(("clock", self.clock.since))
         wanted, unwanted = ("name", int) if self.file.header else ("position", str)
         faults += [
             f"{name} needs the {wanted} of its column in the file, as the file has {'a' if self.file.header else 'no'}"
@@ -270,8 +281,9 @@ class Mapping(Section):
                     faults.append(f"the label {column} is no age: leave out born and on")
         if isinstance(schema, SeriesSchema):
             faults += self._faults_of_series(schema)
-        elif is_narrow:
-            faults.append("variable and value are of a series: leave them out")
+        else:
+            faults += ["variable and value are of a series: leave them out"] * is_narrow
+            faults += ["clock is of a series: leave it out"] * (self.clock is not None)
         if isinstance(schema, TableSchema | SeriesSchema):
             for feature in schema.features:
                 faults += self._faults_of_feature(feature)
@@ -289,7 +301,10 @@ class Mapping(Section):
         faults = ["a plug-in reads tables and images so far: leave reader out"] * (self.reader is not None)
         faults += [f"{name} is no age: leave out born and on" for name in schema.inputs if given[name].born is not None]
         faults += [f"{name} may not be absent" for name in (schema.stay, schema.time) if given[name].absent]
-        allowed = {schema.stay: {"column", "absent"}, schema.time: {"column", "absent", "scale", "offset"}}
+        of_time = {"column", "absent"} if self.clock else {"column", "absent", "scale", "offset"}
+        allowed = {schema.stay: {"column", "absent"}, schema.time: of_time}
+        if self.clock and not seconds_of(schema.unit):
+            faults.append(f"dates become no {schema.unit}: leave clock out, and give times as numbers")
         for name, fields in allowed.items():
             extra = given[name].model_fields_set - fields
             faults += [f"{name} has no {field}: leave it out" for field in sorted(extra)]

@@ -42,14 +42,11 @@ class Context:
 
     def view(self) -> View:
         """The task as the chain has it now. Raises ChainUnreachable."""
-        state, params = self.ledger.tasks.state(self.task.number), self.task.params
+        params, seen = self.task.params, self.ledger.snapshots.of(self.task.number, Role.HOSPITAL)
         return View(
-            state,
-            self.ledger.tasks.round_state(self.task.number, state.round),
-            self.ledger.connection.blocks.now(),
-            masked=params.masked,
-            publish_window=params.publish_window,
-        )
+            seen.state, seen.round, seen.time, masked=params.masked, publish_window=params.publish_window,
+            block=seen.block, roster=seen.roster,
+        )  # fmt: skip
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotAssigned."""

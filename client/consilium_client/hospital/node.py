@@ -55,7 +55,7 @@ class HospitalNode(Hooks):
             Part.ANSWER: (Step.UNMASK, self.updates.unmask),
         }
         self._resume_refused = -1  # the latest round in which this account could not pay for returning
-        self._block = 0
+        self._block = 0  # of the latest view
 
     def join(self) -> None:
         """Stakes the bond and joins, unless this account is in the task already."""
@@ -88,12 +88,13 @@ class HospitalNode(Hooks):
         with self.link:
             patiently = retry_policy()
             while Step.STOP not in patiently(self.poll):
-                self._block = patiently(self.ledger.connection.blocks.wait_after, self._block)
+                patiently(self.ledger.connection.blocks.wait_after, self._block)
 
     def poll(self) -> tuple[Step, ...]:
         """Takes the steps that are due, and returns them. Raises ChainUnreachable."""
         self.link.raise_fault()
         view, due = self.due()
+        self._block = view.block
         self.context.membership.log_payouts(view.state)
         for step in due:
             if step in self.actions:
@@ -103,7 +104,7 @@ class HospitalNode(Hooks):
     def due(self) -> tuple[View, tuple[Step, ...]]:
         """The task as the chain has it, and this hospital's next steps in it. Raises ChainUnreachable."""
         view = self.context.view()
-        is_member = self.context.membership.stands(view.state)
+        is_member = self.context.membership.stands(view.state, view.roster)
         return view, next_steps(view, self._party(view.state.round, is_member))
 
     def _party(self, round_: int, is_member: bool) -> AsHospital:
@@ -158,14 +159,13 @@ class HospitalNode(Hooks):
 
     def _wait_for(self, step: Step, round_: int) -> bool:
         """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""
-        block = 0
         while may_come((view := self.context.view()).state, round_, step):
             due = next_steps(view, AsHospital(self.index))
             if view.state.round == round_ and step in due:
                 return True
             if Step.TICK in due:
                 self._tick()
-            block = self.ledger.connection.blocks.wait_after(block)
+            self.ledger.connection.blocks.wait_after(view.block)
         return False
 
     def _tick(self) -> None:

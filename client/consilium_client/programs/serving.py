@@ -44,7 +44,9 @@ def serve(requests: IO[bytes], answers: IO[bytes], read: Answer) -> None:
 def fault(error: Exception) -> dict[str, Any]:
     """Values that JSON has, and texts as a screen takes them."""
     if not isinstance(error, FaultError):
-        return {"kind": "error", "error": "none", "name": type(error).__name__}
+        code = getattr(error, "error_code", None)  # a GPU driver's: which call it refused is not told otherwise
+        name = type(error).__name__ + (f"_{code}" if isinstance(code, int) else "")
+        return {"kind": "error", "error": "none", "name": name}
     values = {name: _plain(value) for name, value in error.values.items()}
     return {"kind": "error", "error": type(error).__name__, "name": error.name, "values": values}
 

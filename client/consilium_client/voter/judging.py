@@ -121,7 +121,7 @@ class Voter:
         emit("watching", tasks=self.ledger.tasks.count(), judged=len(self._judges))
 
     def _poll(self) -> None:
-        for task in range(self._seen + 1, self.ledger.tasks.count() + 1):
+        for task in range(self._seen + 1, self.ledger.snapshots.task_count() + 1):
             if task not in self._judges:
                 self._aside[task] = _Aside()
             self._seen = task

@@ -149,13 +149,14 @@ class VoterNode:
         that failed on a full or missing disk: a voter that has committed and does not reveal is slashed. The chain
         shows which steps are done, and not this process, because a reorganisation undoes them.
         """
-        state = self.ledger.tasks.state(self.number)
-        self.membership.log_payouts(state)
-        view = View(state, self.ledger.tasks.round_state(self.number, state.round))
-        party = AsVoter(self.index, self.membership.stands(state), is_paused(self.settings.home))
+        seen = self.ledger.snapshots.of(self.number, Role.VOTER)
+        self.membership.log_payouts(seen.state)
+        view = View(seen.state, seen.round)
+        is_member = self.membership.stands(seen.state, seen.roster)
+        party = AsVoter(self.index, is_member, is_paused(self.settings.home))
         due = next_steps(view, party)
         for step in due:
-            if step in self.actions and (state.round, step) not in self._given_up:
+            if step in self.actions and (seen.state.round, step) not in self._given_up:
                 self._take(step, view)
         return due
 
@@ -193,6 +194,7 @@ class VoterNode:
         except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
             log_failed(self.ledger, error, "not-claimed")
         self.store.forget()
+        self.ledger.snapshots.forget(self.number)
         emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
 
     def _stand_down(self, state: TaskState, round_state: RoundState) -> None:

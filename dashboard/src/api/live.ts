@@ -2,6 +2,7 @@
 import { useQueryClient, type QueryClient, type QueryKey } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { addEvent, isConcerned, nothing } from '../lib/concern'
+import { notify } from '../lib/notifications'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
@@ -75,6 +76,7 @@ export function useLive(): Live {
       if ('state' in heard) setState(heard.state)
       if ('reorg' in heard) void client.invalidateQueries()
       if (!('chain' in heard)) return
+      void notify(heard.chain)
       addEvent(concern, heard.chain)
       gathered ??= setTimeout(() => {
         gathered = undefined

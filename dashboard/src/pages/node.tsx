@@ -3,6 +3,7 @@ import { lazy } from 'react'
 import { useParams } from 'react-router'
 import type { Role, Schemas } from '../api/client'
 import { delegations, node as nodeOf, nodeHistory, nodeRecord } from '../api/queries'
+import { profile } from '../api/profiles'
 import { isAccount } from '../lib/accounts'
 import { formatScore } from '../lib/amounts'
 import { isRole } from '../lib/enums'
@@ -15,6 +16,7 @@ import {
   Crumbs,
   Facts,
   Fault,
+  Later,
   Loading,
   OnDemand,
   Page,
@@ -23,9 +25,10 @@ import {
   TaskLink,
   Tokens,
 } from '../parts/basics'
-import { AmountsChart, WorthChart } from '../parts/charts'
+import { AmountsChart, ChartRoom, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import { Who } from '../parts/who'
 import * as say from '../strings'
 import Missing from './missing'
@@ -40,64 +43,76 @@ export default function NodePage() {
   return (
     <Loaded query={nodeOf(node, role)}>
       {(found) => (
-        <Page title={say.role[role]} lead={<Exact of={found.node} as="address" />} crumbs={<Crumbs role={role} />}>
-          <Who of={found.node} />
-          <Decide node={found.node} role={role} />
-          <Card title={say.delegate.title}>
-            <OnDemand open={say.delegate.open} isMain key={node + role}>
-              <Delegate node={found} />
-            </OnDemand>
-          </Card>
-          <Past node={node} role={role} />
-          <Stake of={found} />
-          <div className="columns">
-            <TableCard
-              title={words.slashes}
-              rows={found.slash_history}
-              keyOf={(slash) => `${slash.block}-${slash.log_index}`}
-              empty={words.noSlashes}
-              columns={[
-                { text: columns.task, of: ({ task, round }) => <TaskLink task={task} round={round} /> },
-                { tokens: columns.amount, of: (slash) => slash.amount },
-                { text: columns.why, of: (slash) => <Reason of={slash.reason} /> },
-                { text: columns.time, of: (slash) => <Ago of={slash.time} /> },
-              ]}
-            />
-            <TableCard
-              title={words.tasks}
-              rows={found.task_history}
-              keyOf={(one) => one.task}
-              empty={words.noTasks}
-              columns={[
-                { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
-                { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
-                { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
-              ]}
-            />
-          </div>
-          <Card title={words.delegators}>
-            <ListedTable
-              query={delegations({ node, role, limit: 25 })}
-              caption={words.delegators}
-              keyOf={(one) => one.delegator}
-              empty={words.noDelegators}
-              columns={[
-                { text: columns.delegator, of: (one) => <Account of={one.delegator} /> },
-                { tokens: columns.worth, of: (one) => one.worth },
-                { text: columns.since, of: (one) => <Ago of={one.since} /> },
-              ]}
-            />
-          </Card>
+        <Page
+          title={say.role[role]}
+          lead={<Exact of={found.node} as="address" />}
+          crumbs={<Crumbs role={role} />}
+          beside={<Watch of={{ node: found.node }} />}
+        >
+          <Body of={found} role={role} />
         </Page>
       )}
     </Loaded>
   )
 }
 
-function Decide({ node, role }: { node: string; role: Role }) {
+function Body({ of, role }: { of: Schemas['Node']; role: Role }) {
+  const { node } = of
   const { found, error } = useFound([node], role)
-  if (found[0]) return <Decisions of={found[0]} />
-  return error ? <Fault error={error} /> : <Loading />
+  const { isPending } = useQuery(profile(node))
+  return (
+    <>
+      <Who of={node} />
+      {found[0] ? <Decisions of={found[0]} /> : error ? <Fault error={error} /> : <Loading isTall />}
+      <Later after={!isPending && (found[0] !== null || error !== null)}>
+        <Card title={say.delegate.title}>
+          <OnDemand open={say.delegate.open} isMain key={node + role}>
+            <Delegate node={of} />
+          </OnDemand>
+        </Card>
+        <Past node={node} role={role} />
+        <Stake of={of} />
+        <div className="columns">
+          <TableCard
+            title={words.slashes}
+            rows={of.slash_history}
+            keyOf={(slash) => `${slash.block}-${slash.log_index}`}
+            empty={words.noSlashes}
+            columns={[
+              { text: columns.task, of: ({ task, round }) => <TaskLink task={task} round={round} /> },
+              { tokens: columns.amount, of: (slash) => slash.amount },
+              { text: columns.why, of: (slash) => <Reason of={slash.reason} /> },
+              { text: columns.time, of: (slash) => <Ago of={slash.time} /> },
+            ]}
+          />
+          <TableCard
+            title={words.tasks}
+            rows={of.task_history}
+            keyOf={(one) => one.task}
+            empty={words.noTasks}
+            columns={[
+              { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
+              { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
+              { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
+            ]}
+          />
+        </div>
+        <Card title={words.delegators}>
+          <ListedTable
+            query={delegations({ node, role, limit: 25 })}
+            caption={words.delegators}
+            keyOf={(one) => one.delegator}
+            empty={words.noDelegators}
+            columns={[
+              { text: columns.delegator, of: (one) => <Account of={one.delegator} /> },
+              { tokens: columns.worth, of: (one) => one.worth },
+              { text: columns.since, of: (one) => <Ago of={one.since} /> },
+            ]}
+          />
+        </Card>
+      </Later>
+    </>
+  )
 }
 
 function Stake({ of }: { of: Schemas['Node'] }) {
@@ -139,7 +154,7 @@ function Past({ node, role }: { node: string; role: Role }) {
         </Card>
       </div>
       <Card title={words.history}>
-        <WorthChart of={changes?.pages.flatMap((page) => page.items) ?? []} />
+        {changes ? <WorthChart of={changes.pages.flatMap((page) => page.items)} /> : <ChartRoom />}
       </Card>
     </>
   )

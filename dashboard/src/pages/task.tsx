@@ -1,10 +1,11 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Fragment, lazy, Suspense, type ReactNode } from 'react'
 import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
-import { rounds, task as taskOf } from '../api/queries'
+import { models, rounds, task as taskOf } from '../api/queries'
 import { formatFixed, formatScore, formatWhole } from '../lib/amounts'
 import { questionOf } from '../lib/question'
+import { hasModel } from '../lib/metrics'
 import { membership, type AttackSuccess } from '../lib/membership'
 import { Loaded } from '../parts/query'
 import {
@@ -31,6 +32,7 @@ import { Model } from '../parts/model'
 import { Contribution } from '../parts/payouts'
 import { Quality } from '../parts/quality'
 import { Table, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import Missing from './missing'
 
@@ -54,57 +56,65 @@ export default function Task() {
         >
           {task.stopping && task.phase !== 'ended' && <Notice kind="wait">{words.stopping(task.last_round)}</Notice>}
           <Quality task={task} />
-          <dl className="figures">
-            {(['hospital', 'voter'] as const).map((role) => (
-              <Figure
-                key={role}
-                name={say.roles[role]}
-                value={task.participants.filter((one) => one.role === role).length}
-                beside={words.most(task.terms[`max_${role}s`])}
-              />
-            ))}
-            <Figure name={columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
-            {task.phase !== 'ended' && (
-              <Figure name={words.deadline} value={<Countdown to={task.deadline} phase={task.phase} />} />
-            )}
-            <Figure name={words.pool} value={<Tokens of={task.money.pool} />} />
-            <Figure name={words.left} value={<Tokens of={task.money.left} />} />
-            {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
-          </dl>
-          <Rounds task={task} />
-          <Suspense>
-            <Report task={task} />
-          </Suspense>
-          <Suspense>
-            <Statistics task={task} />
-          </Suspense>
-          <Later>
-            <div className="columns">
-              <Money of={task.money} />
-              <Privacy task={task} />
-              <Spec task={task} />
-            </div>
-            <Card title={say.operate.title} means={say.operate.means}>
-              <OnDemand open={say.operate.open}>
-                <Operate task={task} />
-              </OnDemand>
-            </Card>
-            <Model task={task} />
-            <Card title={words.terms}>
-              <details>
-                <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
-                <Facts
-                  of={Object.entries(task.terms).map(([name, value]) => [
-                    name,
-                    <code key={name}>{String(value)}</code>,
-                  ])}
-                />
-              </details>
-            </Card>
-          </Later>
+          <Lower task={task} />
         </Page>
       )}
     </Loaded>
+  )
+}
+
+/** All below the model's quality: its height depends on two answers. */
+function Lower({ task }: { task: Schemas['Task'] }) {
+  const { isLoading } = useQuery({ ...models(task.task), enabled: hasModel(task) })
+  const { isPending } = useInfiniteQuery(rounds(task.task))
+  return (
+    <Later after={!isLoading && !isPending}>
+      <dl className="figures">
+        {(['hospital', 'voter'] as const).map((role) => (
+          <Figure
+            key={role}
+            name={say.roles[role]}
+            value={task.participants.filter((one) => one.role === role).length}
+            beside={words.most(task.terms[`max_${role}s`])}
+          />
+        ))}
+        <Figure name={columns.round} value={say.tasks.ofRounds(task.round, task.rounds)} />
+        {task.phase !== 'ended' && (
+          <Figure name={words.deadline} value={<Countdown to={task.deadline} phase={task.phase} />} />
+        )}
+        <Figure name={words.pool} value={<Tokens of={task.money.pool} />} />
+        <Figure name={words.left} value={<Tokens of={task.money.left} />} />
+        {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
+      </dl>
+      <Rounds task={task} />
+      <Suspense>
+        <Report task={task} />
+      </Suspense>
+      <Suspense>
+        <Statistics task={task} />
+      </Suspense>
+      <Later>
+        <div className="columns">
+          <Money of={task.money} />
+          <Privacy task={task} />
+          <Spec task={task} />
+        </div>
+        <Card title={say.operate.title} means={say.operate.means}>
+          <OnDemand open={say.operate.open}>
+            <Operate task={task} />
+          </OnDemand>
+        </Card>
+        <Model task={task} />
+        <Card title={words.terms}>
+          <details>
+            <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>
+            <Facts
+              of={Object.entries(task.terms).map(([name, value]) => [name, <code key={name}>{String(value)}</code>])}
+            />
+          </details>
+        </Card>
+      </Later>
+    </Later>
   )
 }
 
@@ -115,6 +125,7 @@ function Beside({ task }: { task: Schemas['Task'] }) {
       <span>
         {columns.operator} <Account of={task.operator} />
       </span>
+      <Watch of={task} />
     </>
   )
 }

@@ -212,10 +212,14 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
   )
 }
 
-/** The lower part of a page. It is laid out after the upper part, in small steps, so that a slow phone still reacts. */
-export function Later({ children }: { children: ReactNode }) {
+/** The lower part of a page. It is laid out after the upper part, in small steps, so that a slow phone still reacts.
+ * `after`: true once the upper part has its height, so that nothing moves under a finger.
+ */
+export function Later({ after = true, children }: { after?: boolean; children: ReactNode }) {
   const [isDue, setDue] = useState(false)
-  useEffect(() => startTransition(() => setDue(true)), [])
+  useEffect(() => {
+    if (after) startTransition(() => setDue(true))
+  }, [after])
   return isDue ? children : null
 }
 

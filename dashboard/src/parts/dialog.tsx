@@ -1,11 +1,14 @@
 import { useLayoutEffect, useRef, type ReactNode } from 'react'
 import * as say from '../strings'
 
-/** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. */
+/** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. While it is not open, it
+ * keeps what was entered.
+ */
 export function Dialog({
   title,
   go,
   close,
+  isOpen = true,
   isReady = true,
   children,
 }: {
@@ -13,6 +16,7 @@ export function Dialog({
   /** The action. Its button is enabled while the form `isReady`. */
   go: () => void
   close: () => void
+  isOpen?: boolean
   isReady?: boolean
   children: ReactNode
 }) {
@@ -20,9 +24,10 @@ export function Dialog({
   // Closed while it is still in the page: the browser then gives the focus back to the button that opened it.
   useLayoutEffect(() => {
     const dialog = ref.current
+    if (!isOpen) return
     dialog?.showModal()
     return () => dialog?.close()
-  }, [])
+  }, [isOpen])
   return (
     <dialog ref={ref} aria-label={title} onCancel={close}>
       <h2>{title}</h2>

@@ -7,6 +7,7 @@ import { Figure, Tokens } from '../parts/basics'
 import { Table } from '../parts/table'
 import * as say from '../strings'
 import { propose as words } from '../strings/propose'
+import { Forecast } from './forecast'
 
 const { columns } = say
 const PARTIES = ['operator', 'aggregator', 'hospital', 'seated_voter', 'standing_voter'] as const
@@ -20,6 +21,7 @@ export function Costs({ of }: { of: Checked }) {
       <Concerns of={of.concerns} />
       <Pay of={of} />
       <Gas of={of} />
+      <Forecast of={{ sections: of.sections, pool: of.terms.pool }} />
     </>
   )
 }

@@ -19,6 +19,7 @@ export const profile = {
   sign: 'Sign and publish',
   signing: 'Your wallet asks for a signature…',
   done: 'The profile is published.',
+  contract: 'This account is a contract. A profile needs the signature of an account’s own key.',
 }
 
 export const search = {

@@ -48,7 +48,7 @@ export const refused = {
   busy: 'The wallet is locked, or waits for your answer to an earlier request. Open it, answer there, and try again.',
   noAccount: 'The wallet does not let this page use the account. Unlock it or connect again, and try again.',
   otherAccount:
-    'The wallet has another account selected by now. Nothing was sent. Select the first one again, or go on with this one.',
+    'The wallet has another account selected by now. This was not sent. Select the first one again, or go on with this one.',
   disconnected: 'The wallet has no connection to the chain. Check its network, and try again.',
   late: 'The chain has not answered in time. Look at the wallet or at your account’s history before you try again.',
   code: (code: number) =>

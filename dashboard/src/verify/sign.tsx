@@ -34,7 +34,11 @@ function Form({ account, message, signed }: Signing & { account: Address }) {
           {words.sign}
         </button>
       </div>
-      {state === 'asking' && <p role="status">{words.signing}</p>}
+      {state === 'asking' && (
+        <p role="status" data-news>
+          {words.signing}
+        </p>
+      )}
       {typeof state === 'object' && <Notice kind="bad">{state.fault}</Notice>}
     </>
   )

@@ -10,7 +10,9 @@ import { usePlace, WithWallet } from './provider'
 
 const words = say.wallet
 
-/** Shows its children once a wallet is connected and on the right chain. They stay as they are, if it switches later. */
+/** Shows its children once a wallet is connected and on the right chain. They stay as they are if it switches or is locked
+ * later.
+ */
 export function Connected({ children }: { children: (account: Address) => ReactNode }) {
   return (
     <WithWallet>
@@ -24,14 +26,16 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
   const place = usePlace()
   const isRight = chainId === place.chainId
   const [wasRight, setWasRight] = useState(isRight)
+  const [last, setLast] = useState(address)
   if (isRight && !wasRight) setWasRight(true)
-  if (!address) return <Choose />
+  if (address && address !== last) setLast(address)
+  if (!last) return <Choose />
   return (
     <>
-      <ConnectedAs account={address} />
-      <Switched account={address} />
-      {!isRight && <WrongChain />}
-      {wasRight && <div hidden={!isRight}>{children(address)}</div>}
+      {address ? <ConnectedAs account={address} /> : <Choose />}
+      <Switched account={last} />
+      {address && !isRight && <WrongChain />}
+      {wasRight && <div hidden={!address || !isRight}>{children(last)}</div>}
     </>
   )
 }

@@ -32,7 +32,7 @@ export default function Delegate({ node }: { node: Schemas['Node'] }) {
 }
 
 function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
-  const { data, error } = useHoldings(account)
+  const { data, error, isPlaceholderData } = useHoldings(account)
   const flow = useSending()
   const { sending, send, reset } = flow
   const { staking } = useCalls()
@@ -43,9 +43,9 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   const [text, setText] = useState('')
   const [approval, setApproval] = useState<'signature' | 'transaction'>('signature')
   if (error) return <Fault error={error} />
-  if (!data) return <Loading />
+  if (!data || isPlaceholderData) return <Loading />
   const { amount, fault } = readAmount(text, data.balance)
-  const canGo = amount !== null && fault === '' && !isBusy(sending)
+  const canGo = amount !== null && fault === '' && isContract !== undefined && !isBusy(sending)
 
   function stepsFor(value: bigint): Step[] {
     const args = [node.node, numberOf(node.role), value] as const

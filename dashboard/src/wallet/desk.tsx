@@ -1,8 +1,9 @@
-import { lazy } from 'react'
+import { lazy, useState } from 'react'
 import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ROLES } from '../lib/enums'
 import { Fault, Figure, Loading, Notice, OnDemand, Tokens } from '../parts/basics'
+import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import { Connected } from './connect'
 import { Duties } from './duties'
@@ -19,7 +20,8 @@ export default function OwnDesk() {
 }
 
 function Desk({ account }: { account: Address }) {
-  const { data: own, error, refetch } = useOwn(account)
+  const { data: own, error, refetch, isPlaceholderData: isOther } = useOwn(account)
+  const [drafts] = useState(() => new Map<string, string>())
   const flow = useSending()
   const { sending, send, reset } = flow
   const { staking, tasks } = useCalls()
@@ -33,6 +35,7 @@ function Desk({ account }: { account: Address }) {
   const forms: Staking = {
     balance: own.balance,
     busy,
+    drafts,
     reset,
     send: (name, amount, ...args) => {
       const call = staking(name, ...args)
@@ -57,30 +60,34 @@ function Desk({ account }: { account: Address }) {
   return (
     <>
       {fault}
-      {own.nodes.length === 0 ? (
-        <>
-          <Notice kind="wait">{words.noNode}</Notice>
-          {figures}
-        </>
-      ) : (
-        <Duties
-          account={account}
-          roles={own.nodes.map((one) => one.role)}
-          busy={busy}
-          release={(task) => void send(tasks('releaseBond', BigInt(task), account))}
-        >
-          {figures}
-        </Duties>
-      )}
-      {own.nodes.length > 0 && (
-        <OnDemand open={say.profile.open}>
-          <ProfileForm account={account} />
-        </OnDemand>
-      )}
-      {own.nodes.map((one) => (
-        <OwnNode key={one.role} account={account} own={own} node={one} {...forms} />
-      ))}
-      {missing.length > 0 && <Register key={missing.join()} roles={missing} {...forms} />}
+      {isOther && <Loading />}
+      <div hidden={isOther}>
+        {own.nodes.length === 0 ? (
+          <>
+            <Notice kind="wait">{words.noNode}</Notice>
+            {figures}
+          </>
+        ) : (
+          <Duties
+            account={account}
+            roles={own.nodes.map((one) => one.role)}
+            busy={busy}
+            release={(task) => void send(tasks('releaseBond', BigInt(task), account))}
+          >
+            {figures}
+          </Duties>
+        )}
+        <div hidden={own.nodes.length === 0}>
+          <Watch of={{ node: account }} />
+          <OnDemand open={say.profile.open}>
+            <ProfileForm account={account} />
+          </OnDemand>
+        </div>
+        {own.nodes.map((one) => (
+          <OwnNode key={one.role} account={account} own={own} node={one} {...forms} />
+        ))}
+        {missing.length > 0 && <Register key={missing.join()} roles={missing} {...forms} />}
+      </div>
     </>
   )
 }

@@ -65,8 +65,14 @@ function reverted(error: ContractFunctionRevertedError): string {
   return contractWords(data.errorName, values)
 }
 
+/** Of wagmi, whose errors are not viem's. */
+function byName(error: unknown): string | null {
+  if (!(error instanceof Error)) return null
+  return CHAIN_ERRORS.has(error.name) ? words.wrongChain : ACCOUNT_ERRORS.has(error.name) ? words.otherAccount : null
+}
+
 export function refusal(error: unknown): string {
-  if (!(error instanceof BaseError)) return byCode(fieldOf(error, 'code')) ?? messageOf(error)
+  if (!(error instanceof BaseError)) return byName(error) ?? byCode(fieldOf(error, 'code')) ?? messageOf(error)
   const found = <Kind extends Error>(kind: abstract new (...given: never[]) => Kind): Kind | null => {
     const at = error.walk((one) => one instanceof kind)
     return at instanceof kind ? at : null
@@ -78,10 +84,10 @@ export function refusal(error: unknown): string {
   // An inner call that runs out of gas is a revert without data. If the outermost one does, nodes have their own error.
   if (error.walk((one) => one instanceof BaseError && /out ?of ?gas/i.test(one.details)) !== null)
     return say.sending.outOfGas
-  if (error.walk((one) => one instanceof Error && CHAIN_ERRORS.has(one.name)) !== null) return words.wrongChain
+  const named = byName(error.walk((one) => byName(one) !== null))
+  if (named) return named
   if (error.walk((one) => one instanceof HttpRequestError || one instanceof TimeoutError) !== null) return words.noNode
   if (found(WaitForTransactionReceiptTimeoutError)) return words.late
   if (/insufficient funds/i.test(error.message)) return words.noEther
-  if (error.walk((one) => one instanceof Error && ACCOUNT_ERRORS.has(one.name)) !== null) return words.otherAccount
   return byCode(found(RpcError)?.code) ?? words.other(error.shortMessage)
 }

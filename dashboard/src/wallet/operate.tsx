@@ -29,29 +29,40 @@ interface Acting {
 }
 
 export default function Operate({ task }: { task: Task }) {
+  return <Connected>{(account) => <Operator isConnected={same(account, task.operator)} task={task} />}</Connected>
+}
+
+/** The actions stay as they are while the wallet has another account selected, and what came of them is shown. */
+function Operator({ isConnected, task }: { isConnected: boolean; task: Task }) {
+  const account = task.operator as Address
+  const flow = useSending()
+  const [wasConnected, setWasConnected] = useState(isConnected)
+  if (isConnected && !wasConnected) setWasConnected(true)
   return (
-    <Connected>
-      {(account) =>
-        same(account, task.operator) ? (
-          <Actions account={account} task={task} />
-        ) : (
-          <p className="notice">
-            <span>
-              {words.notYours} <Account of={task.operator} />
-            </span>
-          </p>
-        )
-      }
-    </Connected>
+    <>
+      {!isConnected && (
+        <p className="notice">
+          <span>
+            {words.notYours} <Account of={task.operator} />
+          </span>
+        </p>
+      )}
+      {wasConnected && (
+        <SendingNotice of={flow} {...(isConnected ? { approvals: { account, contract: 'tasks' as const } } : {})} />
+      )}
+      {wasConnected && (
+        <div hidden={!isConnected}>
+          <Actions account={account} task={task} flow={flow} />
+        </div>
+      )}
+    </>
   )
 }
 
-function Actions({ account, task }: { account: Address; task: Task }) {
-  const flow = useSending()
+function Actions({ account, task, flow }: { account: Address; task: Task; flow: Flow }) {
   const acting = { task, busy: isBusy(flow.sending), send: flow.send }
   return (
     <div className="stack parts">
-      <SendingNotice of={flow} approvals={{ account, contract: 'tasks' }} />
       {task.phase === 'joining' ? (
         <Fund {...acting} account={account} reset={flow.reset} />
       ) : (

@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import type { Address } from 'viem'
 import { History } from '../pages/account'
+import { same } from '../lib/accounts'
 import { formatTokens, parseTokens } from '../lib/amounts'
 import { numberOf } from '../lib/enums'
 import { sharesFor } from '../lib/whatif'
@@ -27,12 +28,17 @@ export default function OwnPortfolio() {
 }
 
 function Portfolio({ account }: { account: Address }) {
-  const { data, error, refetch } = useHoldings(account)
+  const { data, error, refetch, isPlaceholderData: isOther } = useHoldings(account)
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
-      {data ? <Positions account={account} of={data} /> : !error && <Loading />}
-      {data && !data.fromEvents && <History account={account} />}
+      {!error && (!data || isOther) && <Loading />}
+      {data && (
+        <div hidden={isOther}>
+          <Positions account={account} of={data} />
+        </div>
+      )}
+      {data && !isOther && !data.fromEvents && <History account={account} />}
     </>
   )
 }
@@ -43,21 +49,28 @@ function total(amounts: readonly bigint[]): bigint {
 
 type Action = { unbond: Holding } | { redelegate: Unbonding } | { restake: Holding }
 
+const keyOf = (one: { unbond: Holding } | { redelegate: Unbonding }) =>
+  'unbond' in one ? one.unbond.node + one.unbond.role : String(one.redelegate.request)
+
 function Positions({ account, of }: { account: Address; of: Holdings }) {
   const flow = useSending()
   const restake = useRestake(account, flow)
   const { sending, send, reset } = flow
-  const [action, setAction] = useState<Action | null>(null)
+  // After a dialog's action failed it is opened again as it was.
+  const [asked, setAsked] = useState<{ by: Address; action: Action } | null>(null)
+  const [isOpen, setOpen] = useState(false)
+  const action = same(asked?.by, account) ? asked?.action : undefined
   const { staking } = useCalls()
   const busy = isBusy(sending)
   const ask = (next: Action) => {
     reset()
-    setAction(next)
+    setAsked({ by: account, action: next })
+    setOpen(true)
   }
-  const close = () => setAction(null)
+  const close = () => setAsked(null)
   const go = (call: Call) => {
-    close()
-    void send(call)
+    setOpen(false)
+    void send(call).then((receipt) => receipt && close())
   }
   const [staked, claimable, unbonding] = [
     total(of.holdings.map((one) => one.worth)),
@@ -88,6 +101,8 @@ function Positions({ account, of }: { account: Address; of: Holdings }) {
       <Earnings account={account} claimable={claimable} />
       {action && 'unbond' in action && (
         <Unbond
+          key={keyOf(action)}
+          isOpen={isOpen}
           of={action.unbond}
           cancel={close}
           go={(shares) => go(staking('startUnbonding', action.unbond.node, numberOf(action.unbond.role), shares))}
@@ -95,6 +110,8 @@ function Positions({ account, of }: { account: Address; of: Holdings }) {
       )}
       {action && 'redelegate' in action && (
         <Redelegate
+          key={keyOf(action)}
+          isOpen={isOpen}
           of={action.redelegate}
           cancel={close}
           go={({ node, role }) => go(staking('redelegate', action.redelegate.request, node, numberOf(role)))}
@@ -156,7 +173,7 @@ function Delegations({
                 >
                   {words.claim}
                 </button>
-                {!isContract && (
+                {isContract === false && (
                   <button type="button" disabled={busy || one.claimable === 0n} onClick={() => ask({ restake: one })}>
                     {restaking.title}
                   </button>
@@ -236,7 +253,12 @@ function Unbondings({ of, busy, go, redelegate }: { of: Holdings; redelegate: (o
   )
 }
 
-function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shares: bigint) => void }) {
+interface Asking {
+  isOpen: boolean
+  cancel: () => void
+}
+
+function Unbond({ of, isOpen, cancel, go }: Asking & { of: Holding; go: (shares: bigint) => void }) {
   const whole = formatTokens(of.worth)
   const [text, setText] = useState(whole)
   const amount = text === whole ? of.worth : parseTokens(text)
@@ -244,6 +266,7 @@ function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shar
   return (
     <Dialog
       title={words.unbond}
+      isOpen={isOpen}
       close={cancel}
       isReady={fault === ''}
       go={() => {
@@ -256,10 +279,10 @@ function Unbond({ of, cancel, go }: { of: Holding; cancel: () => void; go: (shar
   )
 }
 
-function Redelegate({ of, cancel, go }: { of: Unbonding; cancel: () => void; go: (to: Picked) => void }) {
+function Redelegate({ of, isOpen, cancel, go }: Asking & { of: Unbonding; go: (to: Picked) => void }) {
   const [to, setTo] = useState<Picked | null>(null)
   return (
-    <Dialog title={words.redelegate} close={cancel} isReady={to !== null} go={() => to && go(to)}>
+    <Dialog title={words.redelegate} isOpen={isOpen} close={cancel} isReady={to !== null} go={() => to && go(to)}>
       <p className="soft">{words.redelegateMeans(formatTokens(of.worth))}</p>
       <PickNode role={of.role} change={setTo} />
     </Dialog>

@@ -1,5 +1,5 @@
 /** The form of an account's public profile: its wallet signs it, and the API stores it. */
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Address } from 'viem'
 import { useConfig } from 'wagmi'
@@ -8,8 +8,7 @@ import { answer, api, ApiProblem } from '../api/client'
 import { profile } from '../api/profiles'
 import { Card, Loading, Notice } from '../parts/basics'
 import * as say from '../strings'
-import { refusal } from './errors'
-import { usePlace } from './provider'
+import { useIsContract, usePlace, useRefusal } from './provider'
 
 const words = say.profile
 const FIELDS = ['name', 'institution', 'country', 'site', 'contact'] as const
@@ -49,10 +48,14 @@ function usePublish(account: Address) {
 type State = { state: 'idle' | 'signing' | 'done' } | { state: 'failed'; why: string }
 
 export default function ProfileForm({ account }: { account: Address }) {
-  const { data: known, isPending } = useQuery(profile(account))
+  const { data: known, isPending } = useQuery({ ...profile(account), placeholderData: keepPreviousData })
   const publish = usePublish(account)
+  const isContract = useIsContract(account)
+  const refusal = useRefusal()
   const [sending, setSending] = useState<State>({ state: 'idle' })
+  const isSigning = sending.state === 'signing'
   if (isPending) return <Loading />
+  if (isContract) return <Notice kind="wait">{words.contract}</Notice>
 
   const send = async (form: FormData) => {
     const text = (field: string) => {
@@ -79,7 +82,7 @@ export default function ProfileForm({ account }: { account: Address }) {
         className="stack"
         onSubmit={(event) => {
           event.preventDefault()
-          void send(new FormData(event.currentTarget))
+          if (!isSigning) void send(new FormData(event.currentTarget))
         }}
       >
         <div className="inputs">
@@ -98,12 +101,12 @@ export default function ProfileForm({ account }: { account: Address }) {
           ))}
         </div>
         <div>
-          <button type="submit" disabled={sending.state === 'signing'}>
+          <button type="submit" disabled={isSigning || isContract === undefined}>
             {words.sign}
           </button>
         </div>
-        <div role="status">
-          {sending.state === 'signing' && <Notice kind="wait">{words.signing}</Notice>}
+        <div role="status" data-news>
+          {isSigning && <Notice kind="wait">{words.signing}</Notice>}
           {sending.state === 'done' && <Notice kind="good">{words.done}</Notice>}
         </div>
         {sending.state === 'failed' && <Notice kind="bad">{sending.why}</Notice>}

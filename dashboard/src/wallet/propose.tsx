@@ -3,14 +3,11 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import { keccak256, parseEventLogs, stringToBytes, type Address, type Hash } from 'viem'
-import { useConfig } from 'wagmi'
-import { signMessage } from 'wagmi/actions'
-import { answer, api, ApiProblem, type Schemas } from '../api/client'
+import { answer, api, type Schemas } from '../api/client'
 import { tasks as tasksOf } from '../api/queries'
 import { tasksAbi } from '../generated/abi'
 import { formatTokens } from '../lib/amounts'
 import { isDevelopment } from '../lib/development'
-import { signInMessage } from '../lib/signin'
 import { taskParams } from '../lib/terms'
 import { Facts, Notice, Tokens } from '../parts/basics'
 import { fileOf } from '../propose/check'
@@ -21,6 +18,7 @@ import { Connected } from './connect'
 import { refusal } from './errors'
 import { useBalance, usePlace } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
+import { useSession } from './session'
 
 interface Ready {
   text: string
@@ -107,7 +105,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
           canGo={canGo && !isStored}
           go={() => void store(of.text, hash)}
         >
-          <div role={storing.state === 'failed' ? 'alert' : 'status'}>
+          <div role={storing.state === 'failed' ? 'alert' : 'status'} data-news>
             {storing.state === 'failed' && <p className="notice bad">{storing.why}</p>}
             {(storing.state === 'signing' || storing.state === 'storing') && (
               <p className="notice wait">{words.storing[storing.state]}</p>
@@ -173,41 +171,21 @@ function Act(props: {
 type Storing =
   { state: 'idle' | 'signing' | 'storing' } | { state: 'stored'; hash: Hash } | { state: 'failed'; why: string }
 
-/** Stores files under their hash. The server asks for Sign-In with Ethereum; its token stays in this page's memory. */
+/** Stores files under their hash. The server asks for Sign-In with Ethereum. */
 function useStoring(account: Address) {
-  const config = useConfig()
+  const { ask } = useSession(account, words.statement)
   const [storing, setStoring] = useState<Storing>({ state: 'idle' })
-  const [session, setSession] = useState<Schemas['SignedIn'] | null>(null)
-
-  async function signIn(): Promise<Schemas['SignedIn']> {
-    if (session && session.expires_at > Date.now() / 1000 + 10) return session
-    setStoring({ state: 'signing' })
-    const { domain, uri, chain_id: chainId, nonce } = await answer(api.GET('/v1/session/nonce'))
-    const issuedAt = new Date().toISOString()
-    const message = signInMessage({
-      domain,
-      uri,
-      chainId,
-      nonce,
-      account,
-      statement: words.statement,
-      issuedAt,
-    })
-    const signature = await signMessage(config, { account, message })
-    const found = await answer(api.POST('/v1/session', { body: { message, signature } }))
-    setSession(found)
-    return found
-  }
 
   async function store(text: string, wanted: Hash) {
+    setStoring({ state: 'signing' })
     try {
-      const headers = { Authorization: `Bearer ${(await signIn()).token}` }
-      setStoring({ state: 'storing' })
-      const { hash } = await answer(api.PUT('/v1/artifacts/files', { body: { text }, headers }))
+      const { hash } = await ask((headers) => {
+        setStoring({ state: 'storing' })
+        return answer(api.PUT('/v1/artifacts/files', { body: { text }, headers }))
+      })
       if (hash === wanted) keep({ stored: hash })
       setStoring(hash === wanted ? { state: 'stored', hash } : { state: 'failed', why: words.otherHash })
     } catch (error) {
-      if (error instanceof ApiProblem && error.kind === 'sign-in-required') setSession(null)
       setStoring({ state: 'failed', why: refusal(error) })
     }
   }

@@ -1,23 +1,26 @@
 /** The browser's wallets (EIP-1193, announced by EIP-6963), the contracts' place, and reads through the chain's node. */
-import { useQuery } from '@tanstack/react-query'
-import { createContext, use, useState, type ReactNode } from 'react'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
+import { createContext, use, useCallback, useState, type ReactNode } from 'react'
 import {
   createConfig,
   custom,
   http,
   injected,
   useBytecode,
+  useConfig,
   usePublicClient,
   useReadContract,
   WagmiProvider,
   type Config as WagmiConfig,
 } from 'wagmi'
+import { getConnection } from 'wagmi/actions'
 import { defineChain, type Address, type Chain, type PublicClient } from 'viem'
 import { config as configQuery, type Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
 import { Fault, Loading } from '../parts/basics'
 import { loneWallet } from '../parts/wallets'
 import * as say from '../strings'
+import { refusal } from './errors'
 
 const Place = createContext<Config | null>(null)
 
@@ -88,14 +91,29 @@ export function useBalance(account: Address): bigint | undefined {
 }
 
 /** True if the account is a contract, as a multi-signature wallet is: it has no key to sign an approval with (ERC-2612).
- * An account with a delegation (EIP-7702) has its key.
+ * An account with a delegation (EIP-7702) has its key. Undefined until it is known.
  */
-export function useIsContract(account: Address): boolean {
-  const { data: code } = useBytecode({ address: account })
-  return !!code && !code.startsWith('0xef0100')
+export function useIsContract(account: Address): boolean | undefined {
+  const select = (code: string | null | undefined) => !!code && !code.startsWith('0xef0100')
+  return useBytecode({ address: account, query: { select } }).data
 }
 
-/** Reads an account's state from the chain every 12 s, because rewards vest by the second. */
+/** Words for a refusal. Wallets have no error of their own for a signature that is for another chain than their present one. */
+export function useRefusal(): (error: unknown) => string {
+  const config = useConfig()
+  const place = usePlace()
+  return useCallback(
+    (error) => {
+      const { chainId = place.chainId } = getConnection(config)
+      return chainId === place.chainId ? refusal(error) : say.refused.wrongChain
+    },
+    [config, place.chainId],
+  )
+}
+
+/** Reads an account's state from the chain every 12 s, because rewards vest by the second. After another account is
+ * selected, it is the first one's for a moment (`isPlaceholderData`), so that forms can stay in the page.
+ */
 export function useChain<T>(
   key: string,
   account: Address,
@@ -107,6 +125,7 @@ export function useChain<T>(
     queryKey: [key, account, place.chainId, place.staking],
     enabled: client !== undefined,
     refetchInterval: 12_000,
+    placeholderData: keepPreviousData,
     queryFn: () => {
       if (!client) throw new Error(say.wallet.noNode)
       return read(client, place, account)

@@ -9,7 +9,7 @@ import { formatTokens } from '../lib/amounts'
 import { Hash as ShownHash } from '../parts/basics'
 import * as say from '../strings'
 import { refusal } from './errors'
-import { usePlace } from './provider'
+import { usePlace, useRefusal } from './provider'
 
 export interface Call {
   address: Address
@@ -99,6 +99,7 @@ export function useSending(): Flow {
   const place = usePlace()
   const client = useQueryClient()
   const { address } = useConnection()
+  const words = useRefusal()
   const [sending, setSending] = useState<Sending>({ state: 'idle' })
   const running = useRef<Running | null>(null)
 
@@ -148,13 +149,13 @@ export function useSending(): Flow {
         show({ state: 'confirmed', hash: by, block: receipt.blockNumber, replaced: replaced === 'repriced' })
         return receipt
       } catch (error) {
-        show({ state: 'failed', why: refusal(error), ...(hash ? { hash } : {}) })
+        show({ state: 'failed', why: words(error), ...(hash ? { hash } : {}) })
         return null
       } finally {
         void client.invalidateQueries()
       }
     },
-    [client, config, place.chainId],
+    [client, config, place.chainId, words],
   )
 
   const send = useCallback(
@@ -203,14 +204,9 @@ const SLOW = 20_000 // milliseconds, after which a wallet that does not answer i
 export function SendingNotice({ of: flow, approvals }: { of: Flow; approvals?: Approvals }) {
   const of = flow.sending
   const kind = of.state === 'confirmed' ? 'good' : of.state === 'failed' ? 'bad' : 'wait'
-  const ref = useRef<HTMLDivElement>(null)
-  // The button that was pressed is disabled by now, and a disabled one loses the focus.
-  useEffect(() => {
-    if (of.state !== 'idle' && document.activeElement === document.body) ref.current?.focus()
-  }, [of.state])
   return (
     <>
-      <div role={of.state === 'failed' ? 'alert' : 'status'} ref={ref} tabIndex={-1}>
+      <div role={of.state === 'failed' ? 'alert' : 'status'} data-news>
         {of.state !== 'idle' && (
           <div className={`notice ${kind}`} data-sending={of.state}>
             <span>

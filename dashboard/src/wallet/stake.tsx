@@ -20,6 +20,8 @@ const AMOUNTS = ['active', 'own', 'free', 'locked', 'unbonding'] as const
 export interface Staking {
   balance: bigint
   busy: boolean
+  /** Typed texts, which outlast a form that leaves the page while the wallet has another account selected. */
+  drafts: Map<string, string>
   reset: () => void
   send: (functionName: string, amount: bigint, ...args: readonly unknown[]) => Promise<unknown>
 }
@@ -40,7 +42,7 @@ export function OwnNode({ account, own, node, ...staking }: { account: Address; 
       />
       <div className="columns">
         <AddStake {...staking} account={account} role={role} />
-        <Commission {...staking} role={role} period={own.unbondingPeriod} />
+        <Commission {...staking} account={account} role={role} period={own.unbondingPeriod} />
       </div>
       {!hasKey && (
         <section className="stack">
@@ -57,8 +59,18 @@ export function OwnNode({ account, own, node, ...staking }: { account: Address; 
   )
 }
 
-function AddStake({ account, role, balance, send, ...form }: { account: Address; role: Role } & Staking) {
-  const [text, setText] = useState('')
+/** A text, and how to set it. */
+function useDraft(drafts: Map<string, string>, key: string): [string, (text: string) => void] {
+  const [text, setText] = useState(drafts.get(key) ?? '')
+  const set = (next: string) => {
+    drafts.set(key, next)
+    setText(next)
+  }
+  return [text, set]
+}
+
+function AddStake({ account, role, balance, drafts, send, ...form }: { account: Address; role: Role } & Staking) {
+  const [text, setText] = useDraft(drafts, `stake of ${account} ${role}`)
   const { amount, fault } = readAmount(text, balance)
   return (
     <OneField
@@ -72,8 +84,9 @@ function AddStake({ account, role, balance, send, ...form }: { account: Address;
   )
 }
 
-function Commission({ role, period, send, ...form }: { role: Role; period: number } & Staking) {
-  const [text, setText] = useState('')
+function Commission(of: { account: Address; role: Role; period: number } & Staking) {
+  const { account, role, period, drafts, send, ...form } = of
+  const [text, setText] = useDraft(drafts, `commission of ${account} ${role}`)
   const bps = parsePercent(text)
   const fault = text !== '' && bps === null ? words.notPercent : ''
   return (

@@ -26,13 +26,16 @@ from consilium_lab.demo.datasets import Frame, write_mapping, write_rows
 
 @dataclass(frozen=True)
 class Place:
-    """Settings that all nodes of a network share, and their tasks' operator. `is_open`: they join anybody's tasks."""
+    """Settings that all nodes of a network share, and their tasks' operator. `is_open`: they join anybody's tasks.
+    `report_to`: the API to which nodes hand their reports in. Voters' policies then allow it: their rows are public.
+    """
 
     chain_url: str
     deployment: Path
     artifacts: Path
     operator: str
     is_open: bool = False
+    report_to: str | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -41,6 +44,10 @@ class Place:
             "deployment": str(self.deployment.absolute()),
             "artifacts": str(self.artifacts.absolute()),
         }
+
+    @property
+    def of_nodes(self) -> dict[str, Any]:
+        return self.settings if self.report_to is None else self.settings | {"report_to": self.report_to}
 
     def policy(self, spec: TaskSpec) -> dict[str, Any]:
         programs = [spec.model.program] if isinstance(spec.model, ProgramSpec) else []
@@ -68,7 +75,7 @@ def make_hospital(
     data = _data_settings(rows, home, spec)
     make_transport_key(home / "transport.key")
     policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
-    return HospitalHome.create(home, place.settings | data | {**more}, policy)
+    return HospitalHome.create(home, place.of_nodes | data | {**more}, policy)
 
 
 def make_voter(
@@ -77,7 +84,9 @@ def make_voter(
     write_key(home, account)
     data = _data_settings(rows, home, spec)
     policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
-    return VoterHome.create(home, place.settings | data, policy)
+    if place.report_to is not None:
+        policy["share_evaluation"] = "unless_private"
+    return VoterHome.create(home, place.of_nodes | data, policy)
 
 
 def _data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.questions import TITLES
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.task_spec import MICRO, section_digests
 from consilium_core.units import decimals, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
 
@@ -29,6 +29,7 @@ from consilium_lab.pay import Earner, Share, pay_in_words
 from consilium_lab.simulation.references import References
 from consilium_lab.simulation.run import PlayedRound, Simulation
 
+SCHEMA = "consilium.simulation/1"
 ENDED_EARLY = "The task ended early: too few hospitals were left to take part."
 
 
@@ -43,10 +44,15 @@ def costs(result: Simulation) -> dict[str, int]:
 
 
 def as_json(result: Simulation) -> dict[str, Any]:
-    """Money in the token's smallest unit, as text; scores in millionths. `bases`: as in the demo's report."""
+    """Money in the token's smallest unit, as text; scores in millionths. `bases`: as in the demo's report.
+    `sections`: digests, by which the dashboard knows the task. `judged`: for each cohort, true if it has a sum.
+    """
     privacy = result.spec.privacy
     return {
+        "schema": SCHEMA,
         "task": result.spec.name,
+        "sections": section_digests(result.spec),
+        "metric": result.metric,
         "rows": dict(result.rows),
         "start": _finite(result.start),
         "rounds": [
@@ -55,7 +61,13 @@ def as_json(result: Simulation) -> dict[str, Any]:
                 "cohorts": [[result.hospitals[index] for index in cohort] for cohort in one.cohorts],
                 "medians": list(one.settlement.medians), "decoy_medians": list(one.settlement.decoy_medians),
                 "accepted": [bool(one.settlement.accepted >> k & 1) for k in range(len(one.cohorts))],
+                "judged": [bool(one.settlement.medians) and k in one.viable for k in range(len(one.cohorts))],
                 "absent": [result.hospitals[index] for index in sorted(one.absent)],
+                "paid": str(one.settlement.paid),
+                "slashed": [
+                    result.hospitals[index] for index in range(len(result.hospitals))
+                    if one.settlement.account(Role.HOSPITAL, index).slash
+                ],
                 "void": one.settlement.void.name, "metrics": _finite(one.metrics),
             }
             for one in result.rounds

@@ -112,7 +112,9 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
         deployment.write(book)
     operator = Ledger(Connection(node.url, faucet), deployment)
     artifacts, nodes = options.home / "artifacts", options.home / "nodes"
-    place = Place(node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True)
+    place = Place(
+        node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True, report_to=options.origin
+    )
     spec, task_file = task_spec(data, settings), options.home / "task.toml"
     task_file.write_text(task_toml(data, settings))
     (options.home / EXAMPLE).write_text(example_task(data, settings))
@@ -160,7 +162,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         common["database_url"] = options.database_url
     api: dict[str, Any] = common | {
         "home": str(home / "api"),
-        "origin": f"http://127.0.0.1:{options.port}",
+        "origin": options.origin,
         "port": options.port,
         "admins": [network.place.operator],
         "public_chain_url": network.place.chain_url,

@@ -28,3 +28,8 @@ class UpOptions:
     chain_port: int = 8545
     broker_url: str | None = None
     database_url: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Of the API and the dashboard."""
+        return f"http://127.0.0.1:{self.port}"

@@ -204,7 +204,7 @@ def _wait_for_api(options: UpOptions, processes: Processes) -> None:
             how = f"ended with exit code {code} while starting"
             raise LabError("NetworkNotUp", process=name, how=how, error=processes.errors_of(name), logs=logs)
         try:
-            httpx.get(f"http://127.0.0.1:{options.port}/ready", timeout=2).raise_for_status()
+            httpx.get(f"{options.origin}/ready", timeout=2).raise_for_status()
             return
         except httpx.HTTPError:
             time.sleep(0.2)
@@ -224,7 +224,7 @@ def _spinner(console: Console, text: str) -> Iterator[None]:
 def _show(console: Console, network: StandingNetwork, first: int | None) -> None:
     """Prints the network's addresses, and commands to try."""
     options = network.options
-    api = f"http://127.0.0.1:{options.port}"
+    api = options.origin
     commands = commands_to_try(network, api, first)
     if not sys.stdout.isatty():
         emit(

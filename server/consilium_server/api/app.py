@@ -20,7 +20,7 @@ from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
 
-from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics
+from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics, watch
 from consilium_server.api.context import Service
 from consilium_server.api.contract_wallets import ContractWallets
 from consilium_server.api.dashboard import built, serve
@@ -38,7 +38,7 @@ from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
-PARTS = (routes, models, reports, statistics, profiles, search, server_routes)
+PARTS = (routes, models, reports, statistics, profiles, search, watch, server_routes)
 ENDING = 5  # seconds that open answers have after the signal to stop
 DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Clients need not trust this server: all
 answers are functions of the chain's events up to the block in `X-Consilium-Block`, and rounds have evidence.
@@ -87,7 +87,7 @@ def build(service: Service) -> FastAPI:
     # The last one added is the outermost.
     app.add_middleware(Gate, service=service)
     app.add_middleware(
-        CORSMiddleware, allow_origins=list(settings.cors_origins), allow_methods=["GET", "POST", "PUT"],
+        CORSMiddleware, allow_origins=list(settings.cors_origins), allow_methods=["GET", "POST", "PUT", "DELETE"],
         allow_headers=["Authorization", "Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-Id"],
         expose_headers=["ETag", BLOCK_HEADER, "X-Request-Id", "Retry-After"],
     )  # fmt: skip

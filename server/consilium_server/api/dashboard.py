@@ -19,7 +19,7 @@ from consilium_server.config import ApiSettings
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
 # Of `dashboard/src/app.tsx`. People type these addresses without the #.
-PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search")
+PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search", "told")
 AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 

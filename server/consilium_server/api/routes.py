@@ -12,7 +12,7 @@ from consilium_chain.ledger.structs import Outcome, Phase
 from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_chain.tasks.estimate import estimate
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec, section_digests, spec_hash
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -166,6 +166,7 @@ def _checked(spec: TaskSpec, chain: ChainTerms | None, raw: bytes) -> task_schem
         present = prices | {"expected_seconds": cost.expected, "longest_seconds": cost.longest}
     values: dict[str, Any] = {
         "spec": task_reads.spec_view(spec),
+        "sections": section_digests(spec),
         "terms": task_reads.terms_view(vars(task_params(spec, spec_hash(raw), ZERO))),
         "gas": {
             "operator": cost.operator, "aggregator": cost.aggregator, "hospital": cost.hospital,

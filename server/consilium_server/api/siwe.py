@@ -9,16 +9,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from eth_account import Account
-from eth_account.messages import encode_defunct
-from eth_keys.exceptions import BadSignature
+from consilium_chain.wallet_signatures import signer_of
 from eth_utils.address import is_checksum_address
-from eth_utils.exceptions import ValidationError
 
 from consilium_server.errors import RequestRefused
 
 LONGEST_MESSAGE = 4096  # characters
-KEY_SIGNATURE = 65  # bytes
 CLOCK_SKEW = 60  # seconds that a wallet's clock may run ahead
 
 # RFC 3986, appendix A, with registered names and IP literals by their characters.
@@ -138,16 +134,6 @@ def require_valid(
     is_signed = signer_of(message.raw, signature) == message.address
     if not is_signed and not (contract_accepts and contract_accepts(message, signature)):
         raise _refused("signature", f"{message.address} did not sign it: sign with that account")
-
-
-def signer_of(text: str, signature: bytes) -> str | None:
-    """The checksummed account that signed the text by EIP-191 (version 0x45); None if the signature is invalid."""
-    if len(signature) != KEY_SIGNATURE:
-        return None
-    try:
-        return str(Account.recover_message(encode_defunct(text=text), signature=signature))
-    except (BadSignature, ValidationError, ValueError, TypeError):
-        return None
 
 
 def _malformed(why: str) -> RequestRefused:

@@ -358,6 +358,9 @@ class Present(ApiModel):
 
 class CheckedTask(ApiModel):
     spec: SpecFile
+    sections: dict[str, str] = Field(
+        description="SHA-256 of each section that decides how rounds end, by name: as in a file of `consilium simulate`"
+    )
     terms: Terms
     gas: GasEstimate
     published_blobs: int = Field(description="blobs that the whole task publishes")

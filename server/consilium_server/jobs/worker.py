@@ -35,6 +35,7 @@ from consilium_server.jobs.runner import Job, Runner
 from consilium_server.jobs.store import Ended
 from consilium_server.jobs.supervisor import Supervisor
 from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
+from consilium_server.telling.delivery import teller_of
 
 SILENCE = 60.0  # seconds during which a repeated log line of a library is dropped
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one call of the indexer; seconds after which its job ends
@@ -44,6 +45,8 @@ WATCH = Job("watch", 15.0, RetryPolicy(0.5, 10.0))
 TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, RetryPolicy(2.0, 120.0))
 SUPERVISE = Job("conduct", 15.0, RetryPolicy(1.0, 300.0))
 PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
+TELL = Job("tell", 60.0, RetryPolicy(1.0, 60.0))
+TELL_SECONDS = 5.0  # between two runs
 
 
 class Jobs:
@@ -60,9 +63,10 @@ class Jobs:
         self.supervisor: Supervisor | None = None
         if settings.key_files is not None:
             self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over)
+        self._teller = None if settings.notify is None else teller_of(settings.notify, database)
         self._work: Mapping[str, Callable[..., Ended]] = {
             INDEX.name: self._index, WATCH.name: self._watch, TICK.name: self._tick, SUPERVISE.name: self._supervise,
-            PINNING.name: self._pin,
+            PINNING.name: self._pin, TELL.name: self._tell,
         }  # fmt: skip
 
     def run(self, job: Job, *arguments: int) -> None:
@@ -118,6 +122,11 @@ class Jobs:
             pin(self._store, named)
         return Ended(mark)
 
+    def _tell(self, row: JobRow) -> Ended:
+        if self._teller is not None:
+            self._teller.run(time.time())
+        return Ended()
+
     def _is_over(self, task: int) -> bool:
         ended = select(PhaseStart.task).where(PhaseStart.task == task, PhaseStart.phase == Phase.ENDED)
         with reading(self._database) as connection:
@@ -133,7 +142,7 @@ def add_jobs(app: Celery, jobs: Jobs) -> None:
 
         app.task(run, name=job.name)
 
-    for job in (INDEX, WATCH, TICK, SUPERVISE, PINNING):
+    for job in (INDEX, WATCH, TICK, SUPERVISE, PINNING, TELL):
         add(job)
     app.finalize()
 
@@ -185,7 +194,8 @@ def work(settings: WorkerSettings) -> None:
     worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    beat = Beat(sender, {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds})
+    telling = {} if settings.notify is None else {TELL.name: TELL_SECONDS}
+    beat = Beat(sender, {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds, **telling})
     beat.start()
     try:
         worker.start()

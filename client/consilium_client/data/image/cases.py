@@ -37,15 +37,15 @@ DIGITS = 4  # of a channel's number
 
 @dataclass(frozen=True)
 class Case:
-    """`channels`: each one's file, by its name in the folder; `mask` as well."""
+    """`channels`: each one's file, by its name in the folder; `mask` as well, None for a finished model."""
 
     name: str
     channels: tuple[tuple[str, Path], ...]
-    mask: tuple[str, Path]
+    mask: tuple[str, Path] | None
 
     @property
     def is_volume(self) -> bool:
-        return self.mask[0].lower().endswith(nifti.ENDINGS)
+        return (self.mask or self.channels[0])[0].lower().endswith(nifti.ENDINGS)
 
 
 Part = tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]
@@ -71,12 +71,59 @@ def read_cases(folder: Path, schema: ImageSchema) -> RawImages:
 def listed(folder: Path, schema: ImageSchema) -> list[Case]:
     """By name. Raises FolderError, ExampleError (ChannelMissing, MaskMissing), DataFileMissing; and OSError."""
     images, masks = (_files(folder, inside) for inside in (IMAGES, MASKS))
-    cases = [Case(stem, tuple(_channels(folder, stem, images, schema)), masks[stem]) for stem in sorted(masks)]
+    cases = [Case(stem, tuple(_channels(folder, IMAGES, stem, images, schema)), masks[stem]) for stem in sorted(masks)]
     used = {name for case in cases for name, _ in case.channels}
     for name, _ in images.values():
         if name not in used:
             raise ExampleError("MaskMissing", path=folder, at=name)
     return cases
+
+
+@dataclass(frozen=True)
+class Unmarked:
+    """`pixels` (n, channels, height, width) of the task's size. `blank` (n,): of a single shade. `size`: height and
+    width before. `volume`: the first channel's, whose slices these are.
+    """
+
+    pixels: NDArray[Any]
+    blank: NDArray[np.bool_]
+    size: tuple[int, int]
+    volume: nifti.Volume | None
+
+
+def unmarked(images: Path, schema: ImageSchema) -> list[Case]:
+    """The cases of a folder of images alone, by name. Raises as `listed` does."""
+    images = images.absolute()
+    if not images.is_dir():
+        raise DataError("DataFileMissing", path=images, why="masks are predicted for a folder of images")
+    found = _files(images.parent, images.name)
+    if not found:
+        raise DataError("DataFileEmpty", path=images)
+    names = sorted({_case_of(stem, schema.channels) for stem in found})
+    cases = [Case(name, tuple(_channels(images.parent, images.name, name, found, schema)), None) for name in names]
+    used = {name for case in cases for name, _ in case.channels}
+    for name, _ in found.values():
+        if name not in used:
+            raise FolderError("NamesAlike", file=images.parent / name)
+    return cases
+
+
+def _case_of(stem: str, channels: int) -> str:
+    case, _, number = stem.rpartition("_")
+    is_channel = case and len(number) == DIGITS and number.isdecimal() and int(number) < channels
+    return case if is_channel else stem
+
+
+def read_unmarked(folder: Path, case: Case, schema: ImageSchema) -> Unmarked:
+    """Raises DataError that names the file. `folder`: with the one of the images."""
+    with reading(folder):
+        images, volumes, size = _images(folder, case, schema, Headers())
+        count = volumes[0].shape[0] if volumes else 1
+        if count > (most := most_images(schema)):
+            raise DataError("TooManyRows", rows=count, at_most=most)
+        pixels = np.stack([of_channels(own, schema) for own in zip(*images, strict=True)])
+    blank = (pixels == pixels[:, :, :1, :1]).all(axis=(1, 2, 3))
+    return Unmarked(pixels, blank, size, volumes[0] if volumes else None)
 
 
 def by_case(folder: Path, names: Sequence[str], channels: int) -> list[list[int]]:
@@ -99,7 +146,7 @@ def by_case(folder: Path, names: Sequence[str], channels: int) -> list[list[int]
 
 
 def _channels(
-    folder: Path, stem: str, images: Mapping[str, tuple[str, Path]], schema: ImageSchema
+    folder: Path, inside: str, stem: str, images: Mapping[str, tuple[str, Path]], schema: ImageSchema
 ) -> Iterator[tuple[str, Path]]:
     is_alone = f"{stem}_0001" not in images
     if is_alone and schema.channels == 1 and stem in images and f"{stem}_0000" not in images:
@@ -110,7 +157,7 @@ def _channels(
     for number in range(1 if in_colour else schema.channels):
         name = f"{stem}_{number:04}"
         if name not in images:
-            raise ExampleError("ChannelMissing", path=folder, at=f"{IMAGES}/{name}")
+            raise ExampleError("ChannelMissing", path=folder, at=f"{inside}/{name}")
         yield images[name]
 
 
@@ -133,22 +180,19 @@ def _files(folder: Path, inside: str) -> dict[str, tuple[str, Path]]:
 
 def _read(folder: Path, case: Case, schema: ImageSchema, headers: Headers) -> Part:
     last = len(of_kind(Segmentation, schema.asked).classes) - 1
-    for name, _ in case.channels:
-        if name.lower().endswith(nifti.ENDINGS) != case.is_volume:
-            raise ExampleError("FilesApart", path=folder, at=name)
-    images: list[Iterable[Image.Image]]
-    if case.is_volume:
+    if case.mask is None:
+        raise ExampleError("MaskMissing", path=folder, at=case.channels[0][0])
+    images, volumes, size = _images(folder, case, schema, headers)
+    if volumes:
         mask = nifti.Volume(case.mask[1], folder, case.mask[0])
-        volumes = [nifti.Volume(path, folder, name) for name, path in case.channels]
         for volume in volumes:
             volume.require_beside(mask)
         masks = mask.marked(last)
-        images = [volume.images(schema) for volume in volumes]
-        for volume in [*volumes, mask]:
-            headers.note(volume.identifying, burned_in=False)
+        headers.note(mask.identifying, burned_in=False)
     else:
         masks = _picture_mask(folder, *case.mask, last)[None]
-        images = [[_picture(folder, *channel, masks.shape[1:], schema, headers)] for channel in case.channels]
+        if masks.shape[1:] != size:
+            raise ExampleError("FilesApart", path=folder, at=case.channels[0][0])
     found = list[tuple[NDArray[Any], NDArray[np.uint8]]]()
     for own, marked in zip(zip(*images, strict=True), masks, strict=True):
         pixels = of_channels(own, schema)
@@ -160,20 +204,35 @@ def _read(folder: Path, case: Case, schema: ImageSchema, headers: Headers) -> Pa
     return kept, marks, np.tile(np.array(masks.shape[1:]), (len(found), 1))
 
 
+def _images(
+    folder: Path, case: Case, schema: ImageSchema, headers: Headers
+) -> tuple[list[Iterable[Image.Image]], list[nifti.Volume], tuple[int, int]]:
+    """Each channel's slices, its volume if it is one, and their height and width. Raises FilesApart."""
+    for name, _ in case.channels:
+        if name.lower().endswith(nifti.ENDINGS) != case.is_volume:
+            raise ExampleError("FilesApart", path=folder, at=name)
+    if not case.is_volume:
+        found = [_picture(folder, *channel, schema, headers) for channel in case.channels]
+        for one, (name, _) in zip(found, case.channels, strict=True):
+            if one.size != found[0].size:
+                raise ExampleError("FilesApart", path=folder, at=name)
+        return [[one] for one in found], [], (found[0].height, found[0].width)
+    volumes = [nifti.Volume(path, folder, name) for name, path in case.channels]
+    for volume in volumes:
+        volume.require_beside(volumes[0])
+        headers.note(volume.identifying, burned_in=False)
+    return [volume.images(schema) for volume in volumes], volumes, volumes[0].shape[1:]
+
+
 def _scaled(marked: NDArray[np.uint8], schema: ImageSchema) -> NDArray[np.uint8]:
     """To the task's size, by the nearest pixel."""
     image = Image.fromarray(marked)
     return np.asarray(image.resize((schema.width, schema.height), Image.Resampling.NEAREST))
 
 
-def _picture(
-    folder: Path, name: str, path: Path, size: tuple[int, ...], schema: ImageSchema, headers: Headers
-) -> Image.Image:
+def _picture(folder: Path, name: str, path: Path, schema: ImageSchema, headers: Headers) -> Image.Image:
     with path.open("rb") as opened:
-        found = files.decoded(opened, folder, name, schema, headers)
-    if (found.height, found.width) != size:
-        raise ExampleError("FilesApart", path=folder, at=name)
-    return found
+        return files.decoded(opened, folder, name, schema, headers)
 
 
 def _picture_mask(folder: Path, name: str, path: Path, last: int) -> NDArray[np.uint8]:

@@ -20,7 +20,7 @@ import numpy as np
 from consilium_chain.tasks.image_schemas import ImageSchema
 from nibabel.nifti1 import Nifti1Header
 from nibabel.nifti2 import Nifti2Header
-from nibabel.orientations import apply_orientation, inv_ornt_aff, io_orientation
+from nibabel.orientations import apply_orientation, inv_ornt_aff, io_orientation, ornt_transform
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -34,6 +34,10 @@ MOST_BEFORE: Final = 1 << 20  # bytes of header and extensions
 GZIP = b"\x1f\x8b"
 KINDS = {348: (Nifti1Header, slice(344, 348), b"n+1\0"), 540: (Nifti2Header, slice(4, 12), b"n+2\0\r\n\x1a\n")}
 TEXTS = ("descrip", "aux_file", "db_name", "intent_name")  # header fields that may name a patient
+GEOMETRY = (
+    "dim", "pixdim", "xyzt_units", "qform_code", "sform_code", "quatern_b", "quatern_c", "quatern_d", "qoffset_x",
+    "qoffset_y", "qoffset_z", "srow_x", "srow_y", "srow_z",
+)  # fmt: skip
 EXTENSIONS = "extensions"  # such as a DICOM header; they are skipped
 MOST_APART: Final = 0.01  # of an affine's numbers in two files of one place: millimetres
 _DAMAGED = (gzip.BadGzipFile, zlib.error, EOFError)
@@ -81,6 +85,18 @@ class Volume:
         if found.min() < 0 or found.max() > last or (found != np.rint(found)).any():
             raise self._fault("MaskValueUnknown", last=last)
         return np.ascontiguousarray(found.astype(np.uint8))
+
+    def with_marks(self, marks: NDArray[np.uint8]) -> bytes:
+        """A file of these classes (slices, height, width), with this one's axes and affine, and nothing else of it."""
+        header = type(self._header)(endianness=self._header.endianness)
+        for name in GEOMETRY:
+            header[name] = self._header[name]
+        header.set_data_dtype(np.uint8)
+        header.set_slope_inter(1, 0)
+        header["vox_offset"] = header.sizeof_hdr + 4
+        as_stored = ornt_transform(np.array([[0, 1], [1, 1], [2, 1]]), self._turn)
+        stored = apply_orientation(marks[:, ::-1].transpose(2, 1, 0), as_stored)
+        return bytes(header.binaryblock) + bytes(4) + bytes(stored.tobytes(order="F"))
 
     def require_beside(self, other: Volume) -> None:
         """Raises FilesApart, about this one."""

@@ -41,6 +41,7 @@ class Concern(StrEnum):
         " (scale of its column in the mapping)"
     )
     BEFORE = "measurements with a time below 0, which are ignored"
+    TWICE = "times in the hour that the clock showed twice when summer time ended: the first one counts"
     UNLISTED = "measurements of stays without an outcome, which are ignored"
     AMBIGUOUS = "steps whose last measurements have one time and several values: the largest counts"
     MOSTLY_MISSING = "more than half of the stays have no value"
@@ -135,14 +136,18 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
 
     def examples(self, raw: RawStays, schema: SeriesSchema) -> Stays:
         """Raises ColumnAllMissing, ColumnOutOfRange."""
+        path, every = raw.source.path, raw.measured.count.sum() + raw.measured.before + raw.measured.after
+        if every >= LEAST and raw.measured.before > MOST_OUTSIDE * every:
+            what, called = "lie before time zero (since under [clock] of a mapping)", raw.source.called(schema.time)
+            raise DataError("ColumnOutOfRange", path=path, column=schema.time, called=called, what=what)
         for at, feature in enumerate(schema.features):
             called, is_there = raw.source.called(feature.name), raw.source.names[feature.name] is not None
             count, outside = raw.measured.count[at], raw.measured.outside[at]
             if is_there and not count:
-                raise DataError("ColumnAllMissing", path=raw.source.path, column=feature.name, called=called)
+                raise DataError("ColumnAllMissing", path=path, column=feature.name, called=called)
             if count >= LEAST and outside > MOST_OUTSIDE * count:
                 what = f"lie outside the task's range, {feature.min:g} to {feature.max:g}"
-                raise DataError("ColumnOutOfRange", path=raw.source.path, column=feature.name, called=called, what=what)
+                raise DataError("ColumnOutOfRange", path=path, column=feature.name, called=called, what=what)
         return raw.stays
 
     def profile(self, raw: RawStays, spec: TaskSpec) -> SeriesProfile:
@@ -169,6 +174,7 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
         of_all: dict[StrEnum, int] = {
             Concern.TIMES: every if every >= LEAST and crowded > CROWDED else 0,
             Concern.BEFORE: measured.before,
+            Concern.TWICE: measured.twice,
             Concern.UNLISTED: measured.unlisted,
             Concern.AMBIGUOUS: raw.ambiguous,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -14,6 +14,7 @@ from consilium_chain.tasks.series_schema import SeriesSchema
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 
+from consilium_client.data.clock import seconds_of
 from consilium_client.data.mapping import VALUE, VARIABLE, FileFormat
 from consilium_client.data.mapping import Mapping as FileMapping
 from consilium_client.data.series.stays import ranges
@@ -27,6 +28,7 @@ from consilium_client.data.table.ranges import ROUNDING, require_within
 Numbers = NDArray[np.float64]
 Places = NDArray[np.int64]
 AT_A_TIME = 4_096  # rows that are read cell by cell
+MICROSECONDS = 1_000_000  # of a second
 _UNLISTED, _MISSING = -1, -2
 _REMEMBERED = 1 << 17  # cells
 
@@ -124,21 +126,38 @@ class Measurements:
             codes = {stay_key(str(names[schema.inputs[at]])): at for at in rules}
             self._form = _Narrow(rules, codes, given.file)
         self._columns = Columns(
-            file, path, mapping and mapping.of_measurements(), [schema.stay, schema.time, *self._form.used]
-        )
+            file, path, mapping and mapping.of_measurements(), [schema.stay, schema.time, *self._form.used],
+            dates=[schema.time] if given.clock else [],
+        )  # fmt: skip
         called = {one: None if name is None else str(name) for one, name in names.items()}
         self.source = self._columns.source.with_names(called)
-        self._format, self._time = given.file, _of_numbers(given, schema.time)
+        self._format, self._clock = given.file, given.clock
+        self._time = _of_numbers(given, schema.time)
+        self._unit = (seconds_of(schema.unit) or 1) * MICROSECONDS
+        self.twice = 0  # rows in an hour that the clock showed twice
         self._low, self._high = ranges(schema)
 
-    def parts(self, places: Mapping[str | float, int]) -> Iterator[Part]:
-        """All measurements. Raises StayMissing, TimeMissing, RangeError, and the errors of cells and files."""
+    def parts(self, places: Mapping[str | float, int], zero: Numbers | None) -> Iterator[Part]:
+        """All measurements. `zero`: each place's time zero (n,), in the clock's microseconds; None without a clock.
+
+        Raises StayMissing, TimeMissing, RangeError, and the errors of cells and files.
+        """
+        self.twice = 0
         for block in self._blocks():
             found = self._plain(block, places)
-            if found is None:
-                yield from self._by_cells(block, places)
-            else:
-                yield found
+            for part in self._by_cells(block, places) if found is None else [found]:
+                yield part if zero is None else part._replace(times=(part.times - zero[part.stays]) / self._unit)
+
+    def first(self, places: Mapping[str | float, int]) -> Numbers:
+        """The time of each place's first row (n,), infinite without one. Raises StayMissing, TimeMissing, and the
+        errors of times and files.
+        """
+        found = np.full(len(places) + 1, np.inf)  # the last one: of stays without an outcome
+        for block in self._blocks():
+            placed = self._placed(block.columns(), places)
+            for stays, times in self._placed_by_cells(block, places) if placed is None else [placed]:
+                np.minimum.at(found, stays, times)
+        return found[:-1]
 
     def stays(self) -> dict[str | float, Cell]:
         """A cell of each stay by its key, in the order of the file. Raises StayMissing, and the errors of files."""
@@ -160,7 +179,7 @@ class Measurements:
         return ((cells[at], row) for row, cells in block.cells())
 
     def _blocks(self) -> Iterator[Block]:
-        rules = {self._schema.stay: None, self._schema.time: self._time} | self._form.used
+        rules = {self._schema.stay: None, self._schema.time: None if self._clock else self._time} | self._form.used
         wanted = [Wanted(at, rules[name]) for name, at in self._columns.at.items()]
         rows = self._columns.rows
         if isinstance(rows, CsvRows):
@@ -171,19 +190,42 @@ class Measurements:
 
     def _plain(self, block: Block, places: Mapping[str | float, int]) -> Part | None:
         columns = block.columns()
+        placed = self._placed(columns, places)
+        found = None if columns is None else self._form.plain(dict(zip(self._columns.at, columns, strict=True)))
+        if placed is None or found is None:
+            return None
+        (stays, times), (rows, variables, values) = placed, found
+        if not (self._clamp or self._is_within(variables, values)):
+            return None
+        self.twice += self._count_twice(columns)
+        return Part(stays[rows], times[rows], variables, values)
+
+    def _placed(
+        self, columns: Sequence[Column] | None, places: Mapping[str | float, int]
+    ) -> tuple[Places, Numbers] | None:
+        """Each row's stay and time, (n,) both; None if some are not plain."""
         if columns is None:
             return None
         by_name = dict(zip(self._columns.at, columns, strict=True))
-        names, times, found = by_name[self._schema.stay], by_name[self._schema.time], self._form.plain(by_name)
-        if not isinstance(names, Names) or not isinstance(times, np.ndarray) or found is None:
+        names, times = by_name[self._schema.stay], self._instants(by_name[self._schema.time])
+        if not isinstance(names, Names) or times is None or np.isnan(times).any():
             return None
         keys = [stay_key(one) for one in names.distinct]
         stays = np.array([_MISSING if one is None else places.get(one, _UNLISTED) for one in keys])[names.places]
-        rows, variables, values = found
-        is_whole = (stays != _MISSING).all() and not np.isnan(times).any()
-        if not is_whole or not (self._clamp or self._is_within(variables, values)):
-            return None
-        return Part(stays[rows], times[rows], variables, values)
+        return (stays, times) if (stays != _MISSING).all() else None
+
+    def _instants(self, times: Column) -> Numbers | None:
+        """Numbers, or the clock's microseconds, (n,)."""
+        if self._clock is None or not isinstance(times, Names):
+            return times if isinstance(times, np.ndarray) else None
+        found = [self._clock.microseconds(one) for one in times.distinct]
+        return None if any(isinstance(one, str) for one in found) else np.array(found)[times.places]
+
+    def _count_twice(self, columns: Sequence[Column] | None) -> int:
+        times = (columns or [])[list(self._columns.at).index(self._schema.time)]
+        if self._clock is None or not isinstance(times, Names):
+            return 0
+        return int(np.array([self._clock.is_twice(one) for one in times.distinct])[times.places].sum())
 
     def _is_within(self, variables: Places, values: Numbers) -> bool:
         margin = ROUNDING * (self._high - self._low)
@@ -194,10 +236,8 @@ class Measurements:
         found = list[tuple[int, float, int, float]]()
         for row, by_position in block.cells():
             cells = dict(zip(self._columns.at, by_position, strict=True))
-            stay = places.get(self._stay(cells[self._schema.stay], row), _UNLISTED)
-            time = self._number(self._time.number(cells[self._schema.time]), row, self._schema.time)
-            if np.isnan(time):
-                raise self.source.cell_error("TimeMissing", row, self._schema.time)
+            stay, time = self._place(cells, row, places)
+            self.twice += self._clock is not None and self._clock.is_twice(cells[self._schema.time])
             for at, number in self._form.found(cells):
                 value = self._number(number, row, self._schema.inputs[at])
                 if not self._clamp:
@@ -209,6 +249,21 @@ class Measurements:
                 found.clear()
         if found:
             yield _part(found)
+
+    def _placed_by_cells(
+        self, block: Block, places: Mapping[str | float, int]
+    ) -> Iterator[tuple[int, float]]:  # fmt: skip
+        for row, by_position in block.cells():
+            yield self._place(dict(zip(self._columns.at, by_position, strict=True)), row, places)
+
+    def _place(self, cells: Mapping[str, Cell], row: int, places: Mapping[str | float, int]) -> tuple[int, float]:
+        """A row's stay and time."""
+        stay, cell = places.get(self._stay(cells[self._schema.stay], row), _UNLISTED), cells[self._schema.time]
+        found = self._clock.microseconds(cell) if self._clock else self._time.number(cell)
+        time = self._number(found, row, self._schema.time)
+        if np.isnan(time):
+            raise self.source.cell_error("TimeMissing", row, self._schema.time)
+        return stay, time
 
     def _stay(self, cell: Cell, row: int) -> str | float:
         stay = stay_key(cell)

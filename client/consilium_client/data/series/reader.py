@@ -17,10 +17,12 @@ from typing import BinaryIO
 
 import numpy as np
 from consilium_chain.tasks.series_schema import SeriesSchema
+from numpy.typing import NDArray
 
 from consilium_client.data.answers import answers_of
+from consilium_client.data.clock import Clock
 from consilium_client.data.examples import MOST_ROWS, Labels, Source, reading
-from consilium_client.data.mapping import PATIENT, Mapping
+from consilium_client.data.mapping import PATIENT, SINCE, Mapping
 from consilium_client.data.series.measurements import Measurements, stay_key
 from consilium_client.data.series.stays import MOST_VALUES, Grid, Measured, Stays
 from consilium_client.data.table.cells import Cell
@@ -35,7 +37,8 @@ ENDINGS = (".parquet", ".csv")
 @dataclass(frozen=True)
 class Listed:
     """Stays in the order of a file. `cells`: of each stay, by its key. `patients`: each one's, if a mapping names their
-    column. `own`: cells of a column that the task does not have.
+    column. `own`: cells of a column that the task does not have. `zero`: each stay's time zero in microseconds (n,), if
+    a column has it, `twice` of them in an hour that the clock showed twice.
     """
 
     source: Source
@@ -43,6 +46,8 @@ class Listed:
     labels: Labels = field(repr=False)
     patients: tuple[str, ...] = field(default=(), repr=False)
     own: tuple[str, ...] | None = field(default=None, repr=False)
+    zero: NDArray[np.float64] | None = field(default=None, repr=False)
+    twice: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,7 +70,7 @@ class RawStays:
 def read_raw(folder: Path, schema: SeriesSchema, mapping: Mapping | None) -> RawStays:
     """`mapping` fits the schema (`require_fits`). Raises a DataError that names file, line and column, never a cell."""
     with _opened(folder, OUTCOMES) as (file, path):
-        columns = Columns(file, path, mapping, [schema.stay, *schema.asked.columns])
+        columns = _columns(file, path, mapping, [schema.stay, *schema.asked.columns])
         listed = _listed(columns, schema, mapping or Mapping())
     return _gridded(folder, schema, mapping, listed)
 
@@ -75,17 +80,26 @@ def read_in_use(folder: Path, schema: SeriesSchema, use: Use) -> Used:
 
     Raises DataError, and RangeError unless `use.clamp`.
     """
-    has_outcomes = use.labelled or use.own is not None or _files(folder, OUTCOMES)
+    clock = use.columns.clock
+    is_needed = use.labelled or use.own is not None or (clock is not None and clock.since is not None)
+    has_outcomes = is_needed or _files(folder, OUTCOMES)
     listed = _outcomes_in_use(folder, schema, use) if has_outcomes else _stays_in_use(folder, schema, use)
     raw = _gridded(folder, schema, use.columns, listed, clamp=use.clamp)
     return Used(raw.source, raw.stays, listed.own, listed.names)
+
+
+def _columns(file: BinaryIO, path: Path, mapping: Mapping | None, used: list[str]) -> Columns:
+    """Of the outcomes."""
+    if mapping is None or mapping.of_outcomes() is mapping:
+        return Columns(file, path, mapping, used)
+    return Columns(file, path, mapping.of_outcomes(), [*used, SINCE], dates=[SINCE])
 
 
 def _outcomes_in_use(folder: Path, schema: SeriesSchema, use: Use) -> Listed:
     own = [] if use.own is None or use.own == schema.stay else [use.own]
     with _opened(folder, OUTCOMES) as (file, path):
         asked = schema.asked.columns if use.labelled else []
-        columns = Columns(file, path, use.columns, [schema.stay, *asked, *(one for one in own if one not in asked)])
+        columns = _columns(file, path, use.columns, [schema.stay, *asked, *(one for one in own if one not in asked)])
         if use.own is not None and use.own not in columns.at:
             raise without_column(path, use.own)
         return _listed(columns, schema, use.columns, use.own, labelled=use.labelled)
@@ -110,8 +124,11 @@ def _gridded(
     grid, places = Grid(len(listed.cells), schema), {stay: at for at, stay in enumerate(listed.cells)}
     with _opened(folder, MEASUREMENTS) as (file, path):
         measurements = Measurements(file, path, schema, mapping, clamp=clamp)
-        for part in measurements.parts(places):
+        is_first = mapping is not None and mapping.clock is not None and mapping.clock.first
+        zero = measurements.first(places) if is_first else listed.zero
+        for part in measurements.parts(places, zero):
             grid.add(*part)
+    grid.measured.twice = measurements.twice + listed.twice
     stays = Stays(grid.values, listed.labels, listed.patients or listed.names)
     source = _source(folder, measurements.source, listed.source)
     return RawStays(source, stays, grid.measured, grid.ambiguous, grouped=bool(listed.patients))
@@ -120,11 +137,11 @@ def _gridded(
 def _listed(
     columns: Columns, schema: SeriesSchema, mapping: Mapping, own: str | None = None, *, labelled: bool = True
 ) -> Listed:  # fmt: skip
-    """Raises StayMissing, StayTwice, PatientMissing, and the errors of answers and files."""
+    """Raises StayMissing, StayTwice, PatientMissing, TimeMissing, and the errors of answers, times and files."""
     answers, source, stays = answers_of(schema), columns.source, dict[str | float, Cell]()
     rules = {name: mapping.reading(name) for name in schema.asked.columns} if labelled else {}
     values: dict[str, list[float]] = {name: [] for name in rules}
-    patients, copied = list[str](), list[str]()
+    patients, copied, zero, twice = list[str](), list[str](), list[float](), 0
     for row, by_position in columns:
         cells = dict(zip(columns.at, by_position, strict=True))
         stay = stay_key(cells[schema.stay])
@@ -133,6 +150,9 @@ def _listed(
         stays[stay] = cells[schema.stay]
         if PATIENT in cells:
             patients.append(_patient(cells[PATIENT], row, source))
+        if SINCE in cells and (clock := mapping.clock) is not None:
+            zero.append(_zero(cells[SINCE], row, source, clock))
+            twice += clock.is_twice(cells[SINCE])
         if own is not None:
             copied.append(in_text(cells[own]))
         for name, rule in rules.items():
@@ -143,7 +163,15 @@ def _listed(
     labels = np.zeros(len(stays), np.int64)
     if labelled:
         labels = answers.labels({name: np.array(found) for name, found in values.items()})
-    return Listed(source, stays, labels, tuple(patients), None if own is None else tuple(copied))
+    began = np.array(zero) if zero else None
+    return Listed(source, stays, labels, tuple(patients), None if own is None else tuple(copied), began, twice)
+
+
+def _zero(cell: Cell, row: int, source: Source, clock: Clock) -> float:
+    found = clock.microseconds(cell)
+    if isinstance(found, str) or np.isnan(found):
+        raise source.cell_error(found if isinstance(found, str) else "TimeMissing", row, str(clock.since))
+    return found
 
 
 def _patient(cell: Cell, row: int, source: Source) -> str:

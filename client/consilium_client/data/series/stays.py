@@ -87,7 +87,7 @@ def carried(values: NDArray[np.float32]) -> NDArray[np.float32]:
 class Measured:
     """Measurements of the task's variables so far, each float64 (variables,): their number in the window, those outside
     the variable's range; sum, least and largest of them, in the task's unit. `before`, `after`: all those outside the
-    window. `unlisted`: those of stays without an outcome.
+    window. `unlisted`: those of stays without an outcome. `twice`: dates in an hour that the clock showed twice.
     """
 
     count: NDArray[np.float64]
@@ -98,6 +98,7 @@ class Measured:
     before: int = 0
     after: int = 0
     unlisted: int = 0
+    twice: int = 0
 
     @classmethod
     def none(cls, variables: int) -> Measured:

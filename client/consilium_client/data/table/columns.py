@@ -33,8 +33,12 @@ class Columns:
     them (`Mapping.sources`); without absent columns.
     """
 
-    def __init__(self, file: Opened, path: Path, mapping: Mapping | None, used: Sequence[str]) -> None:
-        """Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema; also
+    def __init__(
+        self, file: Opened, path: Path, mapping: Mapping | None, used: Sequence[str], dates: Sequence[str] = ()
+    ) -> None:
+        """`dates`: those of `used` that may be dates or times in Parquet; their cells are ISO texts.
+
+        Raises DataError where the file cannot be read, or its columns are not the `used` ones of the schema; also
         as `Foreign.rows` or `Queried.rows` does.
         """
         wanted = mapping.sources(used) if mapping else {name: name for name in used}
@@ -49,6 +53,8 @@ class Columns:
             rows = opened(file, path, mapping)
         self.rows, self._file, self._format = rows, file, mapping.file if mapping else FileFormat()
         self.at = positions(rows, path, present, strict=mapping is None)
+        if rows.kind == "Parquet":
+            rows.dates = frozenset(self.at[name] for name in dates)
         aside = [position for position in range(rows.width) if position not in self.at.values()]
         called = {name: f"column {source}" if isinstance(source, int) else source for name, source in wanted.items()}
         names = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -41,6 +42,7 @@ class ParquetRows:
         self._types, self._names = list(schema.types), list(schema.names)
         self.names: list[str] | None = self._names
         self.width = len(self._names)
+        self.dates = frozenset[int]()  # positions of columns that may be dates or times
 
     def cells(self, positions: Sequence[int]) -> Iterator[tuple[int, list[Cell]]]:
         """Each row's cells at these positions (from 0), with its number from 1. Raises ColumnTypeWrong."""
@@ -58,16 +60,20 @@ class ParquetRows:
     def batches(self, positions: Sequence[int]) -> Iterator[Any]:
         """Arrow's record batches of some rows each. Raises ColumnTypeWrong."""
         for position in positions:
-            if not _is_plain(self._types[position]):
-                raise DataError(
-                    "ColumnTypeWrong", path=self._path, column=self._names[position], kind=str(self._types[position])
-                )
+            kind = self._types[position]
+            if not (_is_plain(kind) or (position in self.dates and _is_date(kind))):
+                raise DataError("ColumnTypeWrong", path=self._path, column=self._names[position], kind=str(kind))
         names = [self._names[position] for position in positions]
         self._require_unpackable()
         reader = self._read(lambda: self._reader(names))
         batches = self._read(lambda: reader.iter_batches(ROWS_AT_A_TIME, columns=names, use_threads=False))
         while (batch := self._read(lambda: next(batches, None))) is not None:
-            yield batch.select(names)  # in this order
+            yield self._in_iso(batch.select(names))  # in this order
+
+    def _in_iso(self, batch: Any) -> Any:
+        """With dates and times as ISO texts, those of a time zone in UTC."""
+        columns = [self._read(partial(_iso, one)) for one in batch.columns]
+        return pyarrow.record_batch(columns, names=batch.schema.names)
 
     def _read(self, call: Callable[[], Any]) -> Any:
         """Raises ParquetUnreadable, which is not chained: pyarrow's errors may quote the file."""
@@ -104,6 +110,19 @@ def _values(column: Any) -> list[Any]:
         return list(column.to_pylist())
     known = column.dictionary.to_pylist()
     return [None if at is None else known[at] for at in column.indices.to_pylist()]
+
+
+def _is_date(kind: Any) -> bool:
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
+
+
+def _iso(column: Any) -> Any:
+    if not _is_date(column.type):
+        return column
+    if types.is_timestamp(column.type):
+        exact = pyarrow.timestamp("us", "UTC" if column.type.tz else None)
+        column = column.cast(exact, safe=False)  # drops nanoseconds
+    return column.cast(pyarrow.string())
 
 
 def _is_plain(kind: Any) -> bool:

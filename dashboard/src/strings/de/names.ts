@@ -23,6 +23,7 @@ export const profile: typeof en.profile = {
   sign: 'Signieren und veröffentlichen',
   signing: 'Ihre Wallet bittet um eine Signatur …',
   done: 'Das Profil ist veröffentlicht.',
+  contract: 'Dieses Konto ist ein Vertrag. Ein Profil braucht die Unterschrift des eigenen Schlüssels eines Kontos.',
 }
 
 export const search: typeof en.search = {

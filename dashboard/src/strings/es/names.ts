@@ -23,6 +23,7 @@ export const profile: typeof en.profile = {
   sign: 'Firmar y publicar',
   signing: 'Su wallet pide una firma…',
   done: 'El perfil está publicado.',
+  contract: 'Esta cuenta es un contrato. Un perfil necesita la firma de la clave propia de una cuenta.',
 }
 
 export const search: typeof en.search = {

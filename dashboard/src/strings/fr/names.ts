@@ -23,6 +23,7 @@ export const profile: typeof en.profile = {
   sign: 'Signer et publier',
   signing: 'Votre wallet demande une signature…',
   done: 'Le profil est publié.',
+  contract: 'Ce compte est un contrat. Un profil demande la signature de la propre clé d’un compte.',
 }
 
 export const search: typeof en.search = {

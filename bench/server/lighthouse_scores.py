@@ -1,0 +1,54 @@
+"""Scores of a page by Lighthouse, installed once as `lighthouse/package-lock.json` pins it, into `.consilium`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from browser_driver import CHROMIUM
+
+from bench.children import ROOT
+
+PINNED: Final = Path(__file__).with_name("lighthouse")
+INSTALLED: Final = ROOT / ".consilium" / "lighthouse"
+FIELDS: Final = {
+    "performance": "performance", "accessibility": "accessibility", "best-practices": "best_practices", "seo": "seo",
+}  # fmt: skip
+PATIENCE: Final = 180.0  # seconds for a page
+
+
+class Lighthouse:
+    """Raises CalledProcessError if npm or Lighthouse fails, and FileNotFoundError without npm."""
+
+    VERSION: ClassVar[str] = (
+        "Lighthouse " + json.loads((PINNED / "package.json").read_text())["dependencies"]["lighthouse"]
+    )
+
+    def __init__(self) -> None:
+        INSTALLED.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(PINNED / name, INSTALLED / name)
+        command = ["npm", "install", "--no-save", "--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts"]
+        subprocess.run(command, cwd=INSTALLED, check=True, stdin=subprocess.DEVNULL)
+
+    def of(self, url: str, is_phone: bool) -> dict[str, Any]:
+        """Scores of 100 by `FIELDS`, and the names of the audits that are not full, but for performance."""
+        script = INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
+        command = [
+            "node", f"{script}", url, "--output=json", "--quiet",
+            f"--only-categories={','.join(FIELDS)}", f"--chrome-path={CHROMIUM}", "--no-enable-error-reporting",
+            "--chrome-flags=--headless=new --no-sandbox", *([] if is_phone else ["--preset=desktop"]),
+        ]  # fmt: skip
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=PATIENCE, text=True
+        )
+        found = json.loads(ended.stdout)
+        scores = {field: round(100 * found["categories"][name]["score"]) for name, field in FIELDS.items()}
+        of_others = [
+            one["id"] for name in list(FIELDS)[1:] for one in found["categories"][name]["auditRefs"] if one["weight"]
+        ]
+        lost = [one for one in of_others if found["audits"][one]["score"] not in (None, 1)]
+        return {**scores, "lost": lost}

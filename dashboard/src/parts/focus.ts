@@ -1,0 +1,45 @@
+/** Keeps the focus. A browser gives it up when the element that has it is removed, hidden or disabled: keyboards and screen
+ * readers would then be at the page's top.
+ */
+
+/** Around a lost element, what takes the focus if there is no news. */
+const PLACES = 'form, section, dialog, main'
+/** Elements with what has come of the action, such as a transaction's state. */
+const NEWS = '[data-news]:not(:empty)'
+
+const canHaveFocus = (one: Element) => one.isConnected && one.checkVisibility() && !one.matches(':disabled')
+
+/** The next place for the focus: news near the lost element, or what is around it. `path` begins at the lost element. */
+function nextPlace(path: readonly Element[]): HTMLElement | undefined {
+  const around = path.slice(1).filter((one) => canHaveFocus(one) && one.closest('main') !== null)
+  const news = around.flatMap((one) => [...one.querySelectorAll<HTMLElement>(NEWS)]).find(canHaveFocus)
+  return news ?? around.find((one): one is HTMLElement => one.matches(PLACES))
+}
+
+/** Watches the page from now on. */
+export function keepFocus() {
+  let path: readonly Element[] = []
+  let isLooking = false
+
+  function look() {
+    isLooking = false
+    const [lost] = path
+    if (!lost || document.activeElement !== document.body || canHaveFocus(lost)) return
+    const next = nextPlace(path)
+    if (!next) return
+    if (!next.hasAttribute('tabindex')) next.tabIndex = -1
+    next.focus({ preventScroll: true })
+  }
+
+  document.addEventListener('focusin', ({ target }) => {
+    const found: Element[] = []
+    for (let one = target instanceof Element ? target : null; one; one = one.parentElement) found.push(one)
+    path = found
+  })
+  // A disabled element loses the focus with the next picture, and React sets it by itself before that.
+  new MutationObserver(() => {
+    if (isLooking) return
+    isLooking = true
+    requestAnimationFrame(() => setTimeout(look))
+  }).observe(document.body, { subtree: true, childList: true, attributeFilter: ['disabled', 'hidden'] })
+}

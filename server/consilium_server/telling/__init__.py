@@ -1,0 +1,1 @@
+"""Tells people of events that cost them money, by webhook and e-mail."""
