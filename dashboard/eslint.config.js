@@ -13,6 +13,7 @@ export default ts.config(
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
       'jsx-a11y/no-noninteractive-tabindex': ['error', { roles: ['group'], tags: [] }], // tables that scroll
+      'no-irregular-whitespace': ['error', { skipStrings: true, skipTemplates: true }], // of French, before colons
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],

@@ -7,6 +7,7 @@ export const LANGUAGES = [
   ['en', 'English'],
   ['de', 'Deutsch'],
   ['es', 'Español'],
+  ['fr', 'Français'],
 ] as const
 
 /** The reader's region, if the browser has one of this language: Swiss numbers beside German words. */

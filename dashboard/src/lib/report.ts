@@ -1,4 +1,5 @@
 /** A task's report in the form of its charts and tables: whose rows, and the figures on them. */
+import * as say from '../strings'
 import { formatPlain, METRICS, type MetricName, type Scale } from './metrics'
 
 export interface Measure {
@@ -40,7 +41,7 @@ export function shownMeasure(metric: MetricName, measure: Measure | undefined, s
   const { value, low, high } = measure
   const isCoarse = [value, low, high].every((one) => one === null || one === inHundredths(one))
   const shown = (one: number) => formatPlain(metric, one, scale, isCoarse)
-  return low === null || high === null ? shown(value) : `${shown(value)} (${shown(low)} to ${shown(high)})`
+  return low === null || high === null ? shown(value) : `${shown(value)} (${say.report.to(shown(low), shown(high))})`
 }
 
 /** The first metrics that one of the groups has. */

@@ -191,7 +191,7 @@ function Importance({ of: { whose, importance, importance_by: by } }: { of: Part
               </>
             ),
           },
-          { number: words.range, of: (one) => `${formatFixed(one.low, 3)} to ${formatFixed(one.high, 3)}` },
+          { number: words.range, of: (one) => words.to(formatFixed(one.low, 3), formatFixed(one.high, 3)) },
         ]}
       />
     </>

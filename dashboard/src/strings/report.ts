@@ -35,4 +35,5 @@ export const report = {
   column: 'Column',
   loss: 'Loss',
   range: 'Least to most',
+  to: (low: string, high: string) => `${low} to ${high}`,
 }

@@ -109,5 +109,7 @@ export const verify = {
   ceremony: 'The points of Ethereum’s KZG ceremony',
   ceremonyUnread: (why: string) => `They could not be loaded from this site: ${why}`,
   ceremonyFails: (why: string) => `This site gives other points: ${why}`,
+  otherPoints: 'the points are not those of Ethereum’s ceremony: their SHA-256 differs',
+  notPoint: (raw: string) => `${raw} is not a point of BLS12-381’s G1`,
   ceremonyHolds: '4096 points, with the SHA-256 of the ceremony.',
 }

@@ -5,6 +5,7 @@
 import { bls12_381 } from '@noble/curves/bls12-381.js'
 import { pippenger } from '@noble/curves/abstract/curve.js'
 import { bytesToHex, concat, hexToBytes, sha256, slice, type Hex } from 'viem'
+import * as say from '../strings'
 
 const G1 = bls12_381.G1.Point
 export type Point = InstanceType<typeof G1>
@@ -27,7 +28,7 @@ const CEREMONY_SHA256 = '0xf39d3cb84a0b8e5dbba3601ad506e5a6fc89db22b361b59b10207
 
 export class CeremonyWrong extends Error {
   constructor() {
-    super('the points are not those of Ethereum’s ceremony: their SHA-256 differs')
+    super(say.verify.otherPoints)
     this.name = 'CeremonyWrong'
   }
 }
@@ -35,7 +36,7 @@ export class CeremonyWrong extends Error {
 /** A point that is not on the curve, is outside the subgroup, or has another encoding than the canonical one. */
 export class PointMalformed extends Error {
   constructor(raw: Hex) {
-    super(`${raw} is not a point of BLS12-381’s G1`)
+    super(say.verify.notPoint(raw))
     this.name = 'PointMalformed'
   }
 }

@@ -35,4 +35,5 @@ export const report: typeof en.report = {
   column: 'Spalte',
   loss: 'Verlust',
   range: 'Kleinster bis größter',
+  to: (low, high) => `${low} bis ${high}`,
 }

@@ -116,5 +116,7 @@ export const verify: typeof en.verify = {
   ceremony: 'Die Punkte von Ethereums KZG-Zeremonie',
   ceremonyUnread: (why) => `Sie ließen sich von dieser Website nicht laden: ${why}`,
   ceremonyFails: (why) => `Diese Website liefert andere Punkte: ${why}`,
+  otherPoints: 'die Punkte sind nicht die von Ethereums Zeremonie: Ihr SHA-256 weicht ab',
+  notPoint: (raw) => `${raw} ist kein Punkt von G1 auf BLS12-381`,
   ceremonyHolds: '4096 Punkte, mit dem SHA-256 der Zeremonie.',
 }

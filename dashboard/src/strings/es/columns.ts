@@ -23,7 +23,7 @@ export const columns: typeof en.columns = {
   delegator: 'Delegador',
   delegators: 'Delegadores',
   duty: 'Deber',
-  each: 'Cada uno, si todos ganan lo mismo',
+  each: 'Cada uno, a partes iguales',
   earned: 'Ganado',
   ended: 'Terminada',
   ether: 'Ether al precio actual',

@@ -35,4 +35,5 @@ export const report: typeof en.report = {
   column: 'Columna',
   loss: 'Pérdida',
   range: 'De mínimo a máximo',
+  to: (low, high) => `de ${low} a ${high}`,
 }

@@ -113,5 +113,7 @@ export const verify: typeof en.verify = {
   ceremony: 'Los puntos de la ceremonia KZG de Ethereum',
   ceremonyUnread: (why) => `No se pudieron cargar de este sitio: ${why}`,
   ceremonyFails: (why) => `Este sitio da otros puntos: ${why}`,
+  otherPoints: 'los puntos no son los de la ceremonia de Ethereum: su SHA-256 difiere',
+  notPoint: (raw) => `${raw} no es un punto de G1 de BLS12-381`,
   ceremonyHolds: '4096 puntos, con el SHA-256 de la ceremonia.',
 }
