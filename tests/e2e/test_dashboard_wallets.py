@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from browser_driver import PROVIDER, Wallet, Watched, context_of, hold, let_go
 from consilium_chain.tasks.money_spec import TOKEN
 from dashboard_driver import HELD, NEEDED, Place, connect, open_page
@@ -32,28 +31,6 @@ def approved(place: Place, wallet: Wallet) -> int:
     return int(
         place.treasury.connection.call(token.allowance(wallet.account.address, place.treasury.deployment.staking))
     )
-
-
-@pytest.mark.parametrize(
-    ("how", "method"), [("By a signature", "eth_signTypedData_v4"), ("By an approval", "eth_sendTransaction")]
-)
-def test_a_second_click_while_the_wallet_is_slow_does_nothing(
-    place: Place, watched: Watched, how: str, method: str
-) -> None:
-    page, wallet = watched.page, place.wallet()
-    button = form(place, page, wallet, how)
-    hold(page, method)
-    button.click()
-    expect(page.locator("[data-sending]")).to_contain_text("1 of 2: ")
-    button.dispatch_event("click")
-    page.locator("form.card").dispatch_event("submit")
-    assert let_go(page) == 1
-    expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert delegated(place, wallet) == AMOUNT
-    assert (wallet.asked.count("eth_signTypedData_v4"), wallet.asked.count("eth_sendTransaction")) == (
-        (1, 1) if how == "By a signature" else (0, 2)
-    )
-    assert approved(place, wallet) == 0
 
 
 def test_an_approval_that_stands_is_named_and_used_or_taken_back(place: Place, watched: Watched) -> None:

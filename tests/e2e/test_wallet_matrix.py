@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from browser_driver import Wallet, Watched, context_of, hold, let_go, wait_held
 from chain_driver import BOND, TaskDriver
@@ -109,6 +111,7 @@ class Flow:
 
     `acts`: what the wallet is asked, in order; `as_contract`: if its account is one, None for an action that is not
     offered. `change`: of the chain's facts, by the whole flow. `said`: what the page says then.
+    `is_hidden_from_others`: it is a node's alone.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Flow:
     again: Callable[[Place, Hand, int], None] | None = None
     as_contract: tuple[str, ...] | None = ()
     said: str = ""
+    is_hidden_from_others: bool = False
 
     def once_more(self, place: Place, hand: Hand, act: int) -> None:
         if self.again:
@@ -349,7 +353,7 @@ def open_proposal(place: Place, hand: Hand, wallet: Wallet) -> None:
     open_page(place, hand.page, "/propose")
     expect(hand.page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     form = hand.page.get_by_role("form", name="The task, as a form")
-    hand.type(form.get_by_role("textbox", name="Name", exact=True), "of the matrix")
+    hand.type(form.get_by_role("textbox", name="Name", exact=True).first, "of the matrix")
     money = form.get_by_role("group", name="Money", exact=True)
     hand.type(money.get_by_role("textbox", name="Pool", exact=True), str(POOL))
     expect(hand.page.get_by_text("The file is valid.", exact=True)).to_be_visible()
@@ -415,7 +419,7 @@ FLOWS = [
     Flow(
         "set-a-profile", (TYPED,), node, at("/desk"), pressing("Sign and publish"), profile, {"profiles": 1},
         fill_profile, again_with("Name", "Klinik Nord", "Sign and publish"), as_contract=None,
-        said="The profile is published.",
+        said="The profile is published.", is_hidden_from_others=True,
     ),
     Flow(
         "store-a-task-file", (SIGN,), Place.wallet, open_proposal, pressing("Sign in and store the file"), paid, {},
@@ -506,8 +510,8 @@ def begin(place: Place, flow: Flow, hand: Hand, wallet: Wallet) -> None:
 
 
 def click_twice(page: Page) -> None:
-    """Whatever could send, once more."""
-    for selector, event in (("main form", "submit"), ("main button:disabled", "click")):
+    """Whatever is locked meanwhile."""
+    for selector, event in (("main form:has([type=submit]:disabled)", "submit"), ("main button:disabled", "click")):
         for one in page.locator(selector).all():
             one.dispatch_event(event)
 
@@ -590,15 +594,17 @@ def test_money_moves_once_or_not_at_all(
             elif conduct == "chain":
                 expect(page.get_by_text("The wallet is on another chain. These")).to_be_visible()
             told = page.get_by_role("alert").filter(has_text=REFUSED[conduct]).last
-            if conduct in ("declined", "busy"):
+            if conduct in ("declined", "busy", "account"):
                 expect(told).to_be_visible()
             hand.keeps_focus()
             found = flow.facts(place, wallet, first)
             assert [one for one in flow.change if one != "claims" and found[one] != before[one]] == []
             mend(conduct, hand, wallet)
-            if conduct in ("locked", "chain", "account"):
+            if conduct in ("locked", "chain"):
                 expect(told).to_be_visible()
             flow.once_more(place, hand, act + (conduct == "account"))
+        if conduct == "account" and flow.is_hidden_from_others:
+            mend(conduct, hand, wallet)
         flow.expect_done(page)
         hand.keeps_focus()
         assert flow.facts(place, wallet, first) == summed(before, flow.change)
@@ -645,3 +651,42 @@ def test_the_keyboard_alone_is_enough(place: Place, flow: Flow) -> None:
         hand.keeps_focus()
         assert violations(page) == []
         assert flow.facts(place, wallet, wallet.account.address) == summed(before, flow.change)
+
+
+@pytest.mark.parametrize("path", ["/portfolio", "/propose"])
+def test_a_phone_without_a_wallet_is_led_into_one(place: Place, path: str) -> None:
+    """Over HTTPS, which the browser is told that this server has."""
+    context = place.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    context.set_default_timeout(20_000)
+    context.route(
+        "https://consilium.example/**",
+        lambda route: route.fulfill(
+            response=route.fetch(url=route.request.url.replace("https://consilium.example", place.url))
+        ),
+    )
+    context.route("**/v1/events", lambda route: route.abort())  # a stream, which a copy would never have whole
+    page = context.new_page()
+    page.goto(f"https://consilium.example/#{path}")
+    if path == "/propose":
+        expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
+        page.get_by_role("radio").first.check()
+    links = page.get_by_role("region", name="If you have one of these wallets").get_by_role("link")
+    expect(links).to_have_text(["Open in MetaMask", "Open in Coinbase Wallet", "Open in Trust Wallet"])
+    targets = [str(one.get_attribute("href")) for one in links.all()]
+    assert targets[0] == f"https://link.metamask.io/dapp/consilium.example{path}"
+    assert httpx.get(f"{place.url}{path}", timeout=20).headers["location"] == f"./#{path}"
+    assert parse_qs(urlsplit(targets[1]).query)["cb_url"] == [f"https://consilium.example/#{path}"]
+    assert parse_qs(urlsplit(targets[2]).query)["url"] == [f"https://consilium.example/#{path}"]
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.unroute_all(behavior="ignoreErrors")
+    context.close()
+
+
+def test_a_desk_without_a_wallet_has_no_links_for_phones(place: Place) -> None:
+    context = context_of(place.browser, width=390)  # narrow, and without touch
+    page = context.new_page()
+    open_page(place, page, "/portfolio")
+    expect(page.get_by_text("This browser has no wallet")).to_be_visible()
+    expect(page.get_by_text("Open in MetaMask")).to_have_count(0)
+    context.close()

@@ -1,8 +1,9 @@
 /** The browser's wallets, found without any wallet code (EIP-1193, EIP-6963). */
-import { Suspense, useEffect, useState, type ReactNode } from 'react'
+import { Suspense, useEffect, useState, useSyncExternalStore, type ReactNode } from 'react'
 import { Link, useLocation } from 'react-router'
 import type { EIP1193RequestFn } from 'viem'
 import { fieldOf } from '../lib/fields'
+import { walletLinks } from '../lib/walletlinks'
 import * as say from '../strings'
 import { Loading, Page } from './basics'
 import { LookUp } from './lookup'
@@ -65,6 +66,37 @@ export function ConnectCard({ children }: { children: ReactNode }) {
   )
 }
 
+const PHONE = '(pointer: coarse) and (max-width: 820px)'
+
+/** Says what to do without a wallet. On a phone, links open this page in a wallet's own browser. */
+export function NoWallet() {
+  useLocation() // the links are to the present page
+  const isPhone = useSyncExternalStore(watchPhone, () => matchMedia(PHONE).matches)
+  return (
+    <>
+      <p>{words.noWallet}</p>
+      {isPhone && (
+        <section className="stack" aria-label={words.onPhone}>
+          <p className="soft">{words.onPhone}</p>
+          <p className="tools">
+            {walletLinks(window.location.href).map(({ wallet, href }) => (
+              <a key={wallet} href={href} rel="noreferrer">
+                {words.openIn(wallet)}
+              </a>
+            ))}
+          </p>
+        </section>
+      )}
+    </>
+  )
+}
+
+function watchPhone(changed: () => void) {
+  const query = matchMedia(PHONE)
+  query.addEventListener('change', changed)
+  return () => query.removeEventListener('change', changed)
+}
+
 const PAGES = {
   portfolio: { words: say.portfolio, before: <LookUp /> },
   desk: { words: say.desk, before: null },
@@ -82,7 +114,7 @@ export default function WalletPage({ of, children }: { of: keyof typeof PAGES; c
         <Suspense fallback={<Loading isTall />}>{children}</Suspense>
       ) : (
         <ConnectCard>
-          <p>{words.noWallet}</p>
+          <NoWallet />
         </ConnectCard>
       )}
     </Page>

@@ -5,6 +5,8 @@ export const wallet = {
   connectMeans: 'Your keys stay in the wallet. Nothing is sent before you confirm it there.',
   noWallet:
     'This browser has no wallet. Install one, for example MetaMask or Rabby. On a phone, open this page in your wallet’s own browser.',
+  onPhone: 'If you have one of these wallets on this phone, open this page in its browser:',
+  openIn: (wallet: string) => `Open in ${wallet}`,
   injected: 'The browser’s wallet',
   connected: 'Connected as',
   by: (wallet: string) => `by ${wallet}`,

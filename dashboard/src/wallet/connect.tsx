@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
-import { ConnectCard, useWallets } from '../parts/wallets'
+import { ConnectCard, NoWallet, useWallets } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
 import { usePlace, WithWallet } from './provider'
@@ -69,7 +69,7 @@ export function Choose() {
   const shown = announced.length > 0 ? announced : connectors.filter(() => hasLone)
   return (
     <ConnectCard>
-      {shown.length === 0 && <p>{words.noWallet}</p>}
+      {shown.length === 0 && <NoWallet />}
       <div className="tools">
         {shown.map((connector) => (
           <button

@@ -55,7 +55,7 @@ export default function ProfileForm({ account }: { account: Address }) {
   const [sending, setSending] = useState<State>({ state: 'idle' })
   const isSigning = sending.state === 'signing'
   if (isPending) return <Loading />
-  if (isContract) return <Notice kind="wait">{words.contract}</Notice>
+  if (isContract) return <Card title={words.title}>{words.contract}</Card>
 
   const send = async (form: FormData) => {
     const text = (field: string) => {

@@ -47,6 +47,7 @@ export const operate: typeof en.operate = {
     'program-tokenizer.json': 'macht aus Texten Token',
     'model.onnx': 'das Modell allein, für onnxruntime',
     'report.json': 'was es taugt: eine Auswertung mit den signierten Zahlen der Nodes',
+    'report.html': 'dasselbe als Seite',
     'report.svg': 'dasselbe als Bild',
   },
   modelAfter: (round, rounds, verified) =>

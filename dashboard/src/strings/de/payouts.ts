@@ -16,7 +16,7 @@ export const payouts: typeof en.payouts = {
   ofRound: (round) => `Runde ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Diese Runde ist abgerechnet: ${accepted} von ${cohorts} ${plural(cohorts, 'Kohorte', 'Kohorten')} angenommen, ${paid}.`,
-  paid: (parties, amount) => `zusammen ${amount} Token für ${parties}`,
+  paid: (parties, amount) => `zusammen ${amount} für ${parties}`,
   nothing: 'keine Belohnungen',
   parties: (hospitals, voters, aggregator) =>
     list.format([

@@ -8,6 +8,7 @@ export const report: typeof en.report = {
   noRows: 'Der Betreiber zeigt keine Zahlen zu eigenen beschrifteten Zeilen.',
   rows: (rows) => `Auf ${formatWhole(rows)} beschrifteten Zeilen des Betreibers.`,
   sites: 'Nach Standort',
+  alone: (metric) => `Allein trainiert: ${metric}`,
   site: 'Standort',
   all: 'alle',
   nodes: 'Krankenhäuser und Bewerter der Aufgabe, jeweils auf eigenen zurückgehaltenen Zeilen',

@@ -6,6 +6,8 @@ export const wallet: typeof en.wallet = {
   connectMeans: 'Ihre Schlüssel bleiben in der Wallet. Nichts wird gesendet, bevor Sie es dort bestätigen.',
   noWallet:
     'Dieser Browser hat keine Wallet. Installieren Sie eine, zum Beispiel MetaMask oder Rabby. Öffnen Sie diese Seite am Telefon im Browser Ihrer Wallet.',
+  onPhone: 'Wenn Sie eine dieser Wallets auf diesem Telefon haben, öffnen Sie diese Seite in ihrem Browser:',
+  openIn: (wallet) => `In ${wallet} öffnen`,
   injected: 'Die Wallet des Browsers',
   connected: 'Verbunden als',
   by: (wallet) => `durch ${wallet}`,

@@ -45,6 +45,7 @@ export const operate: typeof en.operate = {
     'program-tokenizer.json': 'convierte textos en tokens',
     'model.onnx': 'el modelo solo, para onnxruntime',
     'report.json': 'lo que vale: una evaluación, con las cifras firmadas de los nodos',
+    'report.html': 'lo mismo como página',
     'report.svg': 'lo mismo como imagen',
   },
   modelAfter: (round, rounds, verified) =>

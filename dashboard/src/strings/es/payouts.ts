@@ -16,7 +16,7 @@ export const payouts: typeof en.payouts = {
   ofRound: (round) => `Ronda ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Esta ronda está liquidada: se aceptó ${accepted} de ${cohorts} ${plural(cohorts, 'cohorte', 'cohortes')}, y ${paid}.`,
-  paid: (parties, amount) => `en conjunto se pagaron ${amount} tokens a ${parties}`,
+  paid: (parties, amount) => `en conjunto se pagaron ${amount} a ${parties}`,
   nothing: 'no se pagaron recompensas',
   parties: (hospitals, voters, aggregator) =>
     list.format([

@@ -8,6 +8,7 @@ export const report: typeof en.report = {
   noRows: 'El operador no muestra cifras de filas etiquetadas propias.',
   rows: (rows) => `Con ${formatWhole(rows)} filas etiquetadas del operador.`,
   sites: 'Por centro',
+  alone: (metric) => `Entrenado solo: ${metric}`,
   site: 'Centro',
   all: 'todos',
   nodes: 'Los hospitales y evaluadores de la tarea, cada uno con sus propias filas reservadas',

@@ -6,6 +6,8 @@ export const wallet: typeof en.wallet = {
   connectMeans: 'Sus claves se quedan en la wallet. No se envía nada antes de que usted lo confirme allí.',
   noWallet:
     'Este navegador no tiene ninguna wallet. Instale una, por ejemplo MetaMask o Rabby. En un teléfono, abra esta página en el navegador de su wallet.',
+  onPhone: 'Si tiene una de estas wallets en este teléfono, abra esta página en su navegador:',
+  openIn: (wallet) => `Abrir en ${wallet}`,
   injected: 'La wallet del navegador',
   connected: 'Conectado como',
   by: (wallet) => `por ${wallet}`,

@@ -47,6 +47,7 @@ export const operate: typeof en.operate = {
     'program-tokenizer.json': 'il fait des tokens avec des textes',
     'model.onnx': 'le modèle seul, pour onnxruntime',
     'report.json': 'ce qu’il vaut : une évaluation, avec les chiffres signés des nœuds',
+    'report.html': 'le même en tant que page',
     'report.svg': 'la même chose en image',
   },
   modelAfter: (round, rounds, verified) =>

@@ -16,7 +16,7 @@ export const payouts: typeof en.payouts = {
   ofRound: (round) => `Tour ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Ce tour est réglé : ${accepted} ${plural(accepted, 'cohorte acceptée', 'cohortes acceptées')} sur ${cohorts}, et ${paid}.`,
-  paid: (parties, amount) => `${amount} jetons ont été payés au total à ${parties}`,
+  paid: (parties, amount) => `${amount} ont été payés au total à ${parties}`,
   nothing: 'aucune récompense n’a été payée',
   parties: (hospitals, voters, aggregator) =>
     list.format([

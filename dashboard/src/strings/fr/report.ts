@@ -8,6 +8,7 @@ export const report: typeof en.report = {
   noRows: 'L’opérateur ne montre aucun chiffre sur ses propres lignes étiquetées.',
   rows: (rows) => `Sur ${formatWhole(rows)} lignes étiquetées de l’opérateur.`,
   sites: 'Par centre',
+  alone: (metric) => `Entraîné seul : ${metric}`,
   site: 'Centre',
   all: 'tous',
   nodes: 'Les hôpitaux et évaluateurs de la tâche, chacun sur ses propres lignes réservées',

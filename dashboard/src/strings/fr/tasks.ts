@@ -127,6 +127,10 @@ export const quality: typeof en.quality = {
   means: (rows, sources) =>
     `Mesurée sur ${formatWhole(rows)} lignes ${plural(sources, 'd’un fichier', `de ${sources} fichiers`)} avec lesquelles aucun hôpital n’entraîne. La partie qui donne ses modèles à ce serveur a ces lignes. La chaîne ne peut pas prouver ces chiffres, car les lignes ne sont pas publiques.`,
   none: 'Pas mesurée jusqu’ici. La chaîne n’a que des gains. Si vous avez des lignes réservées, passez-les à `consilium operator download-model` avec --measure-on : il mesure le modèle avant le premier tour et après chacun.',
+  alone: 'Hôpitaux seuls, moyenne',
+  pooled: 'Toutes les lignes en un lieu',
+  stated:
+    'Indiqué par l’opérateur de cette démo, qui a toutes les lignes : sur les mêmes lignes réservées. Une vraie tâche n’a pas ces chiffres.',
   metric: {
     dice: 'Dice',
     accuracy: 'Exactitude',

@@ -6,6 +6,8 @@ export const wallet: typeof en.wallet = {
   connectMeans: 'Vos clés restent dans le wallet. Rien n’est envoyé avant que vous ne l’y confirmiez.',
   noWallet:
     'Ce navigateur n’a pas de wallet. Installez-en un, par exemple MetaMask ou Rabby. Sur un téléphone, ouvrez cette page dans le navigateur de votre wallet.',
+  onPhone: 'Si vous avez l’un de ces portefeuilles sur ce téléphone, ouvrez cette page dans son navigateur :',
+  openIn: (wallet) => `Ouvrir dans ${wallet}`,
   injected: 'Le wallet du navigateur',
   connected: 'Connecté comme',
   by: (wallet) => `par ${wallet}`,
