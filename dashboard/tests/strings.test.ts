@@ -25,6 +25,8 @@ const SAME: Partial<Record<string, readonly string[]>> = {
     'Wallet',
     'https',
     'min',
+    'Webhook',
+    'name example org',
   ],
   de: [
     ...['Aggregator', 'Block', 'Commitments', 'Delegator', 'Explorer', 'Gas', 'Log', 'Median', 'Name', 'Node', 'Nodes'],
@@ -151,10 +153,10 @@ describe.each(Object.keys(TRANSLATED))('%s', (language) => {
   })
 
   test('asks for a sign-in in characters that EIP-4361 allows', () => {
-    const { words } = textsOf(fileOf(language, '../src/strings/propose.ts') ?? '').get('propose.statement') ?? {
-      words: '',
+    for (const page of ['propose', 'told']) {
+      const statement = textsOf(fileOf(language, `../src/strings/${page}.ts`) ?? '').get(`${page}.statement`)
+      expect(statement?.words).toMatch(/^[\w\-.~!$&'()*+,;=:/?#[\]@ ]+$/)
     }
-    expect(words).toMatch(/^[\w\-.~!$&'()*+,;=:/?#[\]@ ]+$/)
   })
 })
 
