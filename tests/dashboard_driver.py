@@ -32,6 +32,11 @@ NEEDED = [
     pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT),
     pytest.mark.skipif(built() is None, reason="the dashboard is not built: make dashboard"),
 ]
+# Width and theme. Each of both is in `make test`, all four in `make test-deep`.
+LOOKS = [
+    (390, "light"), (1280, "dark"),
+    pytest.param(390, "dark", marks=pytest.mark.deep), pytest.param(1280, "light", marks=pytest.mark.deep),
+]  # fmt: skip
 
 AXE = Path(__file__).parents[1] / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -14,7 +14,7 @@ from consilium_chain.deploying.address_book import LOCAL_UNBONDING
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_core.units import tokens
-from dashboard_driver import HELD, NEEDED, Place, connect, flip_a_bit, open_page, violations
+from dashboard_driver import HELD, LOOKS, NEEDED, Place, connect, flip_a_bit, open_page, violations
 from playwright.sync_api import Locator, Page, Response, expect
 
 pytestmark = NEEDED
@@ -78,8 +78,7 @@ def test_tasks_are_chosen_by_the_keyboard_and_stand_side_by_side(place: Place, w
     expect(row).to_contain_text(tokens(int(money["rewards"]) + int(money["bounties"])))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_no_page_is_in_the_way_of_anybody(place: Place, theme: str, width: int) -> None:
     """axe, by WCAG 2.2 AA; and no page is wider than what it is shown on."""
     context = context_of(place.browser, theme, width)

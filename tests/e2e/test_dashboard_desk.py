@@ -15,7 +15,7 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
-from dashboard_driver import HELD, NEEDED, Network, Place, connect, open_page, violations, wallet_of
+from dashboard_driver import HELD, LOOKS, NEEDED, Network, Place, connect, open_page, violations, wallet_of
 from playwright.sync_api import Page, expect
 from worker_driver import until
 
@@ -249,8 +249,7 @@ def test_without_the_api_stakes_are_there(place: Place, task: TaskDriver) -> Non
     context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_it_is_in_nobodys_way(place: Place, task: TaskDriver, theme: str, width: int) -> None:
     context = context_of(place.browser, theme, width)
     page = context.new_page()

@@ -116,6 +116,7 @@ def simulated(run: Run, data: DemoData) -> list[str]:
     ).bases
 
 
+@pytest.mark.deep
 def test_a_brought_module_trains_commits_and_is_judged_by_few_numbers_as_simulated(demo: Demo, tmp_path: Path) -> None:
     """Real nodes, masks, decoys and proofs on the numbers of a codec, of a model that the hospitals have no code of."""
     torch.manual_seed(0)
@@ -130,6 +131,7 @@ def test_a_brought_module_trains_commits_and_is_judged_by_few_numbers_as_simulat
     assert run.report["final_metric"] > 0.8
 
 
+@pytest.mark.deep
 def test_ones_own_table_runs_with_all_parties(demo: Demo, tmp_path: Path) -> None:
     """One hospital records no creatinine. Against scikit-learn on pooled rows, and bit for bit as the simulation."""
     table = tmp_path / "own.csv"

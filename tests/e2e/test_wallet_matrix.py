@@ -653,7 +653,7 @@ def test_the_keyboard_alone_is_enough(place: Place, flow: Flow) -> None:
         assert flow.facts(place, wallet, wallet.account.address) == summed(before, flow.change)
 
 
-@pytest.mark.parametrize("path", ["/portfolio", "/propose"])
+@pytest.mark.parametrize("path", ["/portfolio", pytest.param("/propose", marks=pytest.mark.deep)])
 def test_a_phone_without_a_wallet_is_led_into_one(place: Place, path: str) -> None:
     """Over HTTPS, which the browser is told that this server has."""
     context = place.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
+import pytest
 from browser_driver import Watched, chromium
 from consilium_chain.ledger.structs import Role
 from consilium_server.api.dashboard import built
@@ -13,6 +15,7 @@ from indexed_network import HOSPITALS, app_of, populated, served
 from playwright.sync_api import Page, expect
 
 pytestmark = NEEDED
+LANGUAGES = ("en", "de", "es", "fr")
 # Programs of the languages that the page is not in.
 OTHERS = """[...document.querySelectorAll('template')].flatMap((one) =>
     [...one.content.querySelectorAll('script')].map((script) => script.getAttribute('src')))"""
@@ -48,3 +51,14 @@ def test_a_page_is_in_its_readers_language_until_another_is_chosen(tmp_path: Pat
         assert page.url == f"{url}/#/nodes"
         context.close()
     assert found.errors == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_programs_of_a_first_load_are_small(language: str) -> None:
+    """Compressed: 130 kB in each language."""
+    folder = Path(str(built()))
+    own = re.search(rf'<template lang="{language}">(.*?)</template>', (folder / "index.html").read_text(), re.DOTALL)
+    assert own is not None
+    programs = set(re.findall(r"assets/[\w-]+\.js", own[1]))
+    assert len(programs) > 1
+    assert sum(len(gzip.compress((folder / one).read_bytes())) for one in programs) <= 130_000

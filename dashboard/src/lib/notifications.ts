@@ -12,15 +12,13 @@ export function allowed(): Allowed {
 export async function notify(event: unknown): Promise<void> {
   const list = watchList()
   if (!list.isOn || allowed() !== 'granted') return
-  const { isWatched, toldOf } = await import('./told')
+  const { isWatched, toldOf, whereOf } = await import('./told')
   const told = toldOf(event)
   if (!told || !isWatched(told, list)) return
-  const { name, tasks, round: rounds } = await import('../strings')
-  const { id, text, task, round, account } = told
-  const where = task === null ? name : round === null ? tasks.unnamed(task) : rounds.title(round, task)
+  const { id, text, task, account } = told
   let shown: Notification
   try {
-    shown = new Notification(where, { body: text, tag: id, icon: './icon.svg' })
+    shown = new Notification(whereOf(told), { body: text, tag: id, icon: './icon.svg' })
   } catch {
     return // on phones only a service worker may show one
   }

@@ -37,6 +37,12 @@ export function isWatched({ task, account }: Told, list: WatchList): boolean {
   )
 }
 
+/** The round or task in words; else the platform. */
+export function whereOf({ task, round }: Told): string {
+  if (task === null) return say.name
+  return round === null ? say.tasks.unnamed(task) : say.round.title(round, task)
+}
+
 function textOf(event: unknown): string | null {
   const of = (name: string) => {
     const value = fieldOf(fieldOf(event, 'values'), name)
