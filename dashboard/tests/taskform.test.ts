@@ -59,5 +59,12 @@ test('bounds are told in words', () => {
 })
 
 test('a typed number may have the decimal mark of the locale', () => {
-  expect(['0,5', '0.5', '1,2,3', '10.000'].map((one) => numberOf(one, ','))).toEqual([0.5, 0.5, '1,2,3', 10])
+  expect(['0,5', '0.5', '1,2,3', '10.000', '10.0000'].map((one) => numberOf(one, ','))).toEqual([
+    0.5,
+    0.5,
+    '1,2,3',
+    '10.000',
+    10,
+  ])
+  expect(numberOf('10.000', '.')).toBe(10)
 })

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain.rpc import retry
+from consilium_chain.rpc import retry, socket_provider
 from consilium_client import membership
 from consilium_client.data import door
 from consilium_client.evaluation import handing_in
@@ -16,6 +16,7 @@ from consilium_client.hospital import node as hospital
 from consilium_client.privacy import accountant
 from consilium_client.voter import judging
 from consilium_client.voter import node as voter
+from consilium_core import owner
 from consilium_core.artifacts import store
 from consilium_core.live import UNPAID, WORDS, sentence, worth
 from consilium_core.logs import emit, hint, log_to
@@ -34,6 +35,7 @@ FIELDS = {
     "rounds": [1, 2], "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
     "status": 1, "log": "/home/logs/relay.log",
     "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
+    "node": "wss://chain.example", "told": "slash",
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip
 
@@ -41,7 +43,19 @@ FIELDS = {
 def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
     """Names of events and of their fields, as they stand in the node's code."""
     hospitals = hospital, round_updates, hooks, relay_link, training
-    for module in (store, door, *hospitals, accountant, retry, membership, voter, judging, handing_in):
+    for module in (
+        store,
+        door,
+        *hospitals,
+        accountant,
+        retry,
+        socket_provider,
+        owner,
+        membership,
+        voter,
+        judging,
+        handing_in,
+    ):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
                 (name,) = node.args

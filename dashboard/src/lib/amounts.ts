@@ -22,7 +22,7 @@ export function numbersIn(locale: string) {
 
   /** A number with this many digits after the mark, rounded as `toFixed` and as the command line. */
   const fixed = (value: number, digits: number): string => {
-    if (!Number.isFinite(value)) return String(value)
+    if (!(Math.abs(value) < 1e21)) return String(value) // from there on `toFixed` gives an exponent
     const [units = '', rest = ''] = Math.abs(value).toFixed(digits).split('.')
     return joined(value < 0 ? '-' : '', BigInt(units), rest)
   }

@@ -9,6 +9,16 @@ export function allowed(): Allowed {
   return 'Notification' in window && window.isSecureContext ? Notification.permission : 'unsupported'
 }
 
+/** Shows one; false where a page cannot, as on phones, where only a service worker may. */
+export function canShow(title: string, body: string): boolean {
+  try {
+    new Notification(title, { body, icon: './icon.svg' })
+    return true
+  } catch {
+    return false
+  }
+}
+
 export async function notify(event: unknown): Promise<void> {
   const list = watchList()
   if (!list.isOn || allowed() !== 'granted') return

@@ -105,12 +105,13 @@ const NUMBER = /^[+-]?(\d+(_\d+)*)(\.\d+)?(e[+-]?\d+)?$/i
 
 /**
  * A typed number, as in a task file, or with the decimal mark of the browser's locale. Other text stays text, so that
- * the server can say what is wrong with it.
+ * the server can say what is wrong with it: also "100.000" where the mark is a comma, which many mean as a hundred thousand.
  */
 export function numberOf(text: string, mark = point): unknown {
   const bare = text.trim()
   const plain = bare.replace(mark, '.')
   if (bare === '') return undefined
+  if (mark !== '.' && /^[+-]?\d{1,3}(\.\d{3})+$/.test(bare)) return bare
   return NUMBER.test(plain) ? Number(plain.replaceAll('_', '')) : bare
 }
 

@@ -3,7 +3,7 @@ import { lazy, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import { answer, api } from '../api/client'
 import { messageOf } from '../lib/errors'
-import { allowed } from '../lib/notifications'
+import { allowed, canShow } from '../lib/notifications'
 import { keepList, useWatchList } from '../lib/watching'
 import { Account, Card, Notice, OnDemand, Page, TaskLink } from '../parts/basics'
 import { ConnectCard, useWallets } from '../parts/wallets'
@@ -75,8 +75,9 @@ function Here() {
   const [may, setMay] = useState(allowed)
   const turnOn = async () => {
     const now = may === 'default' ? await Notification.requestPermission() : may
-    setMay(now)
-    if (now === 'granted') keepList({ isOn: true })
+    const isPossible = now !== 'granted' || canShow(words.title, words.isOn)
+    setMay(isPossible ? now : 'unsupported')
+    if (now === 'granted' && isPossible) keepList({ isOn: true })
   }
   const isShown = isOn && may === 'granted'
   return (

@@ -24,7 +24,7 @@ export interface Found {
 
 /** What is known of nodes; null for one that has not loaded. */
 export function useFound(nodes: readonly string[], role: Role): { found: (Found | null)[]; error: Error | null } {
-  const { data: about } = useQuery(network())
+  const { data: about, error: unknown } = useQuery(network())
   const at = useQueries({ queries: nodes.flatMap((one) => PERIODS.map((days) => nodeOf(one, role, days))) })
   const records = useQueries({ queries: nodes.map((one) => nodeRecord(one, role)) })
   const found = nodes.map((_, n): Found | null => {
@@ -32,7 +32,7 @@ export function useFound(nodes: readonly string[], role: Role): { found: (Found 
     if (!month || !quarter || !record || !about) return null
     return { at: [month, quarter], record, unbonding: about.unbonding_seconds }
   })
-  return { found, error: [...at, ...records].find((one) => one.error)?.error ?? null }
+  return { found, error: [...at, ...records].find((one) => one.error)?.error ?? unknown }
 }
 
 export interface Decision {

@@ -1,5 +1,8 @@
-import { useLayoutEffect, useRef, type ReactNode } from 'react'
+import { createContext, useContext, useLayoutEffect, useRef, type ReactNode } from 'react'
 import * as say from '../strings'
+
+/** False within what is hidden: a modal dialog there would keep the rest of the page from being used. */
+export const IsShown = createContext(true)
 
 /** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. While it is not open, it
  * keeps what was entered.
@@ -21,13 +24,14 @@ export function Dialog({
   children: ReactNode
 }) {
   const ref = useRef<HTMLDialogElement>(null)
+  const isModal = useContext(IsShown) && isOpen
   // Closed while it is still in the page: the browser then gives the focus back to the button that opened it.
   useLayoutEffect(() => {
     const dialog = ref.current
-    if (!isOpen) return
+    if (!isModal) return
     dialog?.showModal()
     return () => dialog?.close()
-  }, [isOpen])
+  }, [isModal])
   return (
     <dialog ref={ref} aria-label={title} onCancel={close}>
       <h2>{title}</h2>

@@ -11,7 +11,7 @@ export const told = {
   remove: 'Remove',
   here: 'In this browser',
   hereMeans:
-    'Notifications come while a page of this dashboard is open, also in another tab. This needs no account, and sends nothing to anybody.',
+    'Notifications come while a page of this dashboard is open, also in another tab. This needs no account, and sends nothing to anybody. Of a node, only events that name it are told here; a server also tells of its tasks.',
   turnOn: 'Show notifications',
   turnOff: 'Show none',
   isOn: 'Notifications are shown.',

@@ -29,6 +29,8 @@ export const sending = {
   slow: 'No answer yet. The wallet may be locked, or may wait in another window or on another device.',
   leave: 'Stop waiting',
   left: 'This page waits no more, and nothing more is asked. The wallet may still show a request: decline it there. If you confirm it, it is sent.',
+  partly: (act: number, of: number) =>
+    `The wallet sent step ${act} of ${of} after all, and the chain carried it out. The rest was not asked for.`,
   stands: {
     staking: (amount: string) =>
       `An approval stands: the staking contract may take ${amount} of your tokens. Go on with the same amount and no second approval is asked, or take it back.`,

@@ -3,6 +3,7 @@ import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
+import { IsShown } from '../parts/dialog'
 import { ConnectCard, NoWallet, useWallets } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
@@ -37,7 +38,7 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       {address && !isRight && <WrongChain />}
       {wasRight && (
         <div className={address && isRight ? 'stack' : undefined} hidden={!address || !isRight}>
-          {children(last)}
+          <IsShown value={Boolean(address) && isRight}>{children(last)}</IsShown>
         </div>
       )}
     </>

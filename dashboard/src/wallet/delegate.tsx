@@ -42,8 +42,7 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
   const sign = usePermit(account)
   const [text, setText] = useState('')
   const [approval, setApproval] = useState<'signature' | 'transaction'>('signature')
-  if (error) return <Fault error={error} />
-  if (!data || isPlaceholderData) return <Loading />
+  if (!data || isPlaceholderData) return error ? <Fault error={error} /> : <Loading />
   const { amount, fault } = readAmount(text, data.balance)
   const canGo = amount !== null && fault === '' && isContract !== undefined && !isBusy(sending)
 

@@ -1,5 +1,5 @@
 /** The operator's actions on a task: add to the pool, stop it, withdraw the refund. */
-import { useState, type ReactNode } from 'react'
+import { useContext, useState, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useReadContract } from 'wagmi'
 import type { Schemas } from '../api/client'
@@ -9,7 +9,7 @@ import { formatTokens } from '../lib/amounts'
 import { ROLES } from '../lib/enums'
 import { roomInPool, roundPay } from '../lib/funding'
 import { Account, Facts, Tokens } from '../parts/basics'
-import { Dialog } from '../parts/dialog'
+import { Dialog, IsShown } from '../parts/dialog'
 import { Field, readAmount } from '../parts/field'
 import { Table } from '../parts/table'
 import * as say from '../strings'
@@ -34,6 +34,7 @@ export default function Operate({ task }: { task: Task }) {
 
 /** The actions stay as they are while the wallet has another account selected, and what came of them is shown. */
 function Operator({ isConnected, task }: { isConnected: boolean; task: Task }) {
+  const isShown = useContext(IsShown)
   const account = task.operator as Address
   const flow = useSending()
   const [wasConnected, setWasConnected] = useState(isConnected)
@@ -52,7 +53,9 @@ function Operator({ isConnected, task }: { isConnected: boolean; task: Task }) {
       )}
       {wasConnected && (
         <div hidden={!isConnected}>
-          <Actions account={account} task={task} flow={flow} />
+          <IsShown value={isShown && isConnected}>
+            <Actions account={account} task={task} flow={flow} />
+          </IsShown>
         </div>
       )}
     </>

@@ -2,7 +2,7 @@
  * do.
  */
 import { getContract, type Address, type PublicClient } from 'viem'
-import { answer, api, ApiUnreachable, type Role } from '../api/client'
+import { answer, api, ApiProblem, ApiUnreachable, type Role } from '../api/client'
 import type { Config } from '../api/config'
 import { stakingAbi, tokenAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
@@ -123,11 +123,11 @@ async function claimsByEvents(client: PublicClient, place: Config, account: Addr
   )
 }
 
-/** Throws what `read` throws, except that the API does not answer: then `instead` is read. */
+/** Throws what `read` throws, except that the API does not answer or cannot: then `instead` is read. */
 async function orInstead<T>(read: Promise<T>, instead: () => Promise<T>): Promise<T> {
   return await read.catch((error: unknown) => {
-    if (!(error instanceof ApiUnreachable)) throw error
-    return instead()
+    if (error instanceof ApiUnreachable || (error instanceof ApiProblem && error.status >= 500)) return instead()
+    throw error
   })
 }
 

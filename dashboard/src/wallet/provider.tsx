@@ -70,8 +70,7 @@ const walletNode = {
 
 export function WithWallet({ children }: { children: ReactNode }) {
   const { data: place, error, refetch } = useQuery(configQuery())
-  if (error) return <Fault error={error} retry={() => void refetch()} />
-  if (!place) return <Loading />
+  if (!place) return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
   return <Connected place={place}>{children}</Connected>
 }
 

@@ -114,6 +114,7 @@ export function useSending(): Flow {
       let hash: Hash | undefined
       let replaced: 'repriced' | 'cancelled' | 'replaced' | undefined
       const { show } = flow
+      const isLeft = () => flow.isLeft
       try {
         let act = at
         if (typeof step === 'function') {
@@ -124,7 +125,7 @@ export function useSending(): Flow {
         show({ state: 'checking', at: act })
         const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
         const gas = gasLimit(await nodeOf(config).estimateContractGas({ ...call, account }))
-        if (flow.isLeft) return null
+        if (isLeft()) return null
         show({ state: 'signing', at: act })
         hash = await writeContract(config, { ...request, gas })
         show({ state: 'pending', at: act, hash })
@@ -146,10 +147,15 @@ export function useSending(): Flow {
           show({ state: 'failed', why, hash: by })
           return null
         }
+        if (isLeft() && act[0] < act[1]) {
+          show({ state: 'failed', why: say.sending.partly(...act), hash: by })
+          return null
+        }
         show({ state: 'confirmed', hash: by, block: receipt.blockNumber, replaced: replaced === 'repriced' })
         return receipt
       } catch (error) {
-        show({ state: 'failed', why: words(error), ...(hash ? { hash } : {}) })
+        // Sent: the chain may carry it out, whatever kept this page from hearing so.
+        show({ state: 'failed', why: hash ? say.refused.late : words(error), ...(hash ? { hash } : {}) })
         return null
       } finally {
         void client.invalidateQueries()

@@ -30,6 +30,8 @@ export const sending: typeof en.sending = {
   slow: 'Noch keine Antwort. Die Wallet ist vielleicht gesperrt oder wartet in einem anderen Fenster oder auf einem anderen Gerät.',
   leave: 'Nicht länger warten',
   left: 'Diese Seite wartet nicht mehr, und nichts weiter wird angefragt. Die Wallet zeigt vielleicht noch eine Anfrage: Lehnen Sie sie dort ab. Wenn Sie sie bestätigen, wird sie gesendet.',
+  partly: (act, of) =>
+    `Die Wallet hat Schritt ${act} von ${of} doch noch gesendet, und die Chain hat ihn ausgeführt. Der Rest wurde nicht angefragt.`,
   stands: {
     staking: (amount) =>
       `Eine Freigabe besteht: Der Staking-Contract darf ${amount} Ihrer Token nehmen. Machen Sie mit demselben Betrag weiter, dann ist keine zweite Freigabe nötig, oder nehmen Sie sie zurück.`,
@@ -53,7 +55,7 @@ export const refused: typeof en.refused = {
   noAccount:
     'Die Wallet erlaubt dieser Seite das Konto nicht. Entsperren oder verbinden Sie sie neu, und versuchen Sie es noch einmal.',
   otherAccount:
-    'In der Wallet ist inzwischen ein anderes Konto gewählt. Nichts wurde gesendet. Wählen Sie wieder das erste, oder machen Sie mit diesem weiter.',
+    'In der Wallet ist inzwischen ein anderes Konto gewählt. Dies wurde nicht gesendet. Wählen Sie wieder das erste, oder machen Sie mit diesem weiter.',
   disconnected: 'Die Wallet hat keine Verbindung zur Chain. Prüfen Sie ihr Netzwerk, und versuchen Sie es noch einmal.',
   late: 'Die Chain hat nicht rechtzeitig geantwortet. Sehen Sie in der Wallet oder im Verlauf Ihres Kontos nach, bevor Sie es noch einmal versuchen.',
   code: (code) =>

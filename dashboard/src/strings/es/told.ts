@@ -15,7 +15,7 @@ export const told: typeof en.told = {
   remove: 'Quitar',
   here: 'En este navegador',
   hereMeans:
-    'Las notificaciones llegan mientras una página de este panel está abierta, también en otra pestaña. Esto no necesita cuenta, y no envía nada a nadie.',
+    'Las notificaciones llegan mientras una página de este panel está abierta, también en otra pestaña. Esto no necesita cuenta, y no envía nada a nadie. De un nodo llegan aquí solo los eventos que lo nombran; un servidor avisa también de los de sus tareas.',
   turnOn: 'Mostrar notificaciones',
   turnOff: 'No mostrar ninguna',
   isOn: 'Las notificaciones se muestran.',

@@ -30,6 +30,8 @@ export const sending: typeof en.sending = {
   slow: 'Aún no hay respuesta. La wallet puede estar bloqueada, o esperar en otra ventana o en otro dispositivo.',
   leave: 'Dejar de esperar',
   left: 'Esta página ya no espera, y no se pide nada más. La wallet aún puede mostrar una solicitud: rechácela allí. Si la confirma, se envía.',
+  partly: (act, of) =>
+    `Al final la wallet envió el paso ${act} de ${of}, y la cadena lo ejecutó. El resto no se pidió.`,
   stands: {
     staking: (amount) =>
       `Hay una aprobación vigente: el contrato de staking puede tomar ${amount} de sus tokens. Siga con el mismo importe y no se pide una segunda aprobación, o retírela.`,
@@ -52,7 +54,7 @@ export const refused: typeof en.refused = {
   noAccount:
     'La wallet no permite a esta página usar la cuenta. Desbloquéela o conéctela de nuevo, e inténtelo otra vez.',
   otherAccount:
-    'La wallet tiene ahora otra cuenta seleccionada. No se envió nada. Seleccione de nuevo la primera, o siga con esta.',
+    'La wallet tiene ahora otra cuenta seleccionada. Esto no se envió. Seleccione de nuevo la primera, o siga con esta.',
   disconnected: 'La wallet no tiene conexión con la cadena. Revise su red, e inténtelo de nuevo.',
   late: 'La cadena no respondió a tiempo. Mire la wallet o el historial de su cuenta antes de intentarlo de nuevo.',
   code: (code) =>

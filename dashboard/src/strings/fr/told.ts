@@ -15,7 +15,7 @@ export const told: typeof en.told = {
   remove: 'Retirer',
   here: 'Dans ce navigateur',
   hereMeans:
-    'Les notifications arrivent tant qu’une page de ce tableau de bord est ouverte, aussi dans un autre onglet. Cela ne demande pas de compte, et n’envoie rien à personne.',
+    'Les notifications arrivent tant qu’une page de ce tableau de bord est ouverte, aussi dans un autre onglet. Cela ne demande pas de compte, et n’envoie rien à personne. D’un nœud, seuls les événements qui le nomment arrivent ici ; un serveur signale aussi ceux de ses tâches.',
   turnOn: 'Afficher les notifications',
   turnOff: 'Ne plus en afficher',
   isOn: 'Les notifications sont affichées.',

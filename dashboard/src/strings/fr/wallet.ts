@@ -31,6 +31,8 @@ export const sending: typeof en.sending = {
   slow: 'Pas encore de réponse. Le wallet est peut-être verrouillé, ou attend dans une autre fenêtre ou sur un autre appareil.',
   leave: 'Ne plus attendre',
   left: 'Cette page n’attend plus, et rien d’autre n’est demandé. Le wallet montre peut-être encore une demande : refusez-la là-bas. Si vous la confirmez, elle est envoyée.',
+  partly: (act, of) =>
+    `Le wallet a finalement envoyé l’étape ${act} sur ${of}, et la chaîne l’a exécutée. Le reste n’a pas été demandé.`,
   stands: {
     staking: (amount) =>
       `Une approbation est en place : le contrat de staking peut prendre ${amount} de vos jetons. Continuez avec le même montant et aucune seconde approbation n’est demandée, ou reprenez-la.`,
@@ -45,7 +47,7 @@ export const sending: typeof en.sending = {
 }
 
 export const refused: typeof en.refused = {
-  declined: 'Vous avez refusé ceci dans votre wallet. Rien n’a été envoyé.',
+  declined: 'Vous avez refusé ceci dans votre wallet. Ceci n’a pas été envoyé.',
   noEther: 'Le compte a trop peu d’ether pour payer le gas. Envoyez-lui-en, et réessayez.',
   wrongChain: 'Le wallet est sur une autre chaîne. Changez-en, et réessayez.',
   noNode: 'Le nœud de la chaîne ne répond pas. Réessayez plus tard, ou connectez un wallet qui a son propre nœud.',
@@ -53,7 +55,7 @@ export const refused: typeof en.refused = {
   noAccount:
     'Le wallet ne laisse pas cette page utiliser le compte. Déverrouillez-le ou connectez-le à nouveau, et réessayez.',
   otherAccount:
-    'Le wallet a maintenant un autre compte sélectionné. Rien n’a été envoyé. Sélectionnez à nouveau le premier, ou continuez avec celui-ci.',
+    'Le wallet a maintenant un autre compte sélectionné. Ceci n’a pas été envoyé. Sélectionnez à nouveau le premier, ou continuez avec celui-ci.',
   disconnected: 'Le wallet n’a pas de connexion à la chaîne. Vérifiez son réseau, et réessayez.',
   late: 'La chaîne n’a pas répondu à temps. Regardez le wallet ou l’historique de votre compte avant de réessayer.',
   code: (code) =>
