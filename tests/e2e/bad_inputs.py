@@ -339,7 +339,7 @@ AREAS: dict[str, list[Case]] = {
         Case("others can read the password", open_to_all("home/password"), "run `chmod 600 …/password`"),
         Case("others can read the key file", open_to_all("home/key.json"), "run `chmod 600 …/key.json`"),
         Case("there is no key file", gone("home/key.json"), "…/key.json does not exist"),
-        Case("the key file is damaged", changed("home/key.json", "^{", ""), "…/key.json does not open"),
+        Case("the key file is damaged", changed("home/key.json", "^{", ""), "…/key.json is not a key file: it has no address"),
         Case("the node key is of another kind", changed_key, "the node key is not an ECDSA P-256 key (…)"),
         Case("the aggregator's certificate is unreadable", certificate,
             "…/tls/ca.crt is not a readable PEM certificate"),
