@@ -246,7 +246,7 @@ class Client(Node[HospitalHome]):
         from consilium_client.hospital.node import HospitalNode
 
         settings = self._home.approved_settings(task)
-        with telling_owner(settings.notify, settings.mail, f"hospital {self.account}"):
+        with telling_owner(settings.notify, settings.mail, f"hospital {self.account}", settings.home):
             HospitalNode(settings).run()
 
     def evaluate(

@@ -169,8 +169,9 @@ class Voter(Node[VoterHome]):
         """
         from consilium_client.voter.judging import Voter as Judge
 
-        judge, settings = Judge(self._home), self.settings
-        with telling_owner(settings.notify, settings.mail, f"voter {self.account}"):
+        settings = self.settings
+        with telling_owner(settings.notify, settings.mail, f"voter {self.account}", settings.home):
+            judge = Judge(self._home)
             if task is None:
                 judge.run()
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.ledger import Ledger
@@ -15,7 +15,7 @@ from consilium_core.connectivity import Address
 from consilium_core.notify import MailSettings, Target
 from consilium_core.typed_toml import Section
 from eth_account.signers.local import LocalAccount
-from pydantic import Field
+from pydantic import Field, model_validator
 
 PRIVACY_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
@@ -60,6 +60,12 @@ class DataSettings(NodeSettings):
         description="remarks of `check-data` that are right for these data, by name: true, or columns; without its"
         " answer, such a remark keeps the node from joining",
     )
+
+    @model_validator(mode="after")
+    def _mail_has_a_server(self) -> Self:
+        if self.mail is None and any(one.startswith("mailto:") for one in self.notify):
+            raise ValueError("`notify` has a mailto: address, and there is no [mail]")
+        return self
 
 
 class HospitalAccountSettings(DataSettings):

@@ -115,6 +115,7 @@ WORDS: Words = {
     "handed-in": "its signed report of the model is at {to}",
     "not-shared": "no report of the model left ({error}); to allow one: {allow}",
     "not-handed-in": "[yellow]its report of the model is not handed in: {error}. By hand: {by_hand}[/yellow]",
+    "node-ended": "[red]the node, or a start of it, ended with {error}[/red]",
     "owner-not-told": "[yellow]its owner is not told of {told}: {why}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from chain_driver import LocalChain, TaskDriver
@@ -18,6 +19,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.endpoint import LARGEST_ANSWER, Endpoint
 from consilium_chain.rpc.local_node import free_port
+from consilium_chain.rpc.socket_provider import SocketProvider
 from consilium_core.logs import log_to
 from eth_account import Account
 from websockets.exceptions import ConnectionClosed
@@ -137,3 +139,39 @@ def test_a_dead_socket_is_named() -> None:
     url = f"ws://127.0.0.1:{free_port()}"
     with pytest.raises(ChainUnreachable, match=url):
         Connection(url)
+
+
+def test_an_unknown_error_of_connecting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a SOCKS proxy without python-socks."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ImportError
+
+    monkeypatch.setattr("consilium_chain.rpc.socket_provider.connect", fail)
+    with pytest.raises(ChainUnreachable):
+        Endpoint(f"ws://127.0.0.1:{free_port()}", timeout=2)
+
+
+def test_a_connection_that_ends_after_its_answer_is_not_told(
+    local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(local_chain.node.url) as node, journal() as told:
+        provider = SocketProvider(node.url, 10, LARGEST_ANSWER)
+        ask = provider.make_request
+
+        def ask_and_lose(*given: Any) -> Any:
+            answer = ask(*given)
+            node.cut()
+            end = time.monotonic() + 10
+            while provider._connection is not None:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(provider, "make_request", ask_and_lose)
+            provider.follow()
+        assert not provider.is_told
+        provider.follow()
+        assert provider.is_told
+        assert told == ["blocks-told"]

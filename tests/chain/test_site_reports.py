@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Gr
 from consilium_chain.evaluations.site_report import (
     LEAST_ROWS,
     MOST_BYTES,
+    MOST_FIGURE,
     SiteContent,
     SiteReport,
     Subject,
@@ -114,6 +116,20 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
 def test_another_file_is_refused(raw: bytes, why: str) -> None:
     with pytest.raises(SiteReportInvalid, match=why):
         parse_site_report(raw)
+
+
+@pytest.mark.parametrize("value", [MOST_FIGURE, -MOST_FIGURE, 1e21])
+def test_a_figure_that_no_page_can_show_is_refused_even_if_its_node_signed_it(value: float) -> None:
+    just_below = Measure(value=math.nextafter(MOST_FIGURE, 0) // 1, low=None, high=None)
+    assert parse_site_report(sign(content(start={"auc": just_below}), NODE).written).start == {"auc": just_below}
+    large = {"auc": Measure(value=0.5, low=0.4, high=value)}
+    for changes in (
+        {"start": large},
+        {"alone": large},
+        {"found": found(all_rows=group().model_copy(update={"measures": large}))},
+    ):
+        with pytest.raises(SiteReportInvalid, match=r"a figure is 1e\+15 or larger"):
+            parse_site_report(sign(content(**changes), NODE).written)
 
 
 FINER: dict[str, tuple[Evaluated, str]] = {

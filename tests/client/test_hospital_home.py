@@ -71,9 +71,11 @@ def test_the_owners_addresses_go_to_each_tasks_node(home: HospitalHome) -> None:
     assert settings.notify == ("https://a.org/b", "mailto:a@b.org")
     assert settings.mail is not None
     assert settings.mail.password_file == home.folder / "smtp"
-    path.write_text(path.read_text().replace("https:", "http:"))
-    with pytest.raises(ConfigInvalid, match="notify"):
-        HospitalHome.open(home.folder)
+    whole = path.read_text()
+    for wrong in (whole.replace("https:", "http:"), whole.replace(mail, "")):
+        path.write_text(wrong)
+        with pytest.raises(ConfigInvalid, match="notify"):
+            HospitalHome.open(home.folder)
 
 
 def test_a_moved_home_is_the_same_home(home: HospitalHome) -> None:

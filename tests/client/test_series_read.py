@@ -200,6 +200,8 @@ def test_times_outside_and_unlisted_stays_are_ignored_and_counted(tmp_path: Path
     np.testing.assert_array_equal(raw.stays.values[0, 0] * 250, np.array([20, *[np.nan] * 4, 30], np.float32))
     assert np.isnan(raw.stays.values[1]).all()
     assert raw.measured.count.tolist() == [2, 1]
+    many = folder_of(tmp_path / "many", HEAD + rows + "1,-0.5,10,1\n" * 30)
+    assert stays_of(many).rows == 2  # without a clock, a remark alone
 
 
 def test_a_mapping_converts_units_times_and_codes(tmp_path: Path) -> None:

@@ -151,9 +151,11 @@ def test_a_second_report_is_the_first_whatever_the_rows_are_then(tmp_path: Path)
 def test_a_figure_of_this_hospital_alone_is_shared_if_it_was_computed(tmp_path: Path) -> None:
     evaluated = own(table_of(tmp_path / "rows.csv", 160))
     exact = Measure(value=0.6149, low=0.5, high=None)
-    known = replace(evaluated, alone={"auc": exact})
+    known = replace(evaluated, alone={"auc": exact, "log_loss": Measure(value=-3e20, low=1.0, high=1e15)})
     found = share(known, "hospital", policy(), ACCOUNT, tmp_path / "kept.json")
-    assert found.alone == {"auc": Measure(value=0.61, low=0.5, high=None)}
+    assert found.alone == {
+        "auc": Measure(value=0.61, low=0.5, high=None), "log_loss": Measure(value=None, low=1.0, high=None),
+    }  # fmt: skip
     assert parse_site_report(found.written) == found
     assert share(evaluated, "hospital", policy(), ACCOUNT, tmp_path / "without.json").alone is None
 

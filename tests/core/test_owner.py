@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from consilium_core.logs import emit, heard_by
-from consilium_core.notify import MailServer
-from consilium_core.owner import Owner, costs_money
+from consilium_core.notify import MailServer, MailSettings, Reach
+from consilium_core.owner import Owner, costs_money, telling_owner
 from told_servers import Hooks, Mails, hooks, mails
 
 SETTLED = {"round": 2, "reason": "PAID", "reward": "0", "slash": "0"}
@@ -31,7 +31,8 @@ def post_office(tmp_path: Path) -> Iterator[Mails]:
 def owner_of(hook: Hooks, post_office: Mails, targets: list[str] | None = None, **changes: Any) -> Owner:
     sender = MailServer("localhost", post_office.port, False, "node@hospital.example.org")
     given = targets or [hook.url("/a"), "mailto:ward@hospital.example.org"]
-    return Owner(given, sender, "hospital 0xA", hook.reach(), **{"pauses": (0.0, 0.0)} | changes)
+    asked: dict[str, Any] = {"reach": hook.reach(), "pauses": (0.0, 0.0)}
+    return Owner(given, sender, "hospital 0xA", **asked | changes)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,7 @@ def owner_of(hook: Hooks, post_office: Mails, targets: list[str] | None = None, 
         ("privacy", {"round": 1, "epsilon": 7.1, "of": 8}, False),
         ("round-failed", {}, True),
         ("not-voted", {}, True),
+        ("set-aside", {"error": "NotAllowed"}, False),  # strangers propose tasks
         ("data-remark", {}, False),
         ("relay-ended", {}, False),
         ("training", {}, False),
@@ -102,3 +104,57 @@ def test_a_node_does_not_wait_for_an_address_that_fails(
     assert len(post_office.got) == 1
     said = '"event": "owner-not-told", "told": "ballot-lost", "why": "it answered with status 500"'
     assert said in capsys.readouterr().out
+
+
+def test_a_slash_is_told_after_a_miss_and_beyond_the_days_messages(
+    hook: Hooks, post_office: Mails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consilium_core.owner.A_DAY", 1)
+    owner = owner_of(hook, post_office, [hook.url()], clock=lambda: 0.0)
+    settled = {"task": 1} | SETTLED
+    owner.hear(
+        "settled", settled | {"reason": "NOT_IN_SUM"}
+    )  # an aggregator may cause that, and spends the day's limit
+    owner.hear("settled", settled | {"round": 3, "reason": "NOT_IN_SUM"})
+    for round_ in (2, 2, 3):
+        owner.hear("settled", settled | {"round": round_, "reason": "WITHHELD", "slash": "5"})
+    for round_ in (4, 5):
+        owner.hear("ballot-lost", {"task": 1, "round": round_})
+    owner.wait()
+    assert [one["kind"] for one in hook.bodies] == ["settled"] * 3 + ["ballot-lost"] * 2
+
+
+def test_owner_is_told_of_the_error_that_ends_the_node(post_office: Mails, tmp_path: Path) -> None:
+    server = MailSettings(host="localhost", port=post_office.port, tls=False, sender="node@hospital.example.org")
+    for _ in range(2):  # a supervisor starts it again
+        with (
+            pytest.raises(ZeroDivisionError),
+            telling_owner(["mailto:ward@hospital.example.org"], server, "voter 0xB", tmp_path),
+        ):
+            raise ZeroDivisionError
+    (letter,) = post_office.got
+    assert letter["To"] == "ward@hospital.example.org"
+    assert post_office.text() == "voter 0xB: the node, or a start of it, ended with ZeroDivisionError\n"
+
+
+def test_an_unknown_error_of_one_address_stops_no_message(
+    hook: Hooks, post_office: Mails, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def resolve(host: str, port: int) -> list[str]:
+        raise RuntimeError
+
+    owner = owner_of(hook, post_office, reach=Reach(ports=None, resolve=resolve))
+    for round_ in (1, 2):
+        owner.hear("ballot-lost", {"round": round_})
+    owner.wait()
+    assert len(post_office.got) == 2
+    assert capsys.readouterr().out.count('"told": "ballot-lost", "why": "RuntimeError"') == 2
+
+
+def test_a_dead_address_delays_no_other(hook: Hooks, post_office: Mails) -> None:
+    hook.status = 500
+    owner = owner_of(hook, post_office, pauses=(0.0, 60.0))
+    for round_ in (1, 2):
+        owner.hear("ballot-lost", {"round": round_})
+    owner.wait(0.5)
+    assert len(post_office.got) == 2

@@ -185,7 +185,9 @@ def message_for(digest: str) -> str:
 
 
 def canonical(value: object) -> bytes:
-    """As `jq -cS` and the dashboard write it. Raises ValueError for text that is not Unicode."""
+    """As the dashboard writes it, and `jq -cS`, but for U+007F, which jq escapes. Raises ValueError for text that is
+    not Unicode.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -26,6 +26,7 @@ from consilium_chain.tasks.questions import Metric
 DECIMALS, TENS = 2, 10
 LEAST_ROWS = 50  # below, a metric of few rows says the labels of some
 MOST_BYTES = 1 << 18
+MOST_FIGURE = 1e15  # no figure reaches that: pages write larger numbers in other forms
 
 Address = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$")]
 NodeRole = Literal["hospital", "voter"]
@@ -113,7 +114,7 @@ def sign(content: SiteContent, account: LocalAccount) -> SiteReport:
 
 
 def parse_site_report(raw: bytes) -> SiteReport:
-    """A report whose node signed it. Raises SiteReportInvalid."""
+    """A report whose node signed it, of figures below `MOST_FIGURE`. Raises SiteReportInvalid."""
     if len(raw) > MOST_BYTES:
         raise SiteReportInvalid(f"it has more than {MOST_BYTES:,} bytes")
     try:
@@ -121,6 +122,8 @@ def parse_site_report(raw: bytes) -> SiteReport:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         raise SiteReportInvalid(f"{shown('.'.join(map(str, fault['loc'])), 80)}: {fault['msg']}".lstrip(": ")) from None
+    if any(abs(value) >= MOST_FIGURE for value in _of_kind(float, found.model_dump())):
+        raise SiteReportInvalid(f"a figure is {MOST_FIGURE:.0e} or larger")
     found.require_signed()
     return found
 

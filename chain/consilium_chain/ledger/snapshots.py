@@ -1,4 +1,4 @@
-"""Tasks as one block has them, read with that block's number and time."""
+"""Tasks with the number and time of a block. Of a node with many tasks, parts may be from blocks a little newer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MEMBERS = {Role.HOSPITAL: "hospitals", Role.VOTER: "voters"}
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`time`: the block's, in seconds. `roster`: 32 bytes that change with the members of a role and their order, while
-    a reorganisation can still change these; else None.
+    """`block`: the oldest that a part was read from. `time`: the block's, in seconds. `roster`: 32 bytes that change
+    with the members of a role and their order, while a reorganisation can still change these; else None.
     """
 
     block: int

@@ -17,6 +17,7 @@ SILENCE = 2  # block times without news, after which a node that tells new block
 class Heartbeat:
     """With each question it reads again what its users want to know of each block. Raises ChainUnreachable.
 
+    More than `MOST_CALLS` reads take several requests: the look then has the oldest of their blocks' number and time.
     While the chain is fast, or its pace unknown, `look` always asks.
     """
 
@@ -90,8 +91,9 @@ class Heartbeat:
         at, self._asked_for = time.monotonic(), self._told
         looks = [self._ask_for(part) for part in parts]
         answers = {one: answer for look in looks for one, answer in look.answers.items()}
-        self._latest = Look(looks[0].number, looks[0].time, answers)
-        self.pace = before.answered(at, looks[0].number, looks[0].time)
+        oldest = min(looks, key=lambda look: look.number)  # a block may come between the parts
+        self._latest = Look(oldest.number, oldest.time, answers)
+        self.pace = before.answered(at, oldest.number, oldest.time)
         return self._latest
 
     def _ask_for(self, asked: Sequence[Asked]) -> Look:

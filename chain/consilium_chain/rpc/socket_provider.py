@@ -24,6 +24,7 @@ from consilium_chain.errors import name_of
 
 SCHEMES = ("ws://", "wss://")
 MOST_WAITING = 1_000  # requests of this process
+LONGER = 1.0  # seconds: websockets' own limit of opening comes first, but does not count its search for a proxy
 
 
 class SocketProvider(JSONBaseProvider):
@@ -51,18 +52,22 @@ class SocketProvider(JSONBaseProvider):
 
     def follow(self) -> None:
         """Subscribes to new blocks, unless it is subscribed, or the node has refused that."""
-        if self._subscription is not None or self._is_refused:
+        if self.is_told or self._is_refused:
             return
+        connection = self._connected()
         answer = self.make_request(RPCEndpoint("eth_subscribe"), ["newHeads"])
-        if isinstance(found := answer.get("result"), str):
-            self._subscription = found
+        found = answer.get("result")
+        is_told = isinstance(found, str)
+        with self._lock:
+            if self._connection is not connection:  # it ended meanwhile: the next call subscribes
+                return
+            self._subscription, self._is_refused = found if is_told else None, not is_told
+        if is_told:
             emit("blocks-told", node=without_secrets(self._url))
         else:
-            self._is_refused = True
             self._lose("SubscriptionRefused")
 
     def _lose(self, why: str) -> None:
-        self._subscription = None
         self.heard(-1)
         emit("blocks-polled", node=without_secrets(self._url), error=why)
 
@@ -88,24 +93,33 @@ class SocketProvider(JSONBaseProvider):
             if self._connection is None:
                 opened = Future[ClientConnection]()
                 threading.Thread(target=self._listen, args=(opened,), name="chain node", daemon=True).start()
-                self._connection = opened.result()
+                try:
+                    self._connection = opened.result(self._timeout + LONGER)
+                except FutureTimeout:
+                    if opened.cancel():
+                        raise requests.exceptions.ConnectTimeout("the node does not answer") from None
+                    self._connection = opened.result()
             return self._connection
 
     def _listen(self, opened: Future[ClientConnection]) -> None:
         """Until the connection ends: hands on answers and new blocks."""
-        fault: Exception = requests.exceptions.ConnectionError("the connection ended")
+        fault, is_open = requests.exceptions.ConnectionError("the connection ended"), False
         try:
             with connect(self._url, open_timeout=self._timeout, max_size=self._largest) as connection:
+                if not opened.set_running_or_notify_cancel():
+                    return
                 opened.set_result(connection)
+                is_open = True
                 for message in connection:
                     self._take(json.loads(message))
-        except (OSError, WebSocketException, ValueError, RecursionError) as error:
+        except Exception as error:  # an unknown one, too, as of a proxy that needs a package: requests wait for this
             fault = requests.exceptions.ConnectionError(name_of(error))
-            if not opened.done():
-                opened.set_exception(fault)
+            if not is_open:
+                if not opened.done() and opened.set_running_or_notify_cancel():
+                    opened.set_exception(fault)
                 return
-        was_told = self.is_told
         with self._lock:
+            was_told, self._subscription = self.is_told, None
             self._connection, self._is_refused = None, False
             waiting = list(self._waiting.values())
         if was_told:  # until the next request connects and subscribes again

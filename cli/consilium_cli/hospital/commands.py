@@ -160,7 +160,8 @@ def evaluate(
         bool,
         typer.Option(
             "--alone",
-            help="also train a model on this hospital's other rows alone, to compare; --share gives its metrics, too",
+            help="also train a model on this hospital's other rows alone, to compare; --share gives its metrics, too,"
+            " if no report of the task was signed before",
         ),
     ] = False,
     seed: SeedOption = 0,

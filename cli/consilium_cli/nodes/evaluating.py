@@ -19,3 +19,5 @@ def show_own(found: NodeEvaluation, share: Path | None) -> None:
         f"{share}: signed by {found.report.node}, of {found.report.found.all_rows.rows} rows. Read it, and send it to"
         " the task's operator"
     )
+    if found.details.alone and found.report.alone is None:
+        typer.echo("It is the report that this node signed before, which has no metrics of your rows alone")

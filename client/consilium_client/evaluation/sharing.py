@@ -6,11 +6,20 @@ kept in the home, and given again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from consilium_chain.evaluations.measures import Bin, Calibration, Evaluated, Group, Importance, Measure
-from consilium_chain.evaluations.site_report import DECIMALS, LEAST_ROWS, TENS, NodeRole, SiteContent, SiteReport, sign
+from consilium_chain.evaluations.site_report import (
+    DECIMALS,
+    LEAST_ROWS,
+    MOST_FIGURE,
+    TENS,
+    NodeRole,
+    SiteContent,
+    SiteReport,
+    sign,
+)
 from consilium_chain.tasks.data_schemas import DataSchema, TableSchema
 from consilium_chain.tasks.questions import Metric, NextToken, Regression
 from consilium_chain.tasks.task_spec import TaskSpec
@@ -90,6 +99,7 @@ def coarse(found: Evaluated, schema: DataSchema) -> Evaluated:
     importance = (
         Importance(column=one.column, mean=_coarse(one.mean), low=_coarse(one.low), high=_coarse(one.high))
         for one in found.importance
+        if max(map(abs, (one.mean, one.low, one.high))) < MOST_FIGURE
     )
     return Evaluated(
         all_rows=group(found.all_rows), calibration=tuple(map(_curve, found.calibration)),
@@ -128,7 +138,11 @@ def _bin(one: Bin) -> Bin:
 
 
 def _measures(found: Mapping[Metric, Measure]) -> dict[Metric, Measure]:
-    rounded: Callable[[float | None], float | None] = lambda value: None if value is None else _coarse(value)  # noqa: E731
+    """A diverged model's figures have no meaning, as None says."""
+
+    def rounded(value: float | None) -> float | None:
+        return None if value is None or abs(value) >= MOST_FIGURE else _coarse(value)
+
     return {
         name: Measure(value=rounded(one.value), low=rounded(one.low), high=rounded(one.high))
         for name, one in found.items()

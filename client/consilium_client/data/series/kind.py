@@ -137,8 +137,8 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
     def examples(self, raw: RawStays, schema: SeriesSchema) -> Stays:
         """Raises ColumnAllMissing, ColumnOutOfRange."""
         path, every = raw.source.path, raw.measured.count.sum() + raw.measured.before + raw.measured.after
-        if every >= LEAST and raw.measured.before > MOST_OUTSIDE * every:
-            what, called = "lie before time zero (since under [clock] of a mapping)", raw.source.called(schema.time)
+        if raw.dated and every >= LEAST and raw.measured.before > MOST_OUTSIDE * every:
+            what, called = "lie before time zero (`since` under [clock] of the mapping)", raw.source.called(schema.time)
             raise DataError("ColumnOutOfRange", path=path, column=schema.time, called=called, what=what)
         for at, feature in enumerate(schema.features):
             called, is_there = raw.source.called(feature.name), raw.source.names[feature.name] is not None

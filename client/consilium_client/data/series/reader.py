@@ -57,7 +57,7 @@ class Listed:
 @dataclass(frozen=True)
 class RawStays:
     """`stays`: clamped to the ranges of the schema. `measured`: before that. `ambiguous`: as `Grid` has it. `grouped`:
-    a mapping names the patients.
+    a mapping names the patients. `dated`: times are by its clock.
     """
 
     source: Source
@@ -65,6 +65,7 @@ class RawStays:
     measured: Measured = field(repr=False)
     ambiguous: int
     grouped: bool = False
+    dated: bool = False
 
 
 def read_raw(folder: Path, schema: SeriesSchema, mapping: Mapping | None) -> RawStays:
@@ -131,7 +132,8 @@ def _gridded(
     grid.measured.twice = measurements.twice + listed.twice
     stays = Stays(grid.values, listed.labels, listed.patients or listed.names)
     source = _source(folder, measurements.source, listed.source)
-    return RawStays(source, stays, grid.measured, grid.ambiguous, grouped=bool(listed.patients))
+    dated = mapping is not None and mapping.clock is not None
+    return RawStays(source, stays, grid.measured, grid.ambiguous, bool(listed.patients), dated)
 
 
 def _listed(
