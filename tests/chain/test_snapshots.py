@@ -98,6 +98,7 @@ def test_snapshot_is_kept_until_the_next_block_is_due(
     assert between.asked[WHO] == {}
 
 
+@pytest.mark.deep
 def test_own_transaction_makes_an_older_snapshot_void(local_chain: LocalChain) -> None:
     """Else a node would take a step again that it took a moment ago."""
     task = TaskDriver(local_chain)

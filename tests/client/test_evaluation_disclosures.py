@@ -87,6 +87,7 @@ def test_who_evaluated_everything_is_never_found_out(voted: tuple[PaperRecord, J
         assert found == dict.fromkeys(Name, True) | {Name.SCORES: None}
 
 
+@pytest.mark.deep
 def test_who_skips_a_tenth_is_found_out_nine_times_in_ten(voted: tuple[PaperRecord, Judge, Ballot]) -> None:
     """200 times another tenth, copied from other batches or made up, and another draw.
 

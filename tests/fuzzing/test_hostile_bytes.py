@@ -64,6 +64,7 @@ def try_one(name: str, raw: bytes, folder: Path, megabytes: int = 0) -> None:
             str(error)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", sorted(name for name, parser in PARSERS.items() if parser.bombs))
 def test_small_input_does_not_grow(name: str, tmp_path: Path) -> None:
     parser = PARSERS[name]

@@ -79,6 +79,7 @@ def reader(chain: LocalChain) -> Ledger:
     return Ledger(Connection(chain.node.url), chain.deployment)
 
 
+@pytest.mark.deep
 def test_killed_at_any_moment_and_reorganised_it_keeps_what_a_fresh_index_has(
     traffic: Traffic, database_url: str, database: Engine, tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def test_a_flower_without_a_name_that_we_use_is_said_loudly(tmp_path: Path) -> N
     assert from_folder(tmp_path) == f"FAILED with flwr 99.0.0 (pinned: {PINNED}): {NAMES}[client]"
 
 
+@pytest.mark.deep
 def test_a_newer_flower_with_all_of_it_passes(tmp_path: Path) -> None:
     wheel(tmp_path, "99.0.0")
     assert from_folder(tmp_path) == f"passed with flwr 99.0.0 (pinned: {PINNED})"
