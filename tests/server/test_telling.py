@@ -573,7 +573,7 @@ def test_another_address_gets_nothing_of_the_first_ones(world: World) -> None:
 
 def test_an_address_gets_twenty_mails_a_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "MAILS_A_DAY", 3)
-    world.at = (world.at // delivery.DAY + 1) * delivery.DAY  # a day that begins
+    world.at = (world.at // outbox.DAY + 1) * outbox.DAY  # a day that begins
     person = Person(world)
     person.watch(nodes=[NODE])
     person.by_mail()
@@ -581,12 +581,12 @@ def test_an_address_gets_twenty_mails_a_day(world: World, monkeypatch: pytest.Mo
         world.slash()
         world.turn(delivery.MAIL_EVERY)
     assert len(world.mails.got) == 3
-    world.turn(delivery.DAY)
+    world.turn(outbox.DAY)
     assert (len(world.mails.got), world.mails.got[-1]["Subject"]) == (4, "2 events")
 
 
 def test_all_addresses_together_get_so_many_mails_a_day(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    world.at = (world.at // delivery.DAY + 1) * delivery.DAY
+    world.at = (world.at // outbox.DAY + 1) * outbox.DAY
     world.teller = replace(world.teller, mails_per_day=20)
     people = [Person(world) for _ in range(5)]
     for number, person in enumerate(people):
@@ -601,14 +601,14 @@ def test_all_addresses_together_get_so_many_mails_a_day(world: World, capsys: py
     world.turn(1)
     assert (len(world.mails.got), world.mails.got[-1]["To"], world.mails.got[-1]["Subject"]) == (3, proven, "1 event")
     assert capsys.readouterr().out.count('"mails-used-up"') == 1
-    world.turn(2.1 * delivery.DAY)  # longer than PATIENCE
+    world.turn(2.1 * outbox.DAY)  # longer than PATIENCE
     assert len(world.mails.got) == 5
     assert {person.channels[0]["state"] for person in people} == {"asked", "confirmed"}
 
 
 def test_mails_of_a_deleted_address_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "MAILS_A_DAY", 3)
-    world.at = (world.at // delivery.DAY + 1) * delivery.DAY
+    world.at = (world.at // outbox.DAY + 1) * outbox.DAY
     person = Person(world)
     person.watch(nodes=[NODE])
     for name in "abcd":
