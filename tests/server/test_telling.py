@@ -336,17 +336,17 @@ def test_an_event_that_comes_back_is_told_again_only_if_it_was_taken_back(world:
 def test_an_unproven_address_gets_a_proof_alone(world: World) -> None:
     person, before = Person(world), world.network.block
     person.watch(nodes=[NODE])
-    person.by_hook()
+    person.by_mail()
     world.slash()
-    world.turn()
-    world.hooks.proves = False
-    person.give(world.hooks.url("/new"))
+    world.turn(1)
+    person.give("mailto:new@b.org")
+    world.turn(1)
     world.network.reorganise(before + 1)
     for _ in range(6):
         world.network.pass_block()
-    for _ in range(5):
+    for _ in range(3):
         world.turn(4_000)
-    assert [body["type"] for body in world.hooks.bodies[2:]] == ["proof"] * delivery.PROOFS
+    assert [mail["Subject"] for mail in world.mails.got] == ["Confirm this address", "1 event", "Confirm this address"]
 
 
 class Killed(BaseException):
