@@ -20,6 +20,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -39,6 +40,7 @@ _WEB_ADDRESS = re.compile(rf"https://{HOST}(?::(?P<port>[0-9]{{1,5}}))?(?:/[!\"$
 LONGEST = 300  # characters of an address
 TIMEOUT = 5.0  # seconds of a connection, and of each read
 TOTAL = 8.0  # seconds of a whole answer
+MAIL_TIMEOUT = 30.0  # seconds of a mail server's answer: many wait before they answer
 ADDRESSES_TRIED = 2  # of a host
 MOST_ANSWER = 4_096  # bytes that are read
 GONE = 410
@@ -107,8 +109,18 @@ def is_public(address: Ip) -> bool:
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """The host's addresses, by the system. Raises OSError."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    """The host's addresses, by the system, whose own limit may be minutes. Raises OSError, UnicodeError."""
+    answer: Future[list[str]] = Future()
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answer.set_result([str(one[4][0]) for one in found])
+        except Exception as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    return answer.result(TIMEOUT)
 
 
 @dataclass(frozen=True)
@@ -233,15 +245,15 @@ class MailServer:
                 if self.user is not None:
                     server.login(self.user, self.password or "")
                 server.send_message(mail)
-        except (OSError, smtplib.SMTPException) as error:
+        except (OSError, UnicodeError, smtplib.SMTPException) as error:
             code = getattr(error, "smtp_code", None)
             cause = f"{type(error).__name__}{f' {code}' if code else ''}"
             raise NotSent(f"the mail server {self.host} did not take it ({cause})") from None
 
     def _connected(self, context: ssl.SSLContext) -> smtplib.SMTP:
         if self.is_tls:
-            return smtplib.SMTP_SSL(self.host, self.port, timeout=TIMEOUT, context=context)
-        return smtplib.SMTP(self.host, self.port, timeout=TIMEOUT)
+            return smtplib.SMTP_SSL(self.host, self.port, timeout=MAIL_TIMEOUT, context=context)
+        return smtplib.SMTP(self.host, self.port, timeout=MAIL_TIMEOUT)
 
 
 class MailSettings(Section):

@@ -149,6 +149,20 @@ def test_mail_server_sends(tmp_path: Path, with_tls: bool) -> None:
     )  # fmt: skip
 
 
+def test_mail_server_refuses_a_password_that_smtp_cannot_carry(tmp_path: Path) -> None:
+    with mails(tmp_path) as server, pytest.raises(NotSent, match="UnicodeEncodeError"):
+        MailServer("localhost", server.port, False, "a@x.org", "user", "pässword").send(
+            mail("a@x.org", Mailbox("b@y.org"), "Slashed", "text", "id1")
+        )
+
+
+def test_resolved_does_not_wait_for_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notify, "TIMEOUT", 0.05)
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: time.sleep(0.5))
+    with pytest.raises(NotSent, match="its host name is unknown"):
+        post(Webhook("https://a.example.org/"), b"", "1", 1, SECRET)
+
+
 def test_mail_refuses_line_breaks_in_headers() -> None:
     for place in range(3):
         values = ["a@x.org", "b@y.org", "Slashed"]

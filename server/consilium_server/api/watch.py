@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from consilium_core.notify import Target
+from consilium_core.notify import Target, Webhook
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from sqlalchemy import Connection, delete, func, select, update
@@ -31,7 +31,9 @@ from consilium_server.telling.outbox import message_id
 from consilium_server.telling.tables import ChannelRow, MessageRow, TellerRow, WatchRow
 
 MOST_TASKS, MOST_NODES = 50, 50
-PROOFS, PROOF_DAYS = 3, 30  # mails that ask one mailbox for a proof, of all accounts, in so many days
+# Requests for a proof that one mailbox or host gets, of all accounts, in so many days. Many share a host.
+PROOFS = {"mailto": (3, 30), "https": (50, 1)}
+GMAIL = ("gmail.com", "googlemail.com")  # it ignores dots
 OFFLINE = 600  # seconds after which a worker that offered to tell counts as gone
 
 _WATCHES, _CHANNELS, _MESSAGES = table_of(WatchRow), table_of(ChannelRow), table_of(MessageRow)
@@ -115,7 +117,7 @@ def put_watch(request: Request, service: Shared, who: SignedInAccount, body: Wat
             raise Problem("not-allowed", "this server stores no more lists: ask its operator")
         connection.execute(delete(_WATCHES).where(_WATCHES.c.account == who.account))
         if body.tasks or body.nodes:
-            add(connection, [WatchRow(who.account, sorted({*body.tasks}), sorted({*body.nodes}))])
+            add(connection, [WatchRow(who.account, sorted({*body.tasks}), sorted({*body.nodes}), time.time())])
         return _view(connection, who.account)
 
 
@@ -129,7 +131,7 @@ def put_channel(request: Request, service: Shared, who: SignedInAccount, body: G
     limited(service.limits.files, f"channel {client_address(request.scope, service)}")
     kind: Kind = "mailto" if body.address.startswith("mailto:") else "https"
     address, now, secret = body.address.removeprefix("mailto:"), time.time(), secrets.token_hex(32)
-    row = ChannelRow(who.account, kind, address, "asked", secret, None, 0, 0.0, 0, 0)
+    row = ChannelRow(who.account, kind, address, "asked", secret, None, 0, 0.0, 0, 0, now)
     with _writing(service) as connection:
         if kind not in _offers(connection):
             raise Problem("not-allowed", f"this server tells no {kind} addresses: ask its operator")
@@ -140,10 +142,10 @@ def put_channel(request: Request, service: Shared, who: SignedInAccount, body: G
             others = connection.scalar(select(func.count()).select_from(_CHANNELS))
             if (others or 0) >= 2 * service.settings.limits.watch_lists:
                 raise Problem("not-allowed", "this server stores no more addresses: ask its operator")
-        mailbox = _mailbox(address) if kind == "mailto" else None
-        if mailbox is not None:
-            _require_unasked(connection, mailbox, now)
+        mailbox = _mailbox(address) if kind == "mailto" else Webhook(address).host
         _forget(connection, who.account, kind)
+        _require_unasked(connection, who.account, kind, mailbox, now)
+        connection.execute(delete(_CHANNELS).where(_is(who.account, kind)))
         add(connection, [row])
         challenge = {"challenge": secrets.token_hex(16)} if kind == "https" else {}
         id_ = message_id("proof", secret)
@@ -170,7 +172,11 @@ def confirm(request: Request, service: Shared, body: Confirmation) -> Done:
     hashed = _CHANNELS.c.token_hash == token_hash(body.token)
     asked = hashed & (_CHANNELS.c.token_until > int(time.time())) & (_CHANNELS.c.state == "asked")
     with _writing(service) as connection:
+        secret = connection.scalar(select(_CHANNELS.c.secret).where(asked))
         done = connection.execute(update(_CHANNELS).where(asked).values(state="confirmed", token_hash=None, next_at=0))
+        proof = _MESSAGES.c.id == message_id("proof", secret)
+        if done.rowcount:
+            connection.execute(update(_MESSAGES).where(proof).values(state="proven"))
     if done.rowcount == 0:
         raise Problem("not-found", "this link is used up, or older than a day: give the address again")
     return Done(state="confirmed")
@@ -203,7 +209,8 @@ def _offers(db: Session | Connection) -> list[Kind]:
 
 def _view(db: Session | Connection, account: str) -> Watch:
     lists = db.execute(select(_WATCHES).where(_WATCHES.c.account == account)).first()
-    channels = db.execute(select(_CHANNELS).where(_CHANNELS.c.account == account).order_by(_CHANNELS.c.kind))
+    own = (_CHANNELS.c.account == account) & (_CHANNELS.c.state != "none")
+    channels = db.execute(select(_CHANNELS).where(own).order_by(_CHANNELS.c.kind))
     return Watch(
         account=account, tasks=lists.tasks if lists else [], nodes=lists.nodes if lists else [],
         channels=[Channel.model_validate(row) for row in channels], offers=_offers(db),
@@ -211,22 +218,32 @@ def _view(db: Session | Connection, account: str) -> Watch:
 
 
 def _mailbox(address: str) -> str:
-    """Addresses that reach one mailbox at most providers have the same one: without capitals, dots and +tag."""
+    """Addresses that reach one mailbox at most providers have the same one: without capitals, +tag and Gmail's dots."""
     local, _, host = address.lower().partition("@")
-    return f"{local.partition('+')[0].replace('.', '') or local}@{host}"
+    name = local.partition("+")[0] or local
+    return f"{name.replace('.', '') if host in GMAIL else name}@{host}"
 
 
-def _require_unasked(connection: Connection, mailbox: str, now: float) -> None:
-    """Raises Problem if proofs were asked of it often enough. Rows stay as long, also without their channel."""
-    since = now - PROOF_DAYS * 86_400
-    asked = select(func.count()).where(_MESSAGES.c.mailbox == mailbox, _MESSAGES.c.made_at > since)
-    if (connection.scalar(asked) or 0) >= PROOFS:
-        why = f"this mailbox was asked for a proof {PROOFS} times in {PROOF_DAYS} days: try again in some days"
+def _require_unasked(connection: Connection, account: str, kind: Kind, mailbox: str, now: float) -> None:
+    """Raises Problem if proofs were asked of it often enough. Its owner may ask again.
+
+    Rows stay as long, also without their channel. What was dropped before an attempt asked nobody.
+    """
+    (most, days), state = PROOFS[kind], _MESSAGES.c.state
+    of_it = (_MESSAGES.c.mailbox == mailbox) & (_MESSAGES.c.channel == kind)
+    own = of_it & (_MESSAGES.c.account == account) & (state == "proven")
+    if connection.scalar(select(func.count()).where(own)):
+        return
+    asked = of_it & (_MESSAGES.c.made_at > now - days * 86_400) & ((state != "dropped") | (_MESSAGES.c.attempts > 0))
+    if (connection.scalar(select(func.count()).where(asked)) or 0) >= most:
+        what = "mailbox" if kind == "mailto" else "host"
+        why = f"this {what} was asked for a proof {most} times in {days} days: try again in some days"
         raise Problem("too-many-requests", why, {"Retry-After": str(86_400)})
 
 
 def _forget(connection: Connection, account: str, kind: str) -> None:
-    """Drops what waits, so that it reaches no other address. Proofs stay, and count."""
-    connection.execute(delete(_CHANNELS).where(_is(account, kind)))
+    """Drops what waits, so that it reaches no other address. Proofs stay, and count; so do the day's mails."""
+    values = {"state": "none", "address": "", "secret": secrets.token_hex(32), "token_hash": None}
+    connection.execute(update(_CHANNELS).where(_is(account, kind)).values(**values, changed_at=time.time()))
     waiting = (_MESSAGES.c.account == account) & (_MESSAGES.c.channel == kind) & (_MESSAGES.c.state == "waiting")
     connection.execute(update(_MESSAGES).where(waiting).values(state="dropped"))

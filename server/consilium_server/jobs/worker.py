@@ -45,7 +45,7 @@ WATCH = Job("watch", 15.0, RetryPolicy(0.5, 10.0))
 TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, RetryPolicy(2.0, 120.0))
 SUPERVISE = Job("conduct", 15.0, RetryPolicy(1.0, 300.0))
 PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
-TELL = Job("tell", 60.0, RetryPolicy(1.0, 60.0))
+TELL = Job("tell", 120.0, RetryPolicy(1.0, 60.0))
 TELL_SECONDS = 5.0  # between two runs
 
 

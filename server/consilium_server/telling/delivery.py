@@ -1,8 +1,9 @@
 """Sends the outbox. A message goes out at least once, and always with the same id.
 
-An address that fails waits for longer and longer, with all its messages, and holds up no other. A message is dropped
-after `PATIENCE`, and then the address must prove itself again. A webhook is proven if it answers with the challenge in
-its first message, a mail address by a one-time link.
+An address is held before it is sent anything, so that two runs never send to it at once. An address that fails waits
+for longer and longer, with all its messages, and holds up no other. After `PATIENCE` its messages are dropped, and it
+must prove itself again. Until it is proven, it gets nothing but the proof. A webhook is proven if it answers with the
+challenge in its first message, a mail address by a one-time link.
 """
 
 from __future__ import annotations
@@ -13,34 +14,37 @@ import json
 import random
 import secrets
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from typing import Any
 
+from consilium_chain.errors import name_of
 from consilium_core.errors import NotSent
 from consilium_core.logs import emit
 from consilium_core.notify import Mailbox, MailServer, Reach, Webhook, mail, post
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import Connection, Engine, case, func, select, update
 
 from consilium_server.config import NotifySettings
 from consilium_server.database.engine import writing
 from consilium_server.index.store import table_of
 from consilium_server.jobs.retry_delay import RetryPolicy
-from consilium_server.telling.outbox import fill
-from consilium_server.telling.tables import ChannelRow, MessageRow
+from consilium_server.jobs.runner import traced
+from consilium_server.telling.outbox import DAY, MOST_WAITING, fill, forget_old
+from consilium_server.telling.tables import ChannelRow, MessageRow, TellerRow
 
-THREADS, ADDRESSES_AT_ONCE = 8, 16
-MESSAGES_AT_ONCE = 100  # of one address; of more, the oldest are dropped
+ADDRESSES_AT_ONCE = 16  # each in its own thread
+SECONDS = 20.0  # of a run, after which no message is begun
+HELD = 300.0  # seconds of an address; longer than its last message can take
 PATIENCE = 2 * 86_400  # seconds of an event's message
-PROOFS = 3  # attempts
+PROOFS = 3  # attempts of a proof; least attempts before an address fails
+PROOF_SHARE = 10  # one mail of so many may be a proof
 RETRY = RetryPolicy(30.0, 3_600.0)
 MAIL_EVERY, MAILS_A_DAY = 600.0, 20  # of one address; what happens meanwhile is in the next mail
 TOKEN_LIFE = 86_400  # seconds
-DAY = 86_400
 STOP = "stop"
 
-_MESSAGES, _CHANNELS = table_of(MessageRow), table_of(ChannelRow)
+_MESSAGES, _CHANNELS, _TELLER = table_of(MessageRow), table_of(ChannelRow), table_of(TellerRow)
 
 
 def stop_token(channel: ChannelRow) -> str:
@@ -90,67 +94,99 @@ class Teller:
 
     def run(self, now: float) -> None:
         """One turn: takes up new events, and sends to addresses that are due. Raises Unavailable, DatabaseUnfit."""
-        is_more = True
-        while is_more:
+        end, is_more = time.monotonic() + SECONDS, True
+        while is_more and time.monotonic() < end:
             with writing(self.database) as connection:
                 is_more = fill(connection, self.confirmations, self.offers, now)
         with writing(self.database) as connection:
-            drop_old(connection, now)
-            batches = [self._with_token(connection, batch, now) for batch in self._due(connection, now)]
-        if not batches:
-            return
-        with ThreadPoolExecutor(THREADS, "teller") as threads:
-            for result in threads.map(self._sent, batches):
-                with writing(self.database) as connection:
-                    self._note(connection, result, now)
+            forget_old(connection, now)
+        while time.monotonic() < end:
+            with writing(self.database) as connection:
+                batches = self._held(connection, now)
+            if not batches:
+                return
+            with ThreadPoolExecutor(len(batches), "teller") as threads:
+                for sent in as_completed([threads.submit(self._sent, batch, end) for batch in batches]):
+                    with writing(self.database) as connection:
+                        self._note(connection, sent.result(), now)
 
-    def _due(self, connection: Connection, now: float) -> list[Batch]:
-        kinds = self.offers.split()
-        if self._mails_today(connection, now) >= self.mails_per_day:
-            kinds = [kind for kind in kinds if kind != "mailto"]
-        waiting = (_MESSAGES.c.account == _CHANNELS.c.account) & (_MESSAGES.c.channel == _CHANNELS.c.kind)
-        first = func.min(_MESSAGES.c.made_at)
+    def _held(self, connection: Connection, now: float) -> list[Batch]:
+        """Messages of addresses that are due, confirmed ones first. Mails count before they leave."""
+        day, left = int(now // DAY), self._left(connection, now)
+        before, state, kind = dict(left), _CHANNELS.c.state, _CHANNELS.c.kind
+        few_today = (_CHANNELS.c.day != day) | (_CHANNELS.c.sent < MAILS_A_DAY)
+        may_mail = state.in_([one for one, mails in left.items() if mails > 0]) & few_today
+        is_proof = _MESSAGES.c.kind == "proof"
+        waiting = (_MESSAGES.c.account == _CHANNELS.c.account) & (_MESSAGES.c.channel == kind)
+        waiting &= (_MESSAGES.c.state == "waiting") & case((state == "asked", is_proof), else_=~is_proof)
         channels = (
             select(_CHANNELS)
-            .join(_MESSAGES, waiting & (_MESSAGES.c.state == "waiting"))
-            .where(_CHANNELS.c.next_at <= now, _CHANNELS.c.kind.in_(kinds))
+            .join(_MESSAGES, waiting)
+            .where(_CHANNELS.c.next_at <= now, state.in_(["asked", "confirmed"]))
+            .where(kind.in_(self.offers.split()), (kind == "https") | may_mail)
             .group_by(*_CHANNELS.c)
-            .order_by(_CHANNELS.c.next_at, first)
+            .order_by(state.desc(), _CHANNELS.c.next_at, func.min(_MESSAGES.c.made_at))
             .limit(ADDRESSES_AT_ONCE)
         )
-        return [self._batch(connection, ChannelRow(**row._mapping)) for row in connection.execute(channels).all()]
+        batches = []
+        for row in connection.execute(channels).all():
+            channel = ChannelRow(**row._mapping)
+            values: dict[str, Any] = {"next_at": now + HELD}
+            token = ""
+            if channel.kind == "mailto":
+                if not left[channel.state]:
+                    continue
+                left[channel.state] -= 1
+                values |= {"day": day, "sent": channel.sent + 1 if channel.day == day else 1}
+                if channel.state == "asked":  # a new token at each attempt; the tables have its hash before it leaves
+                    token = secrets.token_hex(32)
+                    values |= {"token_hash": token_hash(token), "token_until": int(now) + TOKEN_LIFE}
+            connection.execute(update(_CHANNELS).where(_is(channel)).values(**values))
+            messages = _waiting(connection, channel)
+            if channel.state == "asked":  # it counts, also if the account drops it meanwhile
+                asked = update(_MESSAGES).where(_MESSAGES.c.id == messages[0].id)
+                connection.execute(asked.values(attempts=messages[0].attempts + 1))
+            batches.append(Batch(channel, messages, token))
+        self._count(connection, day, before, left)
+        return batches
 
-    def _batch(self, connection: Connection, channel: ChannelRow) -> Batch:
-        query = select(_MESSAGES).where(_of(channel), _MESSAGES.c.state == "waiting")
-        newest_first = query.order_by(_MESSAGES.c.made_at.desc(), _MESSAGES.c.block.desc(), _MESSAGES.c.id)
-        rows = [MessageRow(**row._mapping) for row in connection.execute(newest_first)]
-        _end(connection, rows[MESSAGES_AT_ONCE:], "dropped")
-        return Batch(channel, rows[:MESSAGES_AT_ONCE][::-1])
+    def _left(self, connection: Connection, now: float) -> dict[str, int]:
+        """Mails that may leave today, by the states of addresses: strangers cannot use up those of the confirmed."""
+        proofs = max(1, self.mails_per_day // PROOF_SHARE)
+        left = {"confirmed": max(1, self.mails_per_day - proofs), "asked": proofs}
+        used = connection.execute(select(_TELLER.c.mails, _TELLER.c.proofs).where(_TELLER.c.day == now // DAY)).first()
+        if used is not None:
+            left = {"confirmed": left["confirmed"] - used.mails, "asked": left["asked"] - used.proofs}
+        return {state: max(0, mails) for state, mails in left.items()}
 
-    def _mails_today(self, connection: Connection, now: float) -> int:
-        today = select(func.coalesce(func.sum(_CHANNELS.c.sent), 0)).where(_CHANNELS.c.day == now // DAY)
-        return int(connection.scalar(today) or 0)
+    def _count(self, connection: Connection, day: int, before: Mapping[str, int], left: Mapping[str, int]) -> None:
+        if before == left:
+            return
+        connection.execute(update(_TELLER).where(_TELLER.c.day != day).values(day=day, mails=0, proofs=0))
+        mails, proofs = (before[state] - left[state] for state in ("confirmed", "asked"))
+        counted = {"mails": _TELLER.c.mails + mails, "proofs": _TELLER.c.proofs + proofs}
+        connection.execute(update(_TELLER).values(**counted))
+        for state, mails in left.items():
+            if before[state] and not mails:
+                emit("mails-used-up", addresses=state, per_day=self.mails_per_day)
 
-    def _with_token(self, connection: Connection, batch: Batch, now: float) -> Batch:
-        """A proof by mail gets a new token at each attempt. The tables have its hash before it leaves."""
-        if batch.channel.kind != "mailto" or batch.messages[0].kind != "proof":
-            return batch
-        token = secrets.token_hex(32)
-        values = {"token_hash": token_hash(token), "token_until": int(now) + TOKEN_LIFE}
-        connection.execute(update(_CHANNELS).where(_is(batch.channel)).values(**values))
-        return replace(batch, token=token)
-
-    def _sent(self, batch: Batch) -> Result:
+    def _sent(self, batch: Batch, end: float) -> Result:
+        """Sends until `end`, by the monotonic clock, but at least one message. The rest waits for the next run."""
         done: list[MessageRow] = []
         try:
             if batch.channel.kind == "mailto":
                 self._mail(batch)
                 done += batch.messages
             for message in batch.messages if batch.channel.kind == "https" else ():
+                if done and time.monotonic() >= end:
+                    break
                 self._post(batch.channel, message)
                 done.append(message)
         except NotSent as error:
             return Result(batch, done, error)
+        except Exception as error:  # unexpected; the other addresses are told all the same
+            emit("telling-failed", error=name_of(error), trace=traced(error))
+            return Result(batch, done, NotSent(f"unexpected error ({name_of(error)})"))
         return Result(batch, done)
 
     def _post(self, channel: ChannelRow, message: MessageRow) -> None:
@@ -184,16 +220,13 @@ class Teller:
 
     def _note(self, connection: Connection, result: Result, now: float) -> None:
         channel, failure = result.batch.channel, result.failure
-        _end(connection, result.sent, "sent")
+        is_proven = channel.kind == "https" and channel.state == "asked" and failure is None
+        _end(connection, result.sent, "proven" if is_proven else "sent")
         if failure is not None:
             self._note_failure(connection, result, failure, now)
             return
-        values: dict[str, Any] = {"next_at": now}
-        if channel.kind == "mailto":
-            sent = channel.sent + 1 if channel.day == now // DAY else 1
-            next_at = now + MAIL_EVERY if sent < MAILS_A_DAY else (now // DAY + 1) * DAY
-            values = {"day": int(now // DAY), "sent": sent, "next_at": next_at}
-        if channel.kind == "https" and result.sent[0].kind == "proof":
+        values: dict[str, Any] = {"next_at": now + MAIL_EVERY if channel.kind == "mailto" else now}
+        if is_proven:
             values["state"] = "confirmed"
         connection.execute(update(_CHANNELS).where(_is(channel)).values(**values))
 
@@ -201,8 +234,9 @@ class Teller:
         channel, message = result.batch.channel, result.batch.messages[len(result.sent)]
         failures = message.attempts + 1
         emit("not-told", channel=channel.kind, why=failure.why, failures=failures)
-        if failure.is_gone or (message.kind == "proof" and failures >= PROOFS):
-            fail(connection, channel)
+        is_enough = message.kind == "proof" or message.made_at < now - PATIENCE
+        if failure.is_gone or (is_enough and failures >= PROOFS):
+            fail(connection, channel, now)
             return
         one = _MESSAGES.c.id == message.id
         connection.execute(update(_MESSAGES).where(one, _MESSAGES.c.state == "waiting").values(attempts=failures))
@@ -217,27 +251,22 @@ def teller_of(settings: NotifySettings, database: Engine) -> Teller:
     return Teller(database, settings.origin, settings.confirmations, reach, mails, per_day)
 
 
-def fail(connection: Connection, channel: ChannelRow) -> None:
+def fail(connection: Connection, channel: ChannelRow, now: float) -> None:
     """The address gets nothing more until it proves itself again."""
-    connection.execute(update(_CHANNELS).where(_is(channel)).values(state="failed"))
+    failed = update(_CHANNELS).where(_is(channel)).values(state="failed", changed_at=now)
+    if not connection.execute(failed).rowcount:  # another took its place
+        return
     waiting = _of(channel) & (_MESSAGES.c.state == "waiting")
     connection.execute(update(_MESSAGES).where(waiting).values(state="dropped"))
 
 
-def drop_old(connection: Connection, now: float) -> None:
-    """Gives up addresses whose messages have waited too long."""
-    old = select(_MESSAGES.c.account, _MESSAGES.c.channel).where(
-        _MESSAGES.c.state == "waiting", _MESSAGES.c.made_at < now - PATIENCE
-    )
-    for account, kind in connection.execute(old.distinct()).all():
-        found = connection.execute(
-            select(_CHANNELS).where(_CHANNELS.c.account == account, _CHANNELS.c.kind == kind)
-        ).first()
-        if found is None:
-            waiting = (_MESSAGES.c.account == account) & (_MESSAGES.c.channel == kind)
-            connection.execute(delete(_MESSAGES).where(waiting, _MESSAGES.c.state == "waiting"))
-        else:
-            fail(connection, ChannelRow(**found._mapping))
+def _waiting(connection: Connection, channel: ChannelRow) -> list[MessageRow]:
+    """The address's messages, the oldest first."""
+    is_proof = _MESSAGES.c.kind == "proof"
+    own = _of(channel) & (_MESSAGES.c.state == "waiting") & (is_proof if channel.state == "asked" else ~is_proof)
+    newest_first = (_MESSAGES.c.made_at.desc(), _MESSAGES.c.block.desc(), _MESSAGES.c.id)
+    query = select(_MESSAGES).where(own).order_by(*newest_first).limit(MOST_WAITING)
+    return [MessageRow(**row._mapping) for row in connection.execute(query)][::-1]
 
 
 def _is(channel: ChannelRow) -> Any:

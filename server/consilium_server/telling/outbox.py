@@ -2,7 +2,7 @@
 
 A message's id follows from the log, its block and the address. So an event is never in it twice, also after a crash. An
 event counts once `confirmations` blocks are above it. If a deeper reorganisation removes it, those that were told get
-another message, which takes it back.
+another message, which takes it back. If the event returns after that, they are told again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from consilium_chain.ledger.structs import Role
-from sqlalchemy import Connection, delete, select, tuple_, update
+from sqlalchemy import Connection, delete, func, select, tuple_, update
 from sqlalchemy.engine import Row
 
 from consilium_server.database.tables import Block, Cohort, EventRow, Participant, TaskRow, UnbondingRow
@@ -23,14 +23,18 @@ from consilium_server.index.store import table_of
 from consilium_server.telling.tables import ChannelRow, MessageRow, TellerRow, WatchRow
 from consilium_server.telling.words import TOLD, Told, matured, told_of
 
-AT_ONCE = 500  # events of one transaction
+AT_ONCE, MOST_MESSAGES = 500, 20_000  # events of one transaction; messages after which it ends
+MOST_WAITING = 100  # messages of one address; of more, the oldest are dropped
 DEPTH = 256  # blocks that are looked at again after a deep reorganisation
-KEPT = 30 * 86_400  # seconds of a message that was sent or dropped
+DAY = 86_400
+KEPT, PROOFS_KEPT = 3 * DAY, 30 * DAY  # seconds of messages that do not wait
+ASKED_KEPT, LISTS_KEPT = 3 * DAY, 56 * DAY  # seconds of addresses without a proof; of lists without an address
 MATURED_EVERY = 60  # seconds
 ONLY = 1  # number of the one row
 BEYOND = 2**31 - 1  # log index after all logs of a block
 
 _MESSAGES, _TELLER = table_of(MessageRow), table_of(TellerRow)
+_CHANNELS, _LISTS = table_of(ChannelRow), table_of(WatchRow)
 
 
 class _Facts:
@@ -56,11 +60,10 @@ class Watchers:
     """Confirmed addresses, by the tasks and accounts that they are told of."""
 
     def __init__(self, connection: Connection) -> None:
-        lists, channels = table_of(WatchRow), table_of(ChannelRow)
-        query = select(channels.c.account, channels.c.kind, lists.c.tasks, lists.c.nodes)
-        joined = query.outerjoin(lists, lists.c.account == channels.c.account)
+        query = select(_CHANNELS.c.account, _CHANNELS.c.kind, _LISTS.c.tasks, _LISTS.c.nodes)
+        joined = query.outerjoin(_LISTS, _LISTS.c.account == _CHANNELS.c.account)
         self._of: dict[int | str, set[tuple[str, str]]] = defaultdict(set)
-        for account, kind, tasks, nodes in connection.execute(joined.where(channels.c.state == "confirmed")):
+        for account, kind, tasks, nodes in connection.execute(joined.where(_CHANNELS.c.state == "confirmed")):
             for one in (account, *(tasks or ()), *(nodes or ())):
                 self._of[one].add((account, kind))
 
@@ -80,28 +83,51 @@ def fill(connection: Connection, confirmations: int, offers: str, now: float) ->
         return False
     found = connection.execute(select(_TELLER)).first()
     if found is None:
-        store.add(connection, [TellerRow(ONLY, head.number, BEYOND, None, int(now), offers, now)])
+        since = _newest(connection, now)
+        store.add(connection, [TellerRow(ONLY, head.number, BEYOND, None, since, offers, now)])
         return False
+    connection.execute(update(_TELLER).values(offers=offers, seen_at=now))
     teller = TellerRow(**found._mapping)
+    if teller.hash is not None and head.number < teller.block + confirmations:
+        return False  # a node that lags looks like a reorganisation
     if teller.hash is not None and _hash(connection, teller.block) != teller.hash:
         teller.block, teller.log_index, teller.hash = max(0, teller.block - DEPTH), -1, None
         _take_back(connection, teller.block, now)
     rows = _events(connection, teller, head.number - confirmations)
-    facts, watchers = _Facts(connection), Watchers(connection)
-    messages = [one for row in rows for one in _of_event(row, facts, watchers, now)]
-    if now - teller.matured_until >= MATURED_EVERY:
-        for told, key in _matured(connection, teller.matured_until, int(now)):
+    newest, due = _newest(connection, now), []
+    if newest - teller.matured_until >= MATURED_EVERY:
+        due = list(_matured(connection, teller.matured_until, newest))
+        teller.matured_until = newest
+    messages: list[MessageRow] = []
+    if rows or due:
+        facts, watchers = _Facts(connection), Watchers(connection)
+        for told, key in due:
             messages += _messages(told, watchers, key, None, None, now)
-        teller.matured_until = int(now)
-    _add_new(connection, messages)
-    if rows:
-        last, hash_, _ = rows[-1]
-        teller.block, teller.log_index, teller.hash = last.block, last.log_index, hash_
+        for row in rows:
+            messages += _of_event(row, facts, watchers, now)
+            teller.block, teller.log_index, teller.hash = row[0].block, row[0].log_index, row[1]
+            if len(messages) >= MOST_MESSAGES:
+                break
+        _add_new(connection, messages)
     values = {name: getattr(teller, name) for name in ("block", "log_index", "hash", "matured_until")}
-    connection.execute(update(_TELLER).values(**values, offers=offers, seen_at=now))
+    connection.execute(update(_TELLER).values(**values))
+    return len(rows) == AT_ONCE or len(messages) >= MOST_MESSAGES
+
+
+def forget_old(connection: Connection, now: float) -> None:
+    """Deletes messages that ended, addresses that never proved themselves, and lists that reach nobody."""
+    account, state, changed = _CHANNELS.c.account, _CHANNELS.c.state, _CHANNELS.c.changed_at
+    unproven = state.in_(["asked", "none"]) & (changed < now - ASKED_KEPT)
+    failed = (state == "failed") & (changed < now - LISTS_KEPT)
+    if connection.execute(delete(_CHANNELS).where(unproven | failed)).rowcount:
+        left = select(account).where(account == _MESSAGES.c.account, _CHANNELS.c.kind == _MESSAGES.c.channel)
+        orphans = (_MESSAGES.c.state == "waiting") & ~left.exists()
+        connection.execute(update(_MESSAGES).where(orphans).values(state="dropped"))
+    reached = select(account).where(account == _LISTS.c.account, state == "confirmed").exists()
+    connection.execute(delete(_LISTS).where(_LISTS.c.changed_at < now - LISTS_KEPT, ~reached))
+    old = (_MESSAGES.c.kind != "proof") | (_MESSAGES.c.made_at < now - PROOFS_KEPT)
     ended = (_MESSAGES.c.state != "waiting") & (_MESSAGES.c.made_at < now - KEPT)
-    connection.execute(delete(_MESSAGES).where(ended))
-    return len(rows) == AT_ONCE
+    connection.execute(delete(_MESSAGES).where(ended, old))
 
 
 def message_id(*parts: object) -> str:
@@ -111,6 +137,12 @@ def message_id(*parts: object) -> str:
 
 def _hash(connection: Connection, block: int) -> bytes | None:
     return connection.scalar(select(Block.hash).where(Block.number == block))
+
+
+def _newest(connection: Connection, now: float) -> int:
+    """Time of the newest block with events, because what matures later may not be in the tables yet."""
+    found = connection.scalar(select(Block.time).order_by(Block.number.desc()).limit(1))
+    return min(int(now), 0 if found is None else found)
 
 
 def _events(connection: Connection, teller: TellerRow, until: int) -> list[tuple[EventRow, bytes, int]]:
@@ -162,9 +194,31 @@ def _add_new(connection: Connection, messages: Iterable[MessageRow]) -> None:
     ids = list(rows)
     for start in range(0, len(ids), AT_ONCE):
         for known in connection.scalars(select(_MESSAGES.c.id).where(_MESSAGES.c.id.in_(ids[start : start + AT_ONCE]))):
-            del rows[known]
+            again = _again(connection, rows.pop(known))
+            if again is not None:
+                rows[again.id] = again
     if rows:
         store.add(connection, rows.values())
+        _drop_surplus(connection)
+
+
+def _again(connection: Connection, message: MessageRow) -> MessageRow | None:
+    """The message under another id if its event is back after it was taken back. None if they know of it."""
+    while connection.scalar(select(_MESSAGES.c.id).where(_MESSAGES.c.id == message.id)) is not None:
+        withdrawn = _MESSAGES.c.id == message_id("withdrawn", message.id)
+        if connection.scalar(select(_MESSAGES.c.state).where(withdrawn)) != "sent":
+            connection.execute(delete(_MESSAGES).where(withdrawn))
+            return None
+        message.id = message_id("again", message.id)
+    return message
+
+
+def _drop_surplus(connection: Connection) -> None:
+    newest = (_MESSAGES.c.made_at.desc(), _MESSAGES.c.block.desc(), _MESSAGES.c.id)
+    place = func.row_number().over(partition_by=(_MESSAGES.c.account, _MESSAGES.c.channel), order_by=newest)
+    ranked = select(_MESSAGES.c.id, place.label("place")).where(_MESSAGES.c.state == "waiting").subquery()
+    surplus = select(ranked.c.id).where(ranked.c.place > MOST_WAITING)
+    connection.execute(update(_MESSAGES).where(_MESSAGES.c.id.in_(surplus)).values(state="dropped"))
 
 
 def _take_back(connection: Connection, block: int, now: float) -> None:
@@ -172,7 +226,9 @@ def _take_back(connection: Connection, block: int, now: float) -> None:
     there = select(Block.number).where(Block.number == _MESSAGES.c.block, Block.hash == _MESSAGES.c.block_hash)
     gone = (_MESSAGES.c.block >= block) & (_MESSAGES.c.kind == "event") & ~there.exists()
     connection.execute(delete(_MESSAGES).where(gone, _MESSAGES.c.state == "waiting"))
-    sent = connection.execute(select(_MESSAGES).where(gone, _MESSAGES.c.state == "sent")).all()
+    same = (_CHANNELS.c.account == _MESSAGES.c.account) & (_CHANNELS.c.kind == _MESSAGES.c.channel)
+    reached = select(_CHANNELS.c.account).where(same, _CHANNELS.c.state == "confirmed").exists()
+    sent = connection.execute(select(_MESSAGES).where(gone, reached, _MESSAGES.c.state == "sent")).all()
     withdrawn = [
         MessageRow(
             message_id("withdrawn", row.id),

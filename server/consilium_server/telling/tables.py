@@ -11,21 +11,23 @@ from consilium_server.database.tables import ACCOUNT, Base, Hex
 
 
 class WatchRow(MappedAsDataclass, Base):
-    """An account's list. `nodes`: accounts. It is told of itself, too."""
+    """An account's list. `nodes`: accounts. It is told of itself, too. `changed_at`: Unix seconds."""
 
     __tablename__ = "watches"
 
     account: Mapped[str] = mapped_column(ACCOUNT, primary_key=True)
     tasks: Mapped[list[int]] = mapped_column(JSON)
     nodes: Mapped[list[str]] = mapped_column(JSON)
+    changed_at: Mapped[float] = mapped_column(Double)
 
 
 class ChannelRow(MappedAsDataclass, Base):
     """An account's webhook or mail address. `kind`: https or mailto. `state`: asked, confirmed, failed.
+    none: it was deleted, and what it got today still counts.
 
     `secret`: 32 bytes in hexadecimal; signs webhooks, and makes the token that ends mails. `token_hash`: of the mail's
-    one-time token, SHA-256, valid until `token_until`. `next_at`: earliest time of the next message. `sent`: mails of
-    the day `day`, counted since the epoch.
+    one-time token, SHA-256, valid until `token_until`. `next_at`: earliest time of the next message. `sent`:
+    attempted mails of the day `day`, counted since the epoch. `changed_at`: time of `state`, if it is not confirmed.
     """
 
     __tablename__ = "channels"
@@ -41,13 +43,14 @@ class ChannelRow(MappedAsDataclass, Base):
     next_at: Mapped[float] = mapped_column(Double)
     day: Mapped[int]
     sent: Mapped[int]
+    changed_at: Mapped[float] = mapped_column(Double)
 
 
 class MessageRow(MappedAsDataclass, Base):
     """A message of the outbox. `id`: the same each time that it is sent. `kind`: event, withdrawn or proof.
 
-    `state`: waiting, sent, dropped. `mailbox`: whom a proof asks, without what leads to the same mailbox. `block`,
-    `block_hash`: of an event.
+    `state`: waiting, sent, dropped, proven (a proof that its address gave). `mailbox`: whom a proof asks: a host, or a
+    mailbox without what leads to the same one. `block`, `block_hash`: of an event.
     """
 
     __tablename__ = "messages"
@@ -66,7 +69,7 @@ class MessageRow(MappedAsDataclass, Base):
     made_at: Mapped[float] = mapped_column(Double)
     state: Mapped[str] = mapped_column(String(7), default="waiting")
     attempts: Mapped[int] = mapped_column(default=0)
-    mailbox: Mapped[str | None] = mapped_column(String(100), default=None)
+    mailbox: Mapped[str | None] = mapped_column(String(300), default=None)
     block: Mapped[int | None] = mapped_column(BigInteger, default=None)
     block_hash: Mapped[bytes | None] = mapped_column(Hex, default=None)
 
@@ -75,7 +78,7 @@ class TellerRow(MappedAsDataclass, Base):
     """How far events are in the outbox, in one row. `hash`: of `block`, if an event there was looked at.
 
     `matured_until`: seconds up to which matured unbonding is in it. `offers`: kinds of channels, and `seen_at`: when a
-    worker last offered them.
+    worker last offered them. `mails`, `proofs`: attempted mails of the day `day` to confirmed and to new addresses.
     """
 
     __tablename__ = "teller"
@@ -87,3 +90,6 @@ class TellerRow(MappedAsDataclass, Base):
     matured_until: Mapped[int] = mapped_column(BigInteger)
     offers: Mapped[str] = mapped_column(String(20))
     seen_at: Mapped[float] = mapped_column(Double)
+    day: Mapped[int] = mapped_column(default=0)
+    mails: Mapped[int] = mapped_column(default=0)
+    proofs: Mapped[int] = mapped_column(default=0)

@@ -26,6 +26,7 @@ def upgrade() -> None:
         _column("account", account),
         _column("tasks", sa.JSON()),
         _column("nodes", sa.JSON()),
+        _column("changed_at", double),
         sa.PrimaryKeyConstraint("account", name="pk_watches"),
     )
     op.create_table(
@@ -40,6 +41,7 @@ def upgrade() -> None:
         _column("next_at", double),
         _column("day", whole),
         _column("sent", whole),
+        _column("changed_at", double),
         sa.PrimaryKeyConstraint("account", "kind", name="pk_channels"),
     )
     op.create_index("ix_channels_token", "channels", ["token_hash"])
@@ -53,7 +55,7 @@ def upgrade() -> None:
         _column("made_at", double),
         _column("state", sa.String(7)),
         _column("attempts", whole),
-        _column("mailbox", sa.String(100), nullable=True),
+        _column("mailbox", sa.String(300), nullable=True),
         _column("block", big, nullable=True),
         _column("block_hash", hashed, nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_messages"),
@@ -71,5 +73,8 @@ def upgrade() -> None:
         _column("matured_until", big),
         _column("offers", sa.String(20)),
         _column("seen_at", double),
+        _column("day", whole),
+        _column("mails", whole),
+        _column("proofs", whole),
         sa.PrimaryKeyConstraint("number", name="pk_teller"),
     )
