@@ -55,7 +55,7 @@ def test_pages_say_what_the_api_says(place: Place, watched: Watched) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Round 1 of task 1")
     paid = tokens(sum(int(one["amount"]) for one in round_["payments"] if one["kind"] == "reward"))
     expect(page.locator(".lead")).to_contain_text("This round is settled: 1 of 1 cohort was accepted, and 3 hospitals")
-    expect(page.locator(".lead")).to_contain_text(f"were paid {paid} tokens together")
+    expect(page.locator(".lead")).to_contain_text(f"were paid {paid} CSL together")
     for cohort in round_["cohorts"]:
         expect(page.get_by_role("region", name="Cohorts").first).to_contain_text(f"{cohort['median'] / 1e6:+.4f}")
     ballots = page.get_by_role("table", name="Committee")
