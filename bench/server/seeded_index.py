@@ -129,18 +129,20 @@ class Invented:
             yield of("PhaseStarted", round=number, phase=Phase.COMMITTING, deadline=deadline)
             if number == rounds and task > self.size.tasks - self.size.running:
                 return
-            yield from self._settled(of, number, [*training, *judging, *aggregator])
+            members = [*training, *judging, *aggregator]
+            yield from self._settled(of, number, members, params.pool // (2 * rounds * len(members)))
         yield of("TaskEnded", refund=params.pool // 10, burnt=0)
         yield of("PhaseStarted", round=rounds, phase=Phase.ENDED, deadline=0)
 
-    def _settled(self, of: Any, number: int, members: Sequence[str]) -> Iterator[Event]:
+    def _settled(self, of: Any, number: int, members: Sequence[str], most: int) -> Iterator[Event]:
+        """`most`: of a member's pay, so that no pool pays more than it has."""
         yield of("CohortsFormed", round=number, seed=b"\0" * 32, members=[2**4 - 1])
         accepted = self.random.randrange(10) > 0
         medians = [self.random.randint(1, 30_000) if accepted else -5_000]
         yield of("RoundSettled", round=number, medians=medians, acceptedCohorts=int(accepted))
         for node in members if accepted else ():
             self.earnings[node] += 2**36
-            yield of("Rewarded", round=number, account=node, amount=self.random.randint(1, 50) * TOKEN)
+            yield of("Rewarded", round=number, account=node, amount=self.random.randint(1, most))
             yield self._staking("RewardAdded", node, amount=TOKEN, vestingEnd=0)
             yield self._staking("RewardsVested", node, commission=0, indexX48=self.earnings[node])
 
