@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -42,10 +43,11 @@ class Lighthouse:
             f"--only-categories={','.join(FIELDS)}", f"--chrome-path={CHROMIUM}", "--no-enable-error-reporting",
             "--chrome-flags=--headless=new --no-sandbox", *([] if is_phone else ["--preset=desktop"]),
         ]  # fmt: skip
-        ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=PATIENCE, text=True
-        )
-        found = json.loads(ended.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "report.json"  # a pipe gets its first 64 KiB alone
+            command.append(f"--output-path={file}")
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=PATIENCE)
+            found = json.loads(file.read_text())
         scores = {field: round(100 * found["categories"][name]["score"]) for name, field in FIELDS.items()}
         of_others = [
             one["id"] for name in list(FIELDS)[1:] for one in found["categories"][name]["auditRefs"] if one["weight"]
