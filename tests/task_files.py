@@ -54,7 +54,7 @@ def asking(question: str, model: str = 'name = "logistic"', features: str = AGE,
 
 
 def windows(blocks: int) -> str:
-    """Of a task file, all of this length."""
+    """The section of a task file; all windows have this length."""
     return "\n".join(["[windows]", *(f"{name} = {blocks}" for name in PHASES)])
 
 

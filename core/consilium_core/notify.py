@@ -202,10 +202,8 @@ def _exchange(link: ssl.SSLSocket, hook: Webhook, body: bytes, headers: Mapping[
 
     def end() -> None:
         is_late.set()
-        with suppress(OSError):
-            socket.socket.shutdown(
-                link, socket.SHUT_RDWR
-            )  # without TLS's own words of parting, for which it would wait
+        with suppress(OSError):  # not by TLS, which would wait for an answer
+            socket.socket.shutdown(link, socket.SHUT_RDWR)
 
     timer = threading.Timer(TOTAL, end)
     timer.daemon = True

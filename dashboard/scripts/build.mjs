@@ -33,5 +33,5 @@ for (const language of ['en', ...languages.map((one) => one.name)]) {
 }
 writeFileSync(
   join(outDir, 'index.html'),
-  page.replace(/^ *<script src=".\/first.js">/m, (first) => templates.join('') + first),
+  page.replace(/^ *<script +src=".\/first.js">/m, (first) => templates.join('') + first),
 )

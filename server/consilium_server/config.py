@@ -99,7 +99,7 @@ class PublicMailSettings(MailSettings):
 
 
 class NotifySettings(Section):
-    """What the worker tells to the addresses of the API's watch lists."""
+    """Means by which the worker tells the addresses of the API's watch lists."""
 
     origin: Annotated[Origin, Field(description="address of the API in people's browsers, for links")]
     webhooks: bool = True

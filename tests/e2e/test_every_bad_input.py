@@ -66,14 +66,14 @@ SERVED = "Requests to a served model"  # with HTTP's status in place of an exit 
 
 @dataclass(frozen=True)
 class Row:
-    """What the guide says of one input. `own`: its next step, where the message has none."""
+    """The guide's entry of one input. `own`: its next step, where the message has none."""
 
     error: str
     code: int
     own: str
 
     def pattern(self, said: str) -> str:
-        """What is said, and then a way out: a clause of its own, but for messages that are one themselves."""
+        """A pattern of the message, then of a way out: a clause of its own, but for messages that are one already."""
         found = ".*".join(map(re.escape, said.split("…")))
         return found if self.own or WAY_OUT.search(said) else rf"{found}.*?[;:.,)][ `]*\w+\W+\w+"
 

@@ -142,7 +142,7 @@ class Flow:
 
 
 def paid(place: Place, wallet: Wallet, account: str) -> Facts:
-    """What an account's wallet lacks of `HELD`, and what contracts may still take from it."""
+    """The tokens that an account lacks of `HELD`, and those that contracts may still take from it."""
     token = place.treasury.contracts.token.contract.functions
     book = place.deployment
     approved = (place.treasury.connection.call(token.allowance(account, one)) for one in (book.staking, book.tasks))

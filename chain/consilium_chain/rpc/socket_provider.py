@@ -73,7 +73,7 @@ class SocketProvider(JSONBaseProvider):
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         encoded = self.encode_rpc_request(method, params)
-        number, answer = int(encoded[encoded.rindex(b":") + 1 : -1]), Future[RPCResponse]()  # the id stands last
+        number, answer = int(json.loads(encoded)["id"]), Future[RPCResponse]()
         try:
             connection = self._connected()
             if len(self._waiting) >= MOST_WAITING:

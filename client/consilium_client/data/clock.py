@@ -73,7 +73,7 @@ class Clock(Section):
 
 
 def seconds_of(unit: str) -> int | None:
-    """Of a unit of time in words, such as hours; None of another."""
+    """Seconds of a unit of time in words, such as hours; None for another."""
     return SECONDS.get(unit.strip().lower().removesuffix("s"))
 
 

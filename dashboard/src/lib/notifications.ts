@@ -9,15 +9,16 @@ export function allowed(): Allowed {
   return 'Notification' in window && window.isSecureContext ? Notification.permission : 'unsupported'
 }
 
-/** Shows one; false where a page cannot, as on phones, where only a service worker may. */
-export function canShow(title: string, body: string): boolean {
+/** Null where a page cannot show one, as on phones, where only a service worker may. */
+function shown(title: string, options: NotificationOptions): Notification | null {
   try {
-    new Notification(title, { body, icon: './icon.svg' })
-    return true
+    return new Notification(title, { icon: './icon.svg', ...options })
   } catch {
-    return false
+    return null
   }
 }
+
+export const canShow = (title: string, body: string) => shown(title, { body }) !== null
 
 export async function notify(event: unknown): Promise<void> {
   const list = watchList()
@@ -26,15 +27,11 @@ export async function notify(event: unknown): Promise<void> {
   const told = toldOf(event)
   if (!told || !isWatched(told, list)) return
   const { id, text, task, account } = told
-  let shown: Notification
-  try {
-    shown = new Notification(whereOf(told), { body: text, tag: id, icon: './icon.svg' })
-  } catch {
-    return // on phones only a service worker may show one
-  }
-  shown.onclick = () => {
+  const notification = shown(whereOf(told), { body: text, tag: id })
+  if (!notification) return
+  notification.onclick = () => {
     window.focus()
     location.hash = task === null ? `/accounts/${account ?? ''}` : `/tasks/${task}`
-    shown.close()
+    notification.close()
   }
 }

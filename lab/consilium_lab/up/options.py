@@ -31,5 +31,5 @@ class UpOptions:
 
     @property
     def origin(self) -> str:
-        """Of the API and the dashboard."""
+        """The address of API and dashboard."""
         return f"http://127.0.0.1:{self.port}"

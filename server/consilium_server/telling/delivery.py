@@ -22,7 +22,7 @@ from typing import Any
 from consilium_chain.errors import name_of
 from consilium_core.errors import NotSent
 from consilium_core.logs import emit
-from consilium_core.notify import Mailbox, MailServer, Reach, Webhook, mail, post
+from consilium_core.notify import STRANGERS, Mailbox, MailServer, Reach, Webhook, mail, post
 from sqlalchemy import Connection, Engine, case, func, select, update
 
 from consilium_server.config import NotifySettings
@@ -193,7 +193,7 @@ class Teller:
         """Raises NotSent."""
         content = {"id": message.id, "type": message.kind, **message.content}
         body, secret = json.dumps(content).encode(), bytes.fromhex(channel.secret)
-        answer = post(Webhook(channel.address), body, message.id, int(time.time()), secret, self.reach or Reach())
+        answer = post(Webhook(channel.address), body, message.id, int(time.time()), secret, self.reach or STRANGERS)
         if message.kind == "proof" and answer.strip() != message.content["challenge"].encode():
             raise NotSent("it did not answer with the challenge")
 

@@ -31,7 +31,7 @@ class Told:
 
 
 class Known(Protocol):
-    """What events do not have."""
+    """Facts that events do not have."""
 
     def parties(self, task: int) -> Mapping[str, tuple[Role, int]]:
         """Role and position of each participant; the operator is none."""

@@ -90,7 +90,7 @@ def read_in_use(folder: Path, schema: SeriesSchema, use: Use) -> Used:
 
 
 def _columns(file: BinaryIO, path: Path, mapping: Mapping | None, used: list[str]) -> Columns:
-    """Of the outcomes."""
+    """The outcomes' columns, and the one of time zero if the mapping names it."""
     if mapping is None or mapping.of_outcomes() is mapping:
         return Columns(file, path, mapping, used)
     return Columns(file, path, mapping.of_outcomes(), [*used, SINCE], dates=[SINCE])
