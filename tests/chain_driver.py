@@ -134,7 +134,9 @@ class LocalChain:
         return answer.get("result")
 
     def pass_time(self, seconds: int) -> None:
-        self.rpc("evm_increaseTime", seconds)
+        """From the newest block on: anvil's clock may be behind it, once blocks were taken back."""
+        newest = self.rpc("eth_getBlockByNumber", "latest", False)
+        self.rpc("evm_setNextBlockTimestamp", int(newest["timestamp"], 16) + seconds)
         self.rpc("evm_mine")
 
     def mine(self, blocks: int) -> None:
