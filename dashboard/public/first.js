@@ -14,6 +14,23 @@ const built = [...document.querySelectorAll('template')]
 const wanted = [kept('language'), ...navigator.languages].map((tag) => tag?.split('-')[0])
 const language = wanted.find((one) => built.some(({ lang }) => lang === one)) ?? 'en'
 root.lang = language
+const path = location.hash.replace(/^#\/|\?.*$/g, '')
+
+// A page's first question to the API, as src/api/queries.ts asks it, does not wait for the program.
+const first = [
+  [/^$/, 'tasks?sort=-task&limit=25'],
+  [/^tasks$/, 'tasks?limit=25&sort=-task'],
+  [/^tasks\/\d+(\/rounds\/\d+)?$/, '$&'],
+  [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, '$&?days=30'],
+].find(([pattern]) => pattern.test(path))
+for (const question of first && !location.hash.includes('?') ? [path.replace(...first), 'network'] : ['network']) {
+  const link = Object.assign(document.createElement('link'), { rel: 'preload', as: 'fetch', crossOrigin: '' })
+  link.href = `./v1/${question}`
+  document.head.append(link)
+}
 document.addEventListener('DOMContentLoaded', () => {
-  document.head.append(...built.filter(({ lang }) => lang === language).map(({ content }) => content))
+  for (const { content } of built.filter(({ lang }) => lang === language)) {
+    for (const link of content.querySelectorAll('[data-for]')) if (!RegExp(link.dataset.for).test(path)) link.remove()
+    document.head.append(content)
+  }
 })

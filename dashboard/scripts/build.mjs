@@ -1,37 +1,72 @@
 /** Builds the dashboard once in each language, with its own folder in place of src/strings. A page then loads no text of
- * another language, and none of a page that is not open. One index.html holds them all; public/first.js chooses.
+ * another language, and none of a page that is not open. One index.html holds them all; public/first.js chooses, and
+ * has the open page's files loaded beside the program's.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build, resolveConfig } from 'vite'
 
 const { values: given } = parseArgs({ options: { outDir: { type: 'string' }, logLevel: { type: 'string' } } })
-const outDir = given.outDir ?? (await resolveConfig({}, 'build')).build.outDir
+const outDir = given.outDir ?? (await resolveConfig({}, 'build', 'production', 'production')).build.outDir
 const strings = resolve('src/strings')
 const languages = readdirSync(strings, { withFileTypes: true }).filter((one) => one.isDirectory())
 
-/** The index.html of one language. Files that are the same in all have one name, and stay. */
+/** The index.html of one language, and its manifest. Files that are the same in all have one name, and stay. */
 async function built(language, isFirst) {
   const words = language === 'en' ? strings : join(strings, language)
   await build({
     logLevel: given.logLevel,
     define: { __LANGUAGE__: JSON.stringify(language) },
     resolve: { alias: [{ find: /^(?:\.\.?\/)+strings(?=\/|$)/, replacement: words }] },
-    build: { outDir, emptyOutDir: isFirst },
+    build: { outDir, emptyOutDir: isFirst, manifest: true },
   })
-  return readFileSync(join(outDir, 'index.html'), 'utf8')
+  const manifest = JSON.parse(readFileSync(join(outDir, '.vite/manifest.json'), 'utf8'))
+  return [readFileSync(join(outDir, 'index.html'), 'utf8'), manifest]
+}
+
+/** The page's module for each path of the router: else it is asked for once the first program has come and run. */
+function routes() {
+  const app = readFileSync('src/app.tsx', 'utf8')
+  const files = new Map(
+    [...app.matchAll(/^const (\w+) = lazy\(\(\) => import\('\.\/(.+)'\)\)$/gm)].map(([, name, file]) => [name, file]),
+  )
+  const found = [...app.matchAll(/path: '([^']+)',\s*element: \(?\s*(?:<(\w+) of="\w+">\s*)?<(\w+) \/>/g)]
+  return found.map(([, path, ...names]) => [
+    path.replace(/:\w+/g, '[^/]+'),
+    names.filter((name) => files.has(name)).map((name) => `src/${files.get(name)}.tsx`),
+  ])
+}
+
+/** A module's file, and those of all that it imports. What others import, too, is known by its name alone. */
+function filesOf(manifest, modules, found = new Set()) {
+  const shared = (module) => Object.values(manifest).find(({ name }) => name === basename(module, '.tsx'))
+  for (const { file, imports = [] } of modules.map((one) => manifest[one] ?? shared(one)))
+    if (!found.has(file)) filesOf(manifest, imports, found.add(file))
+  return found
 }
 
 const PROGRAM = /^ *<(?:script type="module"|link rel="modulepreload").*\n/gm
-const templates = []
+const preload = (file, paths) =>
+  `    <link rel="modulepreload" data-for="^(${paths.join('|')})$" crossorigin href="./${file}">\n`
+const programs = {}
 let page = ''
 for (const language of ['en', ...languages.map((one) => one.name)]) {
-  const own = await built(language, page === '')
+  const [own, manifest] = await built(language, page === '')
   page ||= own.replace(PROGRAM, '')
-  templates.push(`    <template lang="${language}">\n${own.match(PROGRAM).join('')}    </template>\n`)
+  const first = own.match(PROGRAM)
+  const has = filesOf(manifest, ['index.html'])
+  const later = new Map()
+  for (const [path, modules] of routes())
+    for (const file of filesOf(manifest, modules))
+      if (!has.has(file)) later.set(file, [...(later.get(file) ?? []), path])
+  programs[language] = [...first, ...[...later].map(([file, paths]) => preload(file, paths))]
 }
+rmSync(join(outDir, '.vite'), { recursive: true })
+const templates = Object.entries(programs).map(
+  ([language, lines]) => `    <template lang="${language}">\n${lines.join('')}    </template>\n`,
+)
 writeFileSync(
   join(outDir, 'index.html'),
-  page.replace(/^ *<script +src=".\/first.js">/m, (first) => templates.join('') + first),
+  page.replace(/^ *<script +src=".\/first.js">/m, (first) => [...templates, first].join('')),
 )

@@ -65,9 +65,23 @@ def test_a_model_is_listed_and_its_files_are_read_byte_for_byte(
         answer = client.get(f"/v1/tasks/1/model/{path.name}")
         assert answer.content == path.read_bytes()
         assert answer.headers["content-disposition"] == f'attachment; filename="task-1-{path.name}"'
+        assert "content-encoding" not in answer.headers
         known = client.get(f"/v1/tasks/1/model/{path.name}", headers={"If-None-Match": answer.headers["etag"]})
         assert (known.status_code, known.content) == (304, b"")
     assert client.get("/v1/tasks/2/models").json() == {"items": []}
+
+
+def test_answers_come_compressed_and_a_part_of_a_file_as_it_is(
+    client: TestClient, network: IndexedNetwork, models: Path
+) -> None:
+    task = client.get("/v1/tasks/1")
+    assert (task.headers["content-encoding"], task.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert int(task.headers["content-length"]) < len(task.content) / 2
+    assert client.get("/v1/tasks/1", headers={"If-None-Match": task.headers["etag"]}).status_code == 304
+    path = put(network, models) / "model.safetensors"
+    path.write_bytes(bytes(100_000))
+    part = client.get("/v1/tasks/1/model/model.safetensors", headers={"Range": "bytes=10-19"})
+    assert (part.status_code, part.content) == (206, bytes(10))
 
 
 def test_a_demos_references_are_told(client: TestClient, network: IndexedNetwork, models: Path) -> None:

@@ -5,7 +5,7 @@ import type { Schemas } from '../api/client'
 import { round as roundOf, symbol } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { outcomeOf } from '../lib/unpaid'
-import { Account, Card, Crumbs, Hash, Later, OnDemand, OutcomeBadge, Page, Time } from '../parts/basics'
+import { Account, Card, Crumbs, Hash, Later, OnDemand, OutcomeBadge, Page, Time, Unfold } from '../parts/basics'
 import { Exact } from '../parts/exact'
 import { Payouts } from '../parts/payouts'
 import { Loaded } from '../parts/query'
@@ -169,8 +169,7 @@ function Commitments({ of }: { of: Round['commitments'] }) {
 function Evidence({ of }: { of: Round['evidence'] }) {
   return (
     <Card title={words.evidence} means={words.evidenceMeans}>
-      <details>
-        <summary>{words.events(of.length)}</summary>
+      <Unfold title={words.events(of.length)}>
         <Table
           caption={words.evidence}
           rows={of}
@@ -184,7 +183,7 @@ function Evidence({ of }: { of: Round['evidence'] }) {
             { text: columns.time, of: (one) => <Time of={one.time} /> },
           ]}
         />
-      </details>
+      </Unfold>
     </Card>
   )
 }

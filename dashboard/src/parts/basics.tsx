@@ -223,6 +223,17 @@ export function Later({ after = true, children }: { after?: boolean; children: R
   return isDue ? children : null
 }
 
+/** What is made once somebody opens it, because hundreds of rows cost a slow phone seconds. */
+export function Unfold({ title, children }: { title: string; children: ReactNode }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen && children}
+    </details>
+  )
+}
+
 /** A button that shows its lazily loaded children. */
 export function OnDemand(props: { open: string; isMain?: boolean; children: ReactNode }) {
   const [isOpen, setOpen] = useState(false)

@@ -4,6 +4,7 @@ import { scaleLinear } from 'd3-scale'
 import { curveLinear, curveStepAfter, line } from 'd3-shape'
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
 import * as say from '../strings'
+import { Unfold } from './basics'
 import { Table } from './table'
 
 interface Series {
@@ -144,8 +145,7 @@ export default function Chart({ caption, across, series, unit, shown, empty, fla
         {caption}, {say.unitBy(unit, across.name)}
       </figcaption>
       <Lines of={{ across, series, unit, shown }} />
-      <details>
-        <summary>{say.tableOf}</summary>
+      <Unfold title={say.tableOf}>
         <Table
           caption={`${caption}, ${unit}`}
           rows={across.values.map((at, index) => ({ at, index }))}
@@ -158,7 +158,7 @@ export default function Chart({ caption, across, series, unit, shown, empty, fla
             })),
           ]}
         />
-      </details>
+      </Unfold>
     </figure>
   )
 }

@@ -8,7 +8,7 @@ import { payByRound, shareOf } from '../lib/contribution'
 import { outcomeOf, unpaidOf, type Unpaid } from '../lib/unpaid'
 import * as say from '../strings'
 import { payouts as words } from '../strings/payouts'
-import { Account, Fault, Kind, Reason } from './basics'
+import { Account, Fault, Kind, Reason, Unfold } from './basics'
 import { Loaded } from './query'
 import { TableCard } from './table'
 
@@ -24,10 +24,9 @@ export function NotPaid({ round, task }: { round: Schemas['Round']; task: Schema
     <>
       {all.length > 0 && <Sentences of={shown} round={round.round} />}
       {rest.length > 0 && (
-        <details>
-          <summary>{words.more(rest.length)}</summary>
+        <Unfold title={words.more(rest.length)}>
           <Sentences of={rest} round={round.round} />
-        </details>
+        </Unfold>
       )}
     </>
   )

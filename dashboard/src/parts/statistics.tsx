@@ -8,7 +8,7 @@ import { isKey } from '../lib/fields'
 import { barsOf, formatNumber, missingShare, outlineOf, type Bar } from '../lib/statistics'
 import * as say from '../strings'
 import { statistics as words } from '../strings/statistics'
-import { Card, Fault, Figure } from './basics'
+import { Card, Fault, Figure, Unfold } from './basics'
 import { Table } from './table'
 
 type Found = Schemas['Statistics']
@@ -80,7 +80,7 @@ function Histogram({ of, rows }: { of: Column; rows: number }) {
       ) : (
         <>
           <Drawn of={bars} />
-          <Opened>{table}</Opened>
+          <Unfold title={say.tableOf}>{table}</Unfold>
         </>
       )}
     </section>
@@ -113,17 +113,6 @@ function Drawn({ of }: { of: readonly Bar[] }) {
         </p>
       )}
     </div>
-  )
-}
-
-/** A table that is made when somebody opens it: a histogram has up to 256 rows. */
-function Opened({ children }: { children: React.ReactNode }) {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{say.tableOf}</summary>
-      {isOpen && children}
-    </details>
   )
 }
 

@@ -1,6 +1,7 @@
 /** Tables. On a phone each row is a card. */
 import type { QueryKey } from '@tanstack/react-query'
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
+import * as say from '../strings'
 import { Card, Tokens } from './basics'
 import { LoadedList, type ListQuery } from './query'
 
@@ -9,6 +10,10 @@ type Column<Row> =
   | { text: string; of: (row: Row) => ReactNode }
   | { number: string; of: (row: Row) => ReactNode; /** Shown on hover. */ means?: string }
   | { tokens: string; of: (row: Row) => string | bigint | undefined }
+
+/** Rows at first, and with each click: a slow phone makes some hundred rows a second. */
+const SHOWN = 25
+const MORE = 250
 
 function drawn<Row>(column: Column<Row>) {
   if ('text' in column) return { name: column.text, align: '', cell: column.of }
@@ -25,8 +30,30 @@ interface Shape<Row> {
   empty?: string
 }
 
-/** `caption` names the table for those who do not see the heading above it. */
-export function Table<Row>(props: Shape<Row> & { caption: string; rows: readonly Row[] }) {
+interface Given<Row> extends Shape<Row> {
+  /** Names the table for those who do not see the heading above it. */
+  caption: string
+  rows: readonly Row[]
+}
+
+/** Its first rows, and the others on demand. */
+export function Table<Row>(props: Given<Row>) {
+  const [shown, setShown] = useState(SHOWN)
+  return (
+    <>
+      <Rows {...props} rows={props.rows.slice(0, shown)} />
+      {props.rows.length > shown && (
+        <div>
+          <button type="button" onClick={() => setShown(shown + MORE)}>
+            {say.moreRows(props.rows.length - shown)}
+          </button>
+        </div>
+      )}
+    </>
+  )
+}
+
+function Rows<Row>(props: Given<Row>) {
   const columns = props.columns.map(drawn)
   if (props.rows.length === 0) return <p className="soft">{props.empty}</p>
   return (
@@ -76,5 +103,5 @@ export function ListedTable<Row, Key extends QueryKey>(
   props: Shape<Row> & { caption: string; query: ListQuery<Row, Key> },
 ) {
   const { query, ...table } = props
-  return <LoadedList query={query}>{(items) => <Table rows={items} {...table} />}</LoadedList>
+  return <LoadedList query={query}>{(items) => <Rows rows={items} {...table} />}</LoadedList>
 }

@@ -34,6 +34,7 @@ export const footer = (block: number | null, behind: number | null) =>
 export const loading = 'Loading'
 export const none = 'none'
 export const more = 'Show more'
+export const moreRows = (left: number) => `Show more (${left} left)`
 export const retry = 'Try again'
 export const cancel = 'Cancel'
 export const command = 'Command'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -19,6 +20,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import Engine
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Receive, Scope, Send
 
 from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics, watch
 from consilium_server.api.context import Service
@@ -39,6 +42,7 @@ from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
 PARTS = (routes, models, reports, statistics, profiles, search, watch, server_routes)
+_UNCOMPRESSED = re.compile(r"/v1/(events$|artifacts/|tasks/\d+/model/)")
 ENDING = 5  # seconds that open answers have after the signal to stop
 DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Clients need not trust this server: all
 answers are functions of the chain's events up to the block in `X-Consilium-Block`, and rounds have evidence.
@@ -84,7 +88,8 @@ def build(service: Service) -> FastAPI:
     settings = service.settings
     if settings.dashboard is not None:
         serve(app, settings.dashboard, service.deployment, settings)
-    # The last one added is the outermost.
+    # The last one added is the outermost. Level 9 takes half as long again for 14 MB of WebAssembly, and saves 0.4 %.
+    app.add_middleware(Compressing, minimum_size=1_000, compresslevel=6)
     app.add_middleware(Gate, service=service)
     app.add_middleware(
         CORSMiddleware, allow_origins=list(settings.cors_origins), allow_methods=["GET", "POST", "PUT", "DELETE"],
@@ -94,6 +99,16 @@ def build(service: Service) -> FastAPI:
     app.add_middleware(Edge, service=service)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
+
+
+class Compressing(GZipMiddleware):
+    """Models and artifacts stay as they are: they hardly shrink, and a reader may ask for a part of their bytes. So do
+    events: else a stream would begin with the first of them.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_excepted = scope["type"] == "http" and _UNCOMPRESSED.match(scope["path"]) is not None
+        await (self.app if is_excepted else super().__call__)(scope, receive, send)
 
 
 def _routed() -> FastAPI:

@@ -37,6 +37,7 @@ export const footer: typeof en.footer = (block, behind) =>
 export const loading = 'Wird geladen'
 export const none = 'keine'
 export const more = 'Mehr anzeigen'
+export const moreRows: typeof en.moreRows = (left) => `Mehr anzeigen (noch ${left})`
 export const retry = 'Erneut versuchen'
 export const cancel = 'Abbrechen'
 export const command = 'Befehl'

@@ -41,6 +41,7 @@ export const footer: typeof en.footer = (block, behind) =>
 export const loading = 'Cargando'
 export const none = 'ninguno'
 export const more = 'Mostrar más'
+export const moreRows: typeof en.moreRows = (left) => `Mostrar más (quedan ${left})`
 export const retry = 'Reintentar'
 export const cancel = 'Cancelar'
 export const command = 'Comando'

@@ -41,6 +41,7 @@ export const footer: typeof en.footer = (block, behind) =>
 export const loading = 'Chargement'
 export const none = 'aucun'
 export const more = 'Afficher plus'
+export const moreRows: typeof en.moreRows = (left) => `Afficher plus (encore ${left})`
 export const retry = 'Réessayer'
 export const cancel = 'Annuler'
 export const command = 'Commande'
