@@ -29,6 +29,7 @@ export default ts.config(
         console: 'readonly',
         document: 'readonly',
         localStorage: 'readonly',
+        location: 'readonly',
         navigator: 'readonly',
       },
     },

@@ -1,8 +1,20 @@
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
 const VERSION = /^version = "(.+)"$/m.exec(readFileSync('../pyproject.toml', 'utf8'))?.[1] ?? 'unknown'
+
+interface Graph {
+  getModuleInfo(id: string): { importedIds: string[] } | null
+}
+
+/** What the program needs before it shows a page. */
+function firstModules(graph: Graph, id = resolve('src/app.tsx'), found = new Set<string>()) {
+  if (!found.has(id))
+    for (const one of graph.getModuleInfo(id)?.importedIds ?? []) firstModules(graph, one, found.add(id))
+  return found
+}
 
 export default defineConfig({
   define: { __VERSION__: JSON.stringify(VERSION), __LANGUAGE__: JSON.stringify('en') }, // others: scripts/build.mjs
@@ -14,12 +26,21 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0, // the content security policy has no `data:`
     modulePreload: { polyfill: false }, // which would be an inline script
-    // One file for all languages, which a new version of the dashboard leaves as it is.
+    // Few files, since a browser asks for six at a time over HTTP/1.1. `vendor` is the same in all languages and versions.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
-            { name: 'vendor', test: /node_modules\/(?:react|react-dom|react-router|scheduler|openapi-fetch|@tanstack)\/(?!.*\.development)/ },
+            {
+              name: 'vendor',
+              test: /node_modules\/(?:react|react-dom|react-router|scheduler|openapi-fetch|@tanstack)\//,
+            },
+            {
+              debugName: 'base',
+              name: (id, graph) => (firstModules(graph).has(id) ? 'base' : null),
+              test: /\/src\//,
+            },
+            { name: 'shared', test: /\/src\/(?:api|lib|parts|strings)\//, minShareCount: 3 },
           ],
         },
       },

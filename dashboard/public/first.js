@@ -16,14 +16,15 @@ const language = wanted.find((one) => built.some(({ lang }) => lang === one)) ??
 root.lang = language
 const path = location.hash.replace(/^#\/|\?.*$/g, '')
 
-// A page's first question to the API, as src/api/queries.ts asks it, does not wait for the program.
+// A page's first questions to the API, as src/api/queries.ts asks it, do not wait for the program.
 const first = [
   [/^$/, 'tasks?sort=-task&limit=25'],
   [/^tasks$/, 'tasks?limit=25&sort=-task'],
-  [/^tasks\/\d+(\/rounds\/\d+)?$/, '$&'],
+  [/^tasks\/\d+$/, '$&'],
+  [/^(tasks\/\d+)\/rounds\/\d+$/, '$& $1'],
   [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, '$&?days=30'],
 ].find(([pattern]) => pattern.test(path))
-for (const question of first && !location.hash.includes('?') ? [path.replace(...first), 'network'] : ['network']) {
+for (const question of first && !location.hash.includes('?') ? [...path.replace(...first).split(' '), 'network'] : ['network']) {
   const link = Object.assign(document.createElement('link'), { rel: 'preload', as: 'fetch', crossOrigin: '' })
   link.href = `./v1/${question}`
   document.head.append(link)

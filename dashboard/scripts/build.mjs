@@ -3,7 +3,7 @@
  * has the open page's files loaded beside the program's.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build, resolveConfig } from 'vite'
 
@@ -38,10 +38,9 @@ function routes() {
   ])
 }
 
-/** A module's file, and those of all that it imports. What others import, too, is known by its name alone. */
+/** Files of modules, and of all that these import. A module that others import, too, has none of its own. */
 function filesOf(manifest, modules, found = new Set()) {
-  const shared = (module) => Object.values(manifest).find(({ name }) => name === basename(module, '.tsx'))
-  for (const { file, imports = [] } of modules.map((one) => manifest[one] ?? shared(one)))
+  for (const { file, imports = [] } of modules.flatMap((one) => manifest[one] ?? []))
     if (!found.has(file)) filesOf(manifest, imports, found.add(file))
   return found
 }

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
-import { lazy, Suspense, useState } from 'react'
-import { createHashRouter, isRouteErrorResponse, NavLink, Outlet, ScrollRestoration, useRouteError } from 'react-router'
+import { Component, lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
+import { HashRouter, NavigationType, NavLink, Outlet, useLocation, useNavigationType, useRoutes } from 'react-router'
 import { useLive } from './api/live'
 import { network } from './api/queries'
 import { messageOf } from './lib/errors'
@@ -29,10 +29,17 @@ const Search = lazy(() => import('./pages/search'))
 const Propose = lazy(() => import('./pages/propose'))
 
 /** Paths stand after a #, so that any folder of any server can hold the files. */
-export const router = createHashRouter([
+export function App() {
+  return (
+    <HashRouter>
+      <Pages />
+    </HashRouter>
+  )
+}
+
+const PAGES = [
   {
     element: <Frame />,
-    errorElement: <Crashed />,
     children: [
       { index: true, element: <Overview /> },
       { path: 'tasks', element: <Tasks /> },
@@ -74,7 +81,30 @@ export const router = createHashRouter([
       { path: '*', element: <Missing /> },
     ],
   },
-])
+]
+
+function Pages() {
+  const { pathname, key } = useLocation()
+  const how = useNavigationType()
+  useEffect(() => {
+    if (how === NavigationType.Push) window.scrollTo(0, 0) // the browser itself goes back to where one was
+  }, [how, pathname])
+  return <Guard at={key}>{useRoutes(PAGES)}</Guard>
+}
+
+/** Shows a fault of a page instead of it, until another one is opened. */
+class Guard extends Component<{ at: string; children: ReactNode }, { fault: { error: unknown } | null }> {
+  override state = { fault: null as { error: unknown } | null }
+  static getDerivedStateFromError(error: unknown) {
+    return { fault: { error } }
+  }
+  override componentDidUpdate(before: { at: string }) {
+    if (this.state.fault && before.at !== this.props.at) this.setState({ fault: null })
+  }
+  override render() {
+    return this.state.fault ? <Crashed error={this.state.fault.error} /> : this.props.children
+  }
+}
 
 const LINKS = [
   ['/', say.nav.overview],
@@ -131,7 +161,6 @@ function Frame() {
           <Choice name={say.language} isBare value={LANGUAGE} of={LANGUAGES} change={speak} />
         </div>
       </footer>
-      <ScrollRestoration />
     </>
   )
 }
@@ -160,9 +189,7 @@ function Theme() {
   return <Choice name={say.theme.label} isBare value={theme} of={THEMES} change={choose} />
 }
 
-function Crashed() {
-  const error = useRouteError()
-  if (isRouteErrorResponse(error) && error.status === 404) return <Missing />
+function Crashed({ error }: { error: unknown }) {
   return (
     <main>
       <Page title={say.name} lead={say.crashed}>

@@ -1,9 +1,8 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { RouterProvider } from 'react-router'
 import { ApiProblem } from './api/client'
-import { router } from './app'
+import { App } from './app'
 import { keepFocus } from './parts/focus'
 import './theme/index.css'
 
@@ -24,7 +23,7 @@ keepFocus()
 createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={client}>
-      <RouterProvider router={router} />
+      <App />
     </QueryClientProvider>
   </StrictMode>,
 )

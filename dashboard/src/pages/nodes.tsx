@@ -40,7 +40,7 @@ export default function Nodes() {
         if (name === 'role') before.delete('of')
         return before
       },
-      { replace: name === 'of', preventScrollReset: true },
+      { replace: name === 'of' },
     )
   const choose = (node: string) =>
     change('of', (chosen.includes(node) ? chosen.filter((one) => one !== node) : [...chosen, node]).join())

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { lazy } from 'react'
 import { useParams } from 'react-router'
 import type { Schemas } from '../api/client'
-import { round as roundOf, symbol } from '../api/queries'
+import { round as roundOf, symbol, task as taskOf } from '../api/queries'
 import { formatScore } from '../lib/amounts'
 import { outcomeOf } from '../lib/unpaid'
 import { Account, Card, Crumbs, Hash, Later, OnDemand, OutcomeBadge, Page, Time, Unfold } from '../parts/basics'
@@ -20,33 +20,36 @@ type Round = Schemas['Round']
 
 export default function RoundPage() {
   const { task, round } = useParams()
-  const { data: token } = useQuery(symbol())
   const [number, which] = [Number(task), Number(round)]
   if (!Number.isSafeInteger(number) || !Number.isSafeInteger(which) || number < 1 || which < 0) return <Missing />
+  return <Loaded query={roundOf(number, which)}>{(found) => <Shown of={found} />}</Loaded>
+}
+
+function Shown({ of }: { of: Round }) {
+  const { data: token } = useQuery(symbol())
+  const { isPending } = useQuery(taskOf(of.task))
   return (
-    <Loaded query={roundOf(number, which)}>
-      {(found) => (
-        <Page
-          title={words.title(which, number)}
-          crumbs={<Crumbs task={number} />}
-          beside={<OutcomeBadge of={found} />}
-          lead={outcomeOf(found, token)}
-        >
-          <Payouts of={found} />
-          <Card title={words.verify} means={words.verifyMeans}>
-            <OnDemand open={words.verifyStart} isMain key={`${number}/${which}`}>
-              <Verify task={number} round={which} />
-            </OnDemand>
-          </Card>
-          <Cohorts of={found} />
-          <Later>
-            <Committee of={found} />
-            <Commitments of={found.commitments} />
-            <Evidence of={found.evidence} />
-          </Later>
-        </Page>
-      )}
-    </Loaded>
+    <Page
+      title={words.title(of.round, of.task)}
+      crumbs={<Crumbs task={of.task} />}
+      beside={<OutcomeBadge of={of} />}
+      lead={outcomeOf(of, token)}
+    >
+      <Payouts of={of} />
+      <Later after={!isPending}>
+        <Card title={words.verify} means={words.verifyMeans}>
+          <OnDemand open={words.verifyStart} isMain key={`${of.task}/${of.round}`}>
+            <Verify task={of.task} round={of.round} />
+          </OnDemand>
+        </Card>
+        <Cohorts of={of} />
+        <Later>
+          <Committee of={of} />
+          <Commitments of={of.commitments} />
+          <Evidence of={of.evidence} />
+        </Later>
+      </Later>
+    </Page>
   )
 }
 
