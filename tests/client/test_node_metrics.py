@@ -281,10 +281,63 @@ def test_a_running_voter_answers(local_chain: LocalChain, tmp_path: Path) -> Non
     assert samples["consilium_node_clock_ahead_seconds"] <= samples["consilium_node_block_age_seconds"]
 
 
+NEEDS_PROMTOOL = pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is missing: apt-get install prometheus"
+)
+# By alert: a series, its values a minute apart ("a+bxn": from a, n steps of b), and when it must fire.
+FIRING = {
+    "NodeDown": ('up{job="voter",instance="a"}', "1 0 0 0 0", "4m"),
+    "DutyNearDeadline": ('consilium_node_duty_seconds{task="3",duty="reveal"}', "200 100", "1m"),
+    "BlockOld": ("consilium_node_block_age_seconds", "170+60x5", "4m"),
+    "ClockBehind": ("consilium_node_clock_ahead_seconds", "-9+0x5", "2m"),
+    "ChainErrors": ('consilium_node_faults_total{event="chain-unreachable"}', "0+1x20", "15m"),
+    "NodeFault": ('consilium_node_faults_total{event="ballot-lost"}', "0 1 1", "2m"),
+    "Slashed": ("consilium_node_slashed_tokens_total", "0 2.5 2.5", "2m"),
+    "DeadlineMissed": ("consilium_node_missed_deadlines_total", "0 1 1", "2m"),
+    "RoundsRejected": ('consilium_node_rounds_total{outcome="rejected"}', "0+1x9", "9m"),
+    "EtherLow": ('consilium_node_ether{job="voter"}', "0.009+0x15", "11m"),
+    "StakeUsedUp": ('consilium_node_stake_tokens{job="voter",kind="free"}', "0+0x70", "61m"),
+    "BudgetNearlySpent": ('consilium_node_epsilon{task="3"}', "7.3 7.3", "1m"),
+    "DiskNearlyFull": ("consilium_node_disk_free_bytes", "1e9+0x9", "6m"),
+    "CertificateEnds": ('consilium_node_certificate_days{of="superlink"}', "13+0x70", "61m"),
+}
+CALM = {
+    "up": "1", 'consilium_node_duty_seconds{duty="upload"}': "5", "consilium_node_block_age_seconds": "12",
+    "consilium_node_clock_ahead_seconds": "14", 'consilium_node_faults_total{event="chain-unreachable"}': "7",
+    'consilium_node_faults_total{event="not-voted"}': "7", "consilium_node_slashed_tokens_total": "7",
+    "consilium_node_missed_deadlines_total": "7", 'consilium_node_rounds_total{outcome="rejected"}': "7",
+    'consilium_node_ether{job="hospital"}': "0", 'consilium_node_stake_tokens{job="voter",kind="free"}': "9",
+    "consilium_node_epsilon": "7", "consilium_node_epsilon_budget": "8", "consilium_node_disk_free_bytes": "9e9",
+    "consilium_node_certificate_days": "15",
+}  # fmt: skip
+
+
+def test_each_alert_has_a_series_that_fires_it() -> None:
+    assert list(FIRING) == [rule["alert"] for rule in RULES]
+
+
 @pytest.mark.deep
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is missing: apt-get install prometheus")
+@NEEDS_PROMTOOL
 def test_promtool_accepts_the_rules() -> None:
     operator = DEPLOY / "compose" / "operator" / "prometheus"
     for path in (FOLDER / "rules.yaml", operator / "rules.yaml"):
         subprocess.run(["promtool", "check", "rules", "--lint-fatal", path], check=True)
     subprocess.run(["promtool", "check", "config", FOLDER / "prometheus.yaml"], check=True)
+
+
+@pytest.mark.deep
+@NEEDS_PROMTOOL
+def test_alerts_fire_when_they_should_and_not_on_a_calm_day(tmp_path: Path) -> None:
+    tests: list[dict[str, object]] = []
+    budget = {"series": 'consilium_node_epsilon_budget{task="3"}', "values": "8+0x9"}
+    for alert, (series, values, at) in FIRING.items():
+        query = f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})'
+        fires = {"expr": query, "eval_time": at, "exp_samples": [{"labels": "{}", "value": 1}]}
+        given = [{"series": series, "values": values}, budget]
+        tests.append({"name": alert, "interval": "1m", "input_series": given, "promql_expr_test": [fires]})
+    still = [{"series": series, "values": f"{value}+0x90"} for series, value in CALM.items()]
+    quiet = {"expr": "count(ALERTS)", "eval_time": "90m", "exp_samples": []}
+    tests.append({"name": "calm", "interval": "1m", "input_series": still, "promql_expr_test": [quiet]})
+    path = tmp_path / "tests.yaml"
+    path.write_text(yaml.safe_dump({"rule_files": [str(FOLDER / "rules.yaml")], "tests": tests}))
+    subprocess.run(["promtool", "test", "rules", path], check=True)
