@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import queue
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,6 +146,21 @@ def test_rounds_deadlines_slashes_and_faults_are_counted(counted: NodeMetrics) -
     counted.hear("round-failed", {"task": 3, "round": 1, "error": "/home/ward/rows.csv"})
     assert value("consilium_node_faults_total", {"event": "round-failed"}) == 1
     assert b"rows.csv" not in counted.text()
+
+
+def test_money_is_read_again_after_what_moves_it(counted: NodeMetrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: queue.Queue[None] = queue.Queue()
+    monkeypatch.setattr(counted, "read_money", lambda: reads.put(None))
+    thread = threading.Thread(target=counted.keep_reading)
+    thread.start()
+    reads.get(timeout=30)
+    for event in ("joined", "left"):
+        counted.hear(event, {"task": 3})
+        reads.get(timeout=30)
+    counted.hear("revealed", {"task": 3})
+    counted.stop()
+    thread.join(30)
+    assert (thread.is_alive(), reads.qsize()) == (False, 0)
 
 
 def test_ended_tasks_leave(counted: NodeMetrics) -> None:

@@ -50,14 +50,15 @@ _BY_TASK = {
 
 
 class NodeMetrics(Collector):
-    """Counts the node's events, and reads everything else when it is scraped, but for money: it asks the chain for
-    that now and then, so that no scrape waits for the chain.
+    """Counts the node's events, and reads everything else when it is scraped, but for money: `keep_reading` asks the
+    chain for that, so that no scrape waits for the chain.
     """
 
     def __init__(self, node: Watched) -> None:
         self._node = node
         self._money: dict[str, float] = {}
         self._ether: float | None = None
+        self._due, self._is_over = threading.Event(), False
         self._by_task: dict[str, dict[int, float]] = {name: {} for name in _BY_TASK}
         self.registry = CollectorRegistry()
         count = partial(Counter, registry=self.registry)
@@ -78,6 +79,8 @@ class NodeMetrics(Collector):
         task = fields.get("task", self._node.task)
         if event in FAULTS:
             self._faults.labels(event).inc()
+        if event in ("joined", "settled", "left"):
+            self._due.set()
         match event:
             case "settled":
                 self._rounds.labels(OUTCOMES[fields["reason"]]).inc()
@@ -118,12 +121,17 @@ class NodeMetrics(Collector):
             if self._node.task is not None and self._node.epsilon is not None:
                 self._note_epsilon(self._node.task, *self._node.epsilon())
 
-    def read_until(self, ended: threading.Event) -> None:
-        """Reads what takes long, until the event."""
+    def keep_reading(self) -> None:
+        """Reads what takes long, again after an event that moves money, until `stop`."""
         self.read_epsilon()
-        while not ended.is_set():
+        while not self._is_over:
             self.read_money()
-            ended.wait(MONEY_EVERY)
+            self._due.wait(MONEY_EVERY)
+            self._due.clear()
+
+    def stop(self) -> None:
+        self._is_over = True
+        self._due.set()
 
     def text(self) -> bytes:
         """All metrics, for one scrape."""

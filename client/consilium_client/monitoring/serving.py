@@ -69,20 +69,20 @@ def watched(address: str | None, node: Watched) -> Iterator[None]:
         return
     from consilium_client.monitoring.figures import NodeMetrics
 
-    metrics, ended = NodeMetrics(node), threading.Event()
+    metrics = NodeMetrics(node)
     server = _bound(*host_and_port(address), metrics.text)
     if server is None:
         emit("metrics-not-served", at=address, ports=PORTS)
         yield
         return
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-    threading.Thread(target=metrics.read_until, args=(ended,), name="money", daemon=True).start()
+    threading.Thread(target=metrics.keep_reading, name="money", daemon=True).start()
     emit("metrics-served", at=server.shown)
     try:
         with heard_by(metrics.hear):
             yield
     finally:
-        ended.set()
+        metrics.stop()
         server.shutdown()
         server.server_close()
 
