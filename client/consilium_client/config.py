@@ -17,6 +17,8 @@ from consilium_core.typed_toml import Section
 from eth_account.signers.local import LocalAccount
 from pydantic import Field, model_validator
 
+from consilium_client.monitoring.serving import LoopbackAddress
+
 PRIVACY_FILE = "privacy.jsonl"
 STATISTICS_FILE = "statistics.jsonl"
 
@@ -51,6 +53,11 @@ class DataSettings(NodeSettings):
         description="where this node tells its owner of faults and losses: https://HOST/PATH or mailto:NAME@HOST",
     )
     mail: MailSettings | None = Field(default=None, description="the SMTP server for `mailto:` in `notify`")
+    metrics: LoopbackAddress | None = Field(
+        default=None,
+        description="127.0.0.1:PORT, where Prometheus on this machine reads this node's metrics; hospital nodes of"
+        " further tasks take the next ports. Default: none",
+    )
     data: Path = Field(description="file or folder with the data that the task's schema needs; see docs/data.md")
     mapping: Path | None = Field(
         default=None, description="file that maps the columns of the data to the schema's; see docs/data.md"

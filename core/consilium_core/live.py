@@ -116,6 +116,11 @@ WORDS: Words = {
     "not-shared": "no report of the model left ({error}); to allow one: {allow}",
     "not-handed-in": "[yellow]its report of the model is not handed in: {error}. By hand: {by_hand}[/yellow]",
     "node-ended": "[red]the node, or a start of it, ended with {error}[/red]",
+    "metrics-served": "Prometheus reads this node's metrics at {at}",
+    "metrics-not-served": (
+        "[yellow]no metrics: {at} and the ports after it, {ports} in all, cannot be used here; free one, or change"
+        " `metrics` in node.toml[/yellow]"
+    ),
     "owner-not-told": "[yellow]its owner is not told of {told}: {why}[/yellow]",
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }

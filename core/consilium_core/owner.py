@@ -40,6 +40,7 @@ A_DAY = 20  # messages of one day, of events that are counted
 WAITING = 50  # messages
 PAUSES = (0.0, 30.0, 300.0)  # seconds before each attempt
 LAST_WAIT = 15.0  # seconds for the messages that are not sent when the node ends
+STOPPED_WAIT = 5.0  # seconds, when it is told to end: a supervisor kills it after twenty
 ENDED = ".ended-told"  # file of a home, whose time says when the owner was told last: a supervisor restarts a node
 
 
@@ -158,6 +159,9 @@ def telling_owner(targets: Sequence[str], settings: MailSettings | None, name: s
             if _is_due(home / ENDED):
                 emit("node-ended", error=printed_name(error))
             owner.wait()
+            raise
+        except BaseException:  # SIGTERM or Ctrl-C
+            owner.wait(STOPPED_WAIT)
             raise
         owner.wait()
 

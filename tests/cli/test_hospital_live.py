@@ -13,6 +13,7 @@ from consilium_client.data import door
 from consilium_client.evaluation import handing_in
 from consilium_client.hospital import hooks, relay_link, round_updates, training
 from consilium_client.hospital import node as hospital
+from consilium_client.monitoring import serving
 from consilium_client.privacy import accountant
 from consilium_client.voter import judging
 from consilium_client.voter import node as voter
@@ -35,6 +36,7 @@ FIELDS = {
     "rounds": [1, 2], "seconds": 0.25, "tasks": 3, "judged": 1, "account": "0x77", "missing": "2",
     "status": 1, "log": "/home/logs/relay.log",
     "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
+    "at": "127.0.0.1:9464", "ports": 8,
     "node": "wss://chain.example", "told": "slash",
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip
@@ -55,6 +57,7 @@ def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
         voter,
         judging,
         handing_in,
+        serving,
     ):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":

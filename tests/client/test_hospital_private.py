@@ -19,6 +19,7 @@ from consilium_client.data.standardise import Standardiser, public_sums
 from consilium_client.data.table.reader import Table
 from consilium_client.errors import BudgetError, OwnersRefusal
 from consilium_client.hospital.node import HospitalNode
+from consilium_client.monitoring.figures import NodeMetrics
 from consilium_client.privacy.dp_sgd import epsilon, plan
 from consilium_core.errors import KeystoreError
 from consilium_core.kinds import of_kind
@@ -83,6 +84,11 @@ def test_a_private_task_is_charged_round_by_round_and_ends_at_its_epsilon(
             (round_, cost, 4.0) for cost in costs
         ]
     assert all(3.99 <= cost <= 4.0 for cost in costs)
+    metrics = NodeMetrics(task.start(0)._watched)  # a node that starts anew knows it here, too
+    metrics.read_epsilon()
+    at = {"task": str(task.task)}
+    known = [metrics.registry.get_sample_value(f"consilium_node_{name}", at) for name in ("epsilon", "epsilon_budget")]
+    assert known == [costs[0], 4.0]
     place = nodes[0].ledger.folder_name(task.task)
     assert [(one.task, one.round, one.mechanism) for one in task.spent(0).charges()] == [
         (place, round_, mechanisms[0]) for round_ in (1, 2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +138,40 @@ def test_owner_is_told_of_the_error_that_ends_the_node(post_office: Mails, tmp_p
     (letter,) = post_office.got
     assert letter["To"] == "ward@hospital.example.org"
     assert post_office.text() == "voter 0xB: the node, or a start of it, ended with ZeroDivisionError\n"
+
+
+def test_a_stopped_node_still_sends_what_it_queued(post_office: Mails, tmp_path: Path) -> None:
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from consilium_core.logs import emit
+from consilium_core.notify import MailSettings
+from consilium_core.owner import telling_owner
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+server = MailSettings(host="localhost", port={post_office.port}, tls=False, sender="node@hospital.example.org")
+with telling_owner(["mailto:ward@hospital.example.org"], server, "voter 0xB", Path({str(tmp_path)!r})):
+    emit("ballot-lost", round=3)
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pause()
+"""
+    ended = subprocess.run([sys.executable, "-c", script], stdout=subprocess.DEVNULL, timeout=60)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert "round 3" in post_office.text()
+
+
+def test_a_stopped_node_does_not_wait_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consilium_core.owner.STOPPED_WAIT", 0.3)
+    server = MailSettings(host="localhost", port=1, tls=False, sender="node@hospital.example.org")
+
+    def stop() -> None:
+        with telling_owner(["mailto:ward@hospital.example.org"], server, "voter 0xB", tmp_path):
+            emit("ballot-lost", round=3)
+            raise SystemExit(143)
+
+    started = time.monotonic()
+    with pytest.raises(SystemExit):
+        stop()
+    assert 0.3 <= time.monotonic() - started < 10
 
 
 def test_an_unknown_error_of_one_address_stops_no_message(

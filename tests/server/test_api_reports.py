@@ -328,6 +328,17 @@ def test_the_model_is_the_servers_once_it_has_it(taking: TestClient, network: In
     assert (status, "its sha256" in said) == (422, True), said
 
 
+def test_a_kept_file_that_is_no_report_any_more_keeps_no_later_one_out(
+    taking: TestClient, network: IndexedNetwork, tmp_path: Path
+) -> None:
+    huge = of_node(network, start={"auc": AUC.model_copy(update={"high": 1e15})})
+    path = tmp_path / "home" / "site-reports" / "task-1" / f"hospital-{HOSPITALS[0].address.lower()}.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(huge.written)  # as earlier versions took it
+    assert hand_in(taking, of_node(network)) == (204, "")
+    assert path.read_bytes() == of_node(network).written
+
+
 def test_posts_at_the_same_time_leave_one_whole_report(
     taking: TestClient, network: IndexedNetwork, tmp_path: Path
 ) -> None:

@@ -1,38 +1,26 @@
-"""The Grafana dashboard and Prometheus rules in this repository use only metrics that the API has."""
+"""The Grafana dashboards and Prometheus rules of an operator use only metrics that the API has."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import promql_parser as promql
 import pytest
 import yaml
+from consilium_chain.ledger.structs import Phase
+from consilium_server.api.metrics import Metrics
 from consilium_server.jobs.store import Ended, end, take
+from consilium_server.jobs.ticking import OpenTask
 from deploy_driver import DEPLOY
 from fastapi.testclient import TestClient
 from indexed_network import TASK_FILE, IndexedNetwork, app_of
-from prometheus_client.parser import text_string_to_metric_families
+from watched_driver import SOURCE, Labels, boards_of, check_board, check_rule, queries, rules_of, told_by, unknown
 
 OPERATOR = DEPLOY / "compose" / "operator"
 (SCRAPE,) = yaml.safe_load((OPERATOR / "prometheus" / "prometheus.yaml").read_text())["scrape_configs"]
-(RULES,) = yaml.safe_load((OPERATOR / "prometheus" / "rules.yaml").read_text())["groups"]
-BOARDS = [json.loads(path.read_text()) for path in sorted((OPERATOR / "grafana" / "dashboards").glob("*.json"))]
+RULES = rules_of(OPERATOR / "prometheus" / "rules.yaml")
+BOARDS = boards_of(OPERATOR / "grafana" / "dashboards")
 SOURCES = yaml.safe_load((OPERATOR / "grafana" / "datasources" / "prometheus.yaml").read_text())["datasources"]
-OF_TARGETS = {"job", "instance"}  # labels that Prometheus adds
-
-Labels = dict[str, set[str]]  # by the names of samples
-
-
-def queries() -> Iterator[tuple[str, str]]:
-    for rule in RULES["rules"]:
-        yield rule["alert"], rule["expr"]
-    for board in BOARDS:
-        for panel in board["panels"]:
-            for asked in panel["targets"]:
-                yield f"{panel['title']} {asked['refId']}", asked["expr"]
 
 
 @pytest.fixture
@@ -46,44 +34,12 @@ def told(tmp_path: Path) -> Labels:
     end(network.engine, row, row.owner, time.time(), Ended())
     with TestClient(app_of(network)) as client:
         client.get("/v1/tasks")
-        text = client.get("/metrics").text
-    found: Labels = {"up": set(OF_TARGETS)}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found.setdefault(sample.name, set(OF_TARGETS)).update(sample.labels)
-    return found
-
-
-def unknown(query: str, told: Labels) -> list[str]:
-    """Metrics of a query that do not exist. Raises ValueError if the query is not PromQL."""
-    faults: list[str] = []
-    known: set[str] = set()
-
-    def look(node: promql.Expr) -> None:
-        if isinstance(node, promql.MatrixSelector):
-            node = node.vector_selector
-        if isinstance(node, promql.VectorSelector):
-            name = node.name or ""
-            labels = told.get(name)
-            if labels is None:
-                faults.append(name)
-            else:
-                known.update(labels)
-                faults.extend(m.name for m in node.matchers.matchers if m.name not in labels)
-
-    def look_at_labels(node: promql.Expr) -> None:
-        if isinstance(node, promql.AggregateExpr) and node.modifier is not None:
-            faults.extend(label for label in node.modifier.labels if label not in known)
-
-    parsed = promql.parse(query)
-    promql.walk(parsed, look)
-    promql.walk(parsed, look_at_labels)
-    return faults
+        return told_by(client.get("/metrics").text)
 
 
 def test_all_that_is_asked_for_is_told(told: Labels) -> None:
-    asked = dict(queries())
-    assert len(asked) > 20
+    asked = dict(queries(RULES, BOARDS))
+    assert len(asked) > 30
     assert {what: faults for what, query in asked.items() if (faults := unknown(query, told))} == {}
 
 
@@ -104,18 +60,28 @@ def test_figures_of_jobs_keep_their_own_label(told: Labels) -> None:
     assert SCRAPE["job_name"] == "api"
 
 
-def test_every_panel_asks_the_data_source_that_is_provisioned() -> None:
+def test_boards_and_rules_are_whole() -> None:
     (source,) = SOURCES
     assert source["url"] == "http://prometheus:9090"
+    assert {name: source[name] for name in SOURCE} == SOURCE
+    assert {board["uid"] for board in BOARDS} == {"consilium", "consilium-operator"}
     for board in BOARDS:
-        assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
-        for panel in board["panels"]:
-            assert panel["datasource"] == {"type": source["type"], "uid": source["uid"]}
-            place = panel["gridPos"]
-            assert place["x"] + place["w"] <= 24
+        check_board(board)
+    for rule in RULES:
+        check_rule(rule)
 
 
-def test_an_alert_says_what_it_is_about() -> None:
-    for rule in RULES["rules"]:
-        assert rule["annotations"]["summary"]
-        assert rule.keys() <= {"alert", "expr", "for", "annotations"}
+def test_open_tasks_are_counted_by_phase_and_the_longest_overdue_one_is_told() -> None:
+    metrics = Metrics()
+    tasks = [OpenTask(1, "0xA", Phase.SCORING, 90, 0), OpenTask(2, "0xA", Phase.SCORING, 60, 0)]
+    tasks += [OpenTask(3, "0xB", Phase.FORMING, 0, 0), OpenTask(4, "0xB", Phase.JOINING, 200, 0)]
+
+    def values() -> list[float | None]:
+        value = metrics.registry.get_sample_value
+        phases = [value("consilium_open_tasks", {"phase": one}) for one in ("scoring", "forming", "joining")]
+        return [*phases, value("consilium_phase_overdue_seconds")]
+
+    metrics.note_tasks(tasks, 100.0)
+    assert values() == [2, 1, 1, 40]
+    metrics.note_tasks([], 100.0)
+    assert values() == [0, 0, 0, 0]

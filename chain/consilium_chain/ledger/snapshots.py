@@ -32,13 +32,14 @@ class Snapshot:
 
 
 class Snapshots:
-    """Reads for all tasks of a node together, once per block. Raises as `Tasks`."""
+    """Reads for all tasks of a node together, once per block. Raises as `Tasks`. `latest`: by task."""
 
     def __init__(self, contracts: Contracts, tasks: Tasks) -> None:
         self._connection, self._client, self._tasks = contracts.connection, contracts.tasks, tasks
         self._heartbeat = contracts.connection.blocks.heartbeat
         self._address = bytes.fromhex(str(contracts.tasks.contract.address)[2:])
         self._rounds: dict[int, int] = {}  # the latest known, by task
+        self.latest: dict[int, Snapshot] = {}
 
     def of(self, task: int, role: Role) -> Snapshot:
         """A task, with the roster of its hospitals or voters."""
@@ -60,9 +61,9 @@ class Snapshots:
             except MALFORMED:
                 round_state = self._tasks.round_state(task, round_)
             can_change = round_ == STATISTICS_ROUND and state.phase is not Phase.ENDED
-            return Snapshot(
-                look.number, look.time, state, round_state, look.answers.get(members) if can_change else None
-            )
+            found = look.answers.get(members) if can_change else None
+            snapshot = self.latest[task] = Snapshot(look.number, look.time, state, round_state, found)
+            return snapshot
         raise ChainUnreachable(self._connection.shown_url, "each answer names another round")
 
     def members(self, task: int, role: Role) -> tuple[list[str], bytes]:
@@ -87,6 +88,7 @@ class Snapshots:
     def forget(self, task: int) -> None:
         """Reads an ended task no more."""
         self._heartbeat.forget(task)
+        self.latest.pop(task, None)
 
     def _asked(self, name: str, *arguments: int, hashed: bool = False) -> Asked:
         return Asked(self._address, bytes.fromhex(self._client.reading(name).data(arguments)[2:]), hashed)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
 from consilium_chain.tasks.task_spec import grace
 
 # Phases that the beacon's value ends. Their deadline is of a beacon that died.
@@ -154,6 +154,14 @@ def next_steps(view: View, party: Party) -> tuple[Step, ...]:
 
 def _due(guards: Guards[P], party: P, view: View) -> tuple[Step, ...]:
     return tuple(step for step, is_due in guards.items() if is_due(party, view))
+
+
+def duty(role: Role, state: TaskState, round_: RoundState, index: int) -> Step | None:
+    """The step that a hospital or voter owes before the phase's deadline. The chain does not show uploads, answers and
+    statements until all are there: they stay owed until then.
+    """
+    step, owing = _DUTIES.get((role, state.phase), (None, _nobody))
+    return step if owing(state, round_) >> index & 1 else None
 
 
 def may_come(state: TaskState, round_: int, step: Step) -> bool:
@@ -359,3 +367,20 @@ PHASES: Mapping[Phase, Rules] = {
     Phase.SETTLING: Rules({Step.SETTLE: _always}, _IN_TASK, {}),
     Phase.ENDED: Rules(_STOP, _STOP, _STOP),
 }
+
+
+def _nobody(state: TaskState, round_: RoundState) -> int:
+    return 0
+
+
+# By role and phase: the step, and a bit map of those that owe it.
+_DUTIES: Mapping[tuple[Role, Phase], tuple[Step, Callable[[TaskState, RoundState], int]]] = {
+    (Role.HOSPITAL, Phase.COMMITTING): (Step.COMMIT, lambda state, round_: round_.members & ~round_.committed),
+    (Role.HOSPITAL, Phase.UPLOADING): (Step.UPLOAD, lambda state, round_: round_.committed),
+    (Role.HOSPITAL, Phase.PUBLISHING): (Step.UNMASK, lambda state, round_: round_.survivors),
+    (Role.HOSPITAL, Phase.DISPUTING): (Step.DISPUTE, lambda state, round_: round_.accused & round_.survivors),
+    (Role.VOTER, Phase.SCORING): (
+        Step.SCORE, lambda state, round_: state.active_voters & ~(round_.seated | round_.stood_down),
+    ),
+    (Role.VOTER, Phase.REVEALING): (Step.REVEAL, lambda state, round_: round_.seated & ~round_.revealed),
+}  # fmt: skip

@@ -29,6 +29,7 @@ from consilium_client.hospital.relay_link import RelayLink
 from consilium_client.hospital.round_updates import PendingUpdate, RoundWork
 from consilium_client.hospital.transport_key import read_transport_key
 from consilium_client.membership import ROUND_ERRORS, log_failed
+from consilium_client.monitoring.serving import Watched, watched
 from consilium_client.relay.wire import RoundReply, RoundRequest
 
 
@@ -79,10 +80,22 @@ class HospitalNode(Hooks):
         """
         with running_alone(self.settings.runtime, self.task.number):
             self.join()
-            self._take_part()
-            while not self.leave():
+            with watched(self.settings.metrics, self._watched):
                 self._take_part()
+                while not self.leave():
+                    self._take_part()
             hand_in(self.settings, self.ledger, self.context.store, self.task.number)
+
+    @property
+    def _watched(self) -> Watched:
+        own, privacy = self.settings, self.training.privacy.rounds
+        certificates = {"superlink": own.flower.ca_certificate}
+        if own.sponsor and own.sponsor.ca_certificate:
+            certificates["sponsor"] = own.sponsor.ca_certificate
+        return Watched(
+            Role.HOSPITAL, own.home, self.ledger, lambda: {self.task.number: self.index}, self.task.number,
+            certificates, privacy.so_far if privacy else None,
+        )  # fmt: skip
 
     def _take_part(self) -> None:
         with self.link:

@@ -219,6 +219,11 @@ class PrivateRounds:
         costs = [(round_, trained if round_ else counted) for round_ in rounds]
         return [Charge.of(place, round_, cost, bound.delta) for round_, cost in costs if cost is not None]
 
+    def so_far(self) -> tuple[float, float]:
+        """The epsilon that the task has cost, and its bound."""
+        own = [one.mechanism for one in self._accountant.charges() if one.task == self._place]
+        return epsilon(own, self._bound.delta), self._bound.epsilon
+
     def require_affordable(self) -> None:
         """Raises BudgetExceeded if the budget is too small for all rounds of the task."""
         first = STATISTICS_ROUND if self._counted else 1

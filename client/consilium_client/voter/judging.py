@@ -24,6 +24,7 @@ from consilium_client.errors import ConsentError
 from consilium_client.evaluation.handing_in import hand_in
 from consilium_client.home import VoterHome, running_alone
 from consilium_client.membership import ROUND_ERRORS
+from consilium_client.monitoring.serving import Watched, watched
 from consilium_client.task import load_task
 from consilium_client.voter.node import VoterNode
 from consilium_client.voter.registration import has_key
@@ -43,6 +44,10 @@ class _TaskThread:
         # A daemon: a stopped process does not wait for it.
         self.thread = threading.Thread(target=self._run, name=f"task-{node.number}", daemon=True)
         self.thread.start()
+
+    @property
+    def index(self) -> int:
+        return self._node.index
 
     def look(self) -> None:
         """Makes the node poll, now or after its current work."""
@@ -90,14 +95,14 @@ class Voter:
 
     def run(self) -> None:
         """Judges until the process is stopped. Raises NotRegistered, AlreadyRunning."""
-        with running_alone(self.home.folder):
+        with running_alone(self.home.folder), watched(self.home.settings.metrics, self._watched):
             retry_policy()(self._begin)
             while True:
                 retry_policy()(self._poll)
 
     def run_one(self, task: int) -> None:
         """Judges one task until it ends. Raises also the errors of joining it."""
-        with running_alone(self.home.folder):
+        with running_alone(self.home.folder), watched(self.home.settings.metrics, self._watched):
             self._require_registered()
             if task not in self.ledger.record.tasks_of_voter(self.ledger.address):
                 self._require_allowed(task)
@@ -108,6 +113,13 @@ class Voter:
                 if judge.fault is not None:
                     raise judge.fault
                 retry_policy()(self._look)
+
+    @property
+    def _watched(self) -> Watched:
+        def seats() -> dict[int, int]:
+            return {task: judge.index for task, judge in list(self._judges.items()) if not judge.ended}
+
+        return Watched(Role.VOTER, self.home.folder, self.ledger, seats)
 
     def _begin(self) -> None:
         """Collects vested rewards, and continues with its tasks."""

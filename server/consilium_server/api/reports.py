@@ -102,9 +102,17 @@ def _keep(folder: Path, report: SiteReport) -> None:
     """In place of an earlier report by this node of the same model. Raises SiteReportInvalid, OSError."""
     path = folder / f"{report.role}-{report.node.lower()}.json"
     with in_turn(path.with_suffix(".lock")):
-        if path.exists() and parse_site_report(path.read_bytes()).subject != report.subject:
+        if path.exists() and _is_of_another(path.read_bytes(), report):
             raise SiteReportInvalid("this server has a report by this node of another model of the task")
         write_private_file(path, report.written)
+
+
+def _is_of_another(kept: bytes, report: SiteReport) -> bool:
+    """False for a file that is no report by today's rules: it is never shown, and must not keep a valid one out."""
+    try:
+        return parse_site_report(kept).subject != report.subject
+    except SiteReportInvalid:
+        return False
 
 
 def _folder(service: Service, task: int) -> Path:

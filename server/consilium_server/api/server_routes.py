@@ -22,10 +22,11 @@ from consilium_server.api.reading import at_head
 from consilium_server.api.routing import NOT_MODIFIED, Shared, from_store, index_view, is_known, limited, media
 from consilium_server.api.schemas import Hash
 from consilium_server.api.sessions import Session
-from consilium_server.database.engine import require_known
+from consilium_server.database.engine import reading, require_known
 from consilium_server.errors import DatabaseUnfit, Unavailable
 from consilium_server.index.store import has_source
 from consilium_server.jobs.store import LastRun, all_jobs
+from consilium_server.jobs.ticking import open_tasks
 
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -205,4 +206,6 @@ def ready(service: Shared) -> schemas.Index:
 def metrics(service: Shared) -> Response:
     with suppress(Unavailable):  # then the last known values stay
         service.metrics.note_jobs(all_jobs(service.engine), time.time())
+        with reading(service.engine) as connection:
+            service.metrics.note_tasks(open_tasks(connection), time.time())
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")

@@ -1,0 +1,1 @@
+"""A node's metrics for Prometheus, on this machine alone."""
