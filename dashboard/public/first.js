@@ -16,7 +16,7 @@ const language = wanted.find((one) => built.some(({ lang }) => lang === one)) ??
 root.lang = language
 const path = location.hash.replace(/^#\/|\?.*$/g, '')
 
-// A page's first questions to the API, as src/api/queries.ts asks it, do not wait for the program.
+// A page's first questions to the API, as src/api/queries.ts asks them, do not wait for the program.
 const first = [
   [/^$/, 'tasks?sort=-task&limit=25'],
   [/^tasks$/, 'tasks?limit=25&sort=-task'],
@@ -24,7 +24,9 @@ const first = [
   [/^(tasks\/\d+)\/rounds\/\d+$/, '$& $1'],
   [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, '$&?days=30'],
 ].find(([pattern]) => pattern.test(path))
-for (const question of first && !location.hash.includes('?') ? [...path.replace(...first).split(' '), 'network'] : ['network']) {
+for (const question of first && !location.hash.includes('?')
+  ? [...path.replace(...first).split(' '), 'network']
+  : ['network']) {
   const link = Object.assign(document.createElement('link'), { rel: 'preload', as: 'fetch', crossOrigin: '' })
   link.href = `./v1/${question}`
   document.head.append(link)

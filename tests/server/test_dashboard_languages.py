@@ -53,12 +53,38 @@ def test_a_page_is_in_its_readers_language_until_another_is_chosen(tmp_path: Pat
     assert found.errors == []
 
 
+def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -> None:
+    """What is loaded ahead is what the page asks for: a question in other words would come twice."""
+    network = populated(tmp_path)
+    node = f"/nodes/{HOSPITALS[0]}/hospital"
+    with served(app_of(network, dashboard=str(built()))) as url, chromium() as browser:
+        for path, questions in {
+            "/": ["tasks?sort=-task&limit=25"], "/tasks": ["tasks?limit=25&sort=-task"], "/tasks/1": ["tasks/1"],
+            "/tasks/1/rounds/1": ["tasks/1/rounds/1", "tasks/1"], node: [f"{node[1:]}?days=30"],
+        }.items():  # fmt: skip
+            page, asked = browser.new_page(), list[str]()
+            page.on("request", lambda request, asked=asked: asked.append(request.url.removeprefix(url)))  # type: ignore[misc]
+            page.goto(f"{url}/#{path}")
+            expect(page.locator("main h1")).to_be_visible()
+            page.wait_for_load_state("load")
+            ahead = [f"/v1/{one}" for one in (*questions, "network")]
+            assert {one: asked.count(one) for one in ahead} == dict.fromkeys(ahead, 1), path
+            entry = next(at for at, one in enumerate(asked) if "/assets/index-" in one and one.endswith(".js"))
+            assert all(asked.index(one) < entry for one in ahead), path
+            if path != "/":  # whose program is the first one's
+                (shared,) = [at for at, one in enumerate(asked) if "/assets/shared-" in one]
+                assert shared < entry + 6, path
+            page.close()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_programs_of_a_first_load_are_small(language: str) -> None:
     """Compressed: 130 kB in each language."""
     folder = Path(str(built()))
     own = re.search(rf'<template lang="{language}">(.*?)</template>', (folder / "index.html").read_text(), re.DOTALL)
     assert own is not None
-    programs = set(re.findall(r"assets/[\w-]+\.js", own[1]))
+    of_pages = [line for line in own[1].splitlines() if "data-for" in line]
+    assert len(of_pages) > 10
+    programs = set(re.findall(r"assets/[\w-]+\.js", own[1])) - set(re.findall(r"assets/[\w-]+\.js", "".join(of_pages)))
     assert len(programs) > 1
     assert sum(len(gzip.compress((folder / one).read_bytes())) for one in programs) <= 130_000
