@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
-import { IsShown } from '../parts/dialog'
+import { Shown } from '../parts/dialog'
 import { ConnectCard, NoWallet, useWallets } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
@@ -37,9 +37,9 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       <Switched account={last} />
       {address && !isRight && <WrongChain />}
       {wasRight && (
-        <div className={address && isRight ? 'stack' : undefined} hidden={!address || !isRight}>
-          <IsShown value={Boolean(address) && isRight}>{children(last)}</IsShown>
-        </div>
+        <Shown when={address !== undefined && isRight} className="stack">
+          {children(last)}
+        </Shown>
       )}
     </>
   )
