@@ -5,10 +5,10 @@ import * as say from '../strings'
 export const IsShown = createContext(true)
 
 /** Children that stay in the page, with what was entered, while they are out of sight. */
-export function Shown({ when, className, children }: { when: boolean; className?: string; children: ReactNode }) {
+export function Shown({ when, children }: { when: boolean; children: ReactNode }) {
   const isShown = useContext(IsShown) && when
   return (
-    <div hidden={!when} className={when ? className : undefined}>
+    <div hidden={!when} className={when ? 'stack' : undefined}>
       <IsShown value={isShown}>{children}</IsShown>
     </div>
   )

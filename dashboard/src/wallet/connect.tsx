@@ -36,11 +36,7 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       {address ? <ConnectedAs account={address} /> : <Choose />}
       <Switched account={last} />
       {address && !isRight && <WrongChain />}
-      {wasRight && (
-        <Shown when={address !== undefined && isRight} className="stack">
-          {children(last)}
-        </Shown>
-      )}
+      {wasRight && <Shown when={address !== undefined && isRight}>{children(last)}</Shown>}
     </>
   )
 }

@@ -78,12 +78,12 @@ function Desk({ account }: { account: Address }) {
             {figures}
           </Duties>
         )}
-        <div hidden={own.nodes.length === 0}>
+        <Shown when={own.nodes.length > 0}>
           <Watch of={{ node: account }} />
           <OnDemand open={say.profile.open}>
             <ProfileForm account={account} />
           </OnDemand>
-        </div>
+        </Shown>
         {own.nodes.map((one) => (
           <OwnNode key={one.role} account={account} own={own} node={one} {...forms} />
         ))}
