@@ -105,7 +105,7 @@ function Audit(of: ToAudit) {
           {now.state === 'running' && (
             <p className="soft small">
               {doing && `${doing} · `}
-              {words.left(formatDuration(secondsLeft(now.head.blobs, done.length, now.seconds)))}
+              {words.left(formatDuration(Math.max(1, secondsLeft(now.head.blobs, done.length, now.seconds))))}
             </p>
           )}
           {now.state !== 'running' && <Verdict of={now.report} />}
@@ -126,7 +126,7 @@ function Plan({ of }: { of: ToAudit }) {
   const blobs = head.blobs.reduce((sum, one) => sum + one, 0)
   return (
     <p>
-      {words.plan(head.ended.length, blobs)} {words.takes(formatDuration(secondsLeft(head.blobs)))}
+      {words.plan(head.ended.length, blobs)} {words.takes(formatDuration(Math.max(1, secondsLeft(head.blobs))))}
     </p>
   )
 }

@@ -15,9 +15,9 @@ interface Terms {
   statisticsBlobs: number
 }
 
-export const MOST_EARLIER = 600 // blobs of earlier rounds: each takes up to a second
-const SECONDS_A_BLOB = 1
-const SECONDS_A_ROUND = 3 // for its record and the ceremony
+export const MOST_EARLIER = 600 // blobs of earlier rounds: each takes up to a second on a slow computer
+const SECONDS_A_BLOB = 0.5
+const SECONDS_A_ROUND = 1 // for its record and the ceremony
 
 /** The number of blobs that the checks of a round read. `states`: of all rounds from 0. A sign-flipped sum needs those of all
  * training rounds before.
