@@ -126,7 +126,7 @@ def test_no_profile_of_another_account_is_shown_while_its_own_loads(place: Place
     field = region(page, "Profile").get_by_label("Name")
     expect(field).to_have_value("Klinik Ost")
     held: list[Route] = []
-    page.context.route("**/v1/profiles?*", held.append)
+    page.context.route("**/v1/profiles?*", lambda route: held.append(route))
     wallet.switch(page, other.account)
     expect(region(page, "Hospital")).to_contain_text("20.00")
     expect(region(page, "Profile")).to_be_visible()

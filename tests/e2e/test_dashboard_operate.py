@@ -256,7 +256,7 @@ def test_what_is_not_read_yet_is_not_shown_as_zero(place: Place, watched: Watche
     wallet.install(page)
     open_page(place, page, f"/tasks/{number}")
     held: list[Route] = []
-    page.context.route(f"{place.chain_url}/", held.append)
+    page.context.route(f"{place.chain_url}/", lambda route: held.append(route))
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
     refund, pool = page.get_by_role("region", name="Refund"), page.get_by_role("form", name="Add to the pool")
