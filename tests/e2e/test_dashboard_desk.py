@@ -18,8 +18,8 @@ from consilium_chain.profiles import Profile, sign_profile
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
-from dashboard_driver import HELD, LOOKS, NEEDED, Network, Place, connect, open_page, violations, wallet_of
-from playwright.sync_api import Page, Route, expect
+from dashboard_driver import HELD, LOOKS, NEEDED, Network, Place, connect, held_back, open_page, violations, wallet_of
+from playwright.sync_api import Page, expect
 from worker_driver import until
 
 pytestmark = NEEDED
@@ -125,15 +125,11 @@ def test_no_profile_of_another_account_is_shown_while_its_own_loads(place: Place
     page.get_by_role("button", name="Set the public profile…").click()
     field = region(page, "Profile").get_by_label("Name")
     expect(field).to_have_value("Klinik Ost")
-    held: list[Route] = []
-    page.context.route("**/v1/profiles?*", lambda route: held.append(route))
-    wallet.switch(page, other.account)
-    expect(region(page, "Hospital")).to_contain_text("20.00")
-    expect(region(page, "Profile")).to_be_visible()
-    expect(field).to_be_hidden()
-    page.context.unroute("**/v1/profiles?*")
-    for route in held:
-        route.continue_()
+    with held_back(page, "**/v1/profiles?*"):
+        wallet.switch(page, other.account)
+        expect(region(page, "Hospital")).to_contain_text("20.00")
+        expect(region(page, "Profile")).to_be_visible()
+        expect(field).to_be_hidden()
     expect(field).to_have_value("Klinik West")
     expect(field).to_be_visible()
 

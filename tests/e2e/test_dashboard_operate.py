@@ -23,6 +23,7 @@ from dashboard_driver import (
     POOL,
     Place,
     connect,
+    held_back,
     idle_aggregator,
     open_page,
     propose,
@@ -30,7 +31,7 @@ from dashboard_driver import (
     task_file,
     violations,
 )
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 pytestmark = NEEDED
 EXAMPLE = Path(__file__).parents[2] / "dashboard/src/propose/example.toml"
@@ -255,17 +256,13 @@ def test_what_is_not_read_yet_is_not_shown_as_zero(place: Place, watched: Watche
     number = propose(place, wallet, idle_aggregator(place), task_file(place, "not read yet"))
     wallet.install(page)
     open_page(place, page, f"/tasks/{number}")
-    held: list[Route] = []
-    page.context.route(f"{place.chain_url}/", lambda route: held.append(route))
-    page.get_by_role("button", name="Operate this task…").click()
-    connect(page)
     refund, pool = page.get_by_role("region", name="Refund"), page.get_by_role("form", name="Add to the pool")
-    for one in (refund, pool):
-        expect(one.get_by_role("definition")).to_have_text("not known yet")
-    expect(refund.get_by_role("button", name="Withdraw")).to_be_disabled()
-    page.context.unroute(f"{place.chain_url}/")
-    for route in held:
-        route.continue_()
+    with held_back(page, f"{place.chain_url}/"):
+        page.get_by_role("button", name="Operate this task…").click()
+        connect(page)
+        for one in (refund, pool):
+            expect(one.get_by_role("definition")).to_have_text("not known yet")
+        expect(refund.get_by_role("button", name="Withdraw")).to_be_disabled()
     expect(refund.get_by_role("definition")).to_contain_text("0.00")
     expect(pool.get_by_role("definition")).to_contain_text(tokens(HELD - POOL * TOKEN))
     place.ledger(wallet.account).operator.stop(number)
