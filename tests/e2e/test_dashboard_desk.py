@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
-import httpx
 import pytest
 from browser_driver import Wallet, Watched, context_of
 from chain_driver import BOND, TaskDriver
@@ -14,11 +12,10 @@ from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.roles import NO_KEY
 from consilium_chain.ledger.structs import Phase, Role
-from consilium_chain.profiles import Profile, sign_profile
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
-from dashboard_driver import HELD, LOOKS, NEEDED, Network, Place, connect, held_back, open_page, violations, wallet_of
+from dashboard_driver import HELD, LOOKS, NEEDED, Network, Place, connect, open_page, violations, wallet_of
 from playwright.sync_api import Page, expect
 from worker_driver import until
 
@@ -110,28 +107,6 @@ def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(place: P
     assert (stored["name"], stored["country"]) == ("Klinik Süd", "DE")
     expect(page.locator("main .account").first).to_contain_text("Klinik Süd")
     expect(page.locator(".figure").filter(has_text="In your wallet")).to_contain_text("990.00 CSL")
-
-
-def test_no_profile_of_another_account_is_shown_while_its_own_loads(place: Place, watched: Watched) -> None:
-    page, wallet, other = watched.page, place.wallet(), place.wallet()
-    now, chain = int(time.time()), place.deployment.chain_id
-    for one, name, stake in ((wallet, "Klinik Ost", 10), (other, "Klinik West", 20)):
-        place.ledger(one.account).staking.stake(Role.HOSPITAL, stake * TOKEN)
-        profile = Profile(name=name, institution="", country="", site="", contact="")
-        signed = sign_profile(profile, one.account, chain, place.deployment.staking, now).model_dump()
-        url = f"{place.url}/v1/profiles/{one.account.address}"
-        until(lambda url=url, signed=signed: httpx.put(url, json=signed, timeout=20).status_code == 200, 30)
-    desk(place, page, wallet)
-    page.get_by_role("button", name="Set the public profile…").click()
-    field = region(page, "Profile").get_by_label("Name")
-    expect(field).to_have_value("Klinik Ost")
-    with held_back(page, "**/v1/profiles?*"):
-        wallet.switch(page, other.account)
-        expect(region(page, "Hospital")).to_contain_text("20.00")
-        expect(region(page, "Profile")).to_be_visible()
-        expect(field).to_be_hidden()
-    expect(field).to_have_value("Klinik West")
-    expect(field).to_be_visible()
 
 
 def test_a_voters_key_is_registered_where_its_key_file_is(place: Place, watched: Watched) -> None:
