@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,25 @@ def violations(page: Page) -> list[Any]:
     page.evaluate(AXE.read_text())
     found = page.evaluate("tags => axe.run({ runOnly: tags })", TAGS)
     return [(one["id"], [node["target"] for node in one["nodes"]][:3]) for one in found["violations"]]
+
+
+@contextmanager
+def held_back(page: Page, url: str) -> Iterator[None]:
+    """Requests to this URL wait until the block ends."""
+    held: list[Route] = []
+    is_over = False
+
+    def answer(route: Route) -> None:
+        if is_over:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.context.route(url, answer)
+    yield
+    is_over = True
+    for route in held:
+        route.continue_()
 
 
 def flip_a_bit(route: Route) -> None:

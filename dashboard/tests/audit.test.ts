@@ -6,7 +6,7 @@ import { canonical, digest, messageFor, roundReport, taskReport, type Audited } 
 
 const of: Audited = {
   task: 3,
-  head: { block: 77, hash: '0xab', rounds: 5, ended: [0, 1, 2] },
+  head: { block: 77, hash: '0xab', rounds: 5, ended: [0, 1, 2], blobs: [1, 2, 2] },
   chainId: 31337,
   contract: '0x0000000000000000000000000000000000000001',
   node: 'the node that this site names (localhost)',
@@ -97,7 +97,7 @@ test('a report names the rounds that it did not come to, and any change of it ch
 test('the file that `consilium verify-report` is tested with is what this page writes', async () => {
   const made: Audited = {
     ...of,
-    head: { block: 77, hash: `0x${'ab'.repeat(32)}`, rounds: 5, ended: [0, 1, 2, 3] },
+    head: { block: 77, hash: `0x${'ab'.repeat(32)}`, rounds: 5, ended: [0, 1, 2, 3], blobs: [1, 2, 2, 2] },
   }
   const record = {
     block: 9n,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { progressOf, qualityOf, shareWorths } from '../src/lib/series'
+import { named, progressOf, qualityOf, shareWorths } from '../src/lib/series'
 
 test('a model gains what its accepted cohorts gain on average, in settled training rounds', () => {
   const round = (number: number, medians: number[], accepted: number[], outcome = 'settled') => ({
@@ -39,4 +39,10 @@ test('a share is worth what stands behind it', () => {
     { time: 1, worth: 1_000_000 },
     { time: 2, worth: 900_000 },
   ])
+})
+
+test('a label stands once on an axis', () => {
+  const day = (time: number) => String(Math.floor(time / 86_400))
+  expect(named([0, 20_000, 40_000, 90_000, 100_000], day)).toEqual([0, 90_000])
+  expect(named([], day)).toEqual([])
 })

@@ -34,7 +34,18 @@ const SAME: Partial<Record<string, readonly string[]>> = {
   ],
   es: ['Gas', 'Hospital', 'Token', 'no', 'tokens'],
   fr: [
-    ...['Actions', 'Calibration', 'Classes', 'Commission', 'Contact', 'Contribution', 'Gas', 'Images', 'Phase'],
+    ...[
+      'Actions',
+      'Calibration',
+      'Classes',
+      'Commission',
+      'commission',
+      'Contact',
+      'Contribution',
+      'Gas',
+      'Images',
+      'Phase',
+    ],
     ...['Transaction', 'Verdict', 'quartiles'],
   ],
 }

@@ -4,17 +4,25 @@ import { vestingOf } from '../src/lib/whatif'
 
 const unvestedX48 = 1_000n << 48n
 
+const NOW = 1_790_000_000 // seconds
+
 test('what vests is shared as the contract shares it: commission first, then by the shares that earn', () => {
-  const pool = { unvestedX48, commissionBps: 1_000, shares: 500n, unbondingShares: 100n }
-  expect(vestingOf(pool, 100n, false)).toBe(225n)
-  expect(vestingOf(pool, 100n, true)).toBe(325n)
-  expect(vestingOf(pool, 300n, false) + vestingOf(pool, 100n, true)).toBe(1_000n)
+  const pool = { unvestedX48, commissionBps: 1_000, shares: 500n, unbondingShares: 100n, vestingEnd: NOW + 1 }
+  expect(vestingOf(pool, 100n, false, NOW)).toBe(225n)
+  expect(vestingOf(pool, 100n, true, NOW)).toBe(325n)
+  expect(vestingOf(pool, 300n, false, NOW) + vestingOf(pool, 100n, true, NOW)).toBe(1_000n)
 })
 
 test('without shares that earn, the owner gets all', () => {
-  const pool = { unvestedX48, commissionBps: 0, shares: 100n, unbondingShares: 100n }
-  expect(vestingOf(pool, 0n, true)).toBe(1_000n)
-  expect(vestingOf(pool, 0n, false)).toBe(0n)
+  const pool = { unvestedX48, commissionBps: 0, shares: 100n, unbondingShares: 100n, vestingEnd: NOW + 1 }
+  expect(vestingOf(pool, 0n, true, NOW)).toBe(1_000n)
+  expect(vestingOf(pool, 0n, false, NOW)).toBe(0n)
+})
+
+test('after the end of the vesting nothing vests, whatever fraction is left', () => {
+  const pool = { unvestedX48, commissionBps: 0, shares: 100n, unbondingShares: 0n, vestingEnd: NOW }
+  expect(vestingOf(pool, 100n, true, NOW)).toBe(0n)
+  expect(vestingOf(pool, 100n, true, NOW - 1)).toBe(1_000n)
 })
 
 test('months are those of UTC, the latest first, and add up', () => {

@@ -191,10 +191,12 @@ def facts_are_the_chains(place: Place, page: Page, node: str, account: str) -> N
     expect(estimate).to_contain_text(f"{notice} after you undelegate")
     expect(estimate).to_contain_text(f"{pool['commissionBps'] / 100:g} %, may rise to 100 %, {notice} after a notice")
     expect(estimate).to_contain_text("new: no yearly rate")
+    expect(estimate).not_to_contain_text("It would have earned")
     expect(estimate).to_contain_text(re.compile(r"about \d\.\d{6} ether"))
     record = place.running.get(f"/v1/nodes/{node}/hospital/record")
     due, made = (sum(one[key] for one in record["deadlines"]) for key in ("due", "made"))
     facts = page.get_by_label("Before you delegate")
+    expect(facts.locator(".figure").filter(has_text="Yield, 30 days").locator("dd").first).to_have_text("New")
     expect(facts).to_contain_text(f"{made} of {due}")
     owned = place.treasury.contracts.staking.contract.functions.positionOf(node, node, Role.HOSPITAL)
     expect(facts).to_contain_text(tokens(place.treasury.connection.call(owned)[1]))
@@ -247,6 +249,9 @@ def test_rewards_are_claimed_and_stake_comes_home(place: Place, watched: Watched
     expect(home.get_by_role("button", name="Withdraw")).to_be_disabled()
     assert mine.connection.call(staking.requestCount(wallet.account.address)) == 1
     history = page.get_by_role("table", name="History")
+    row.get_by_role("button", name="Watch", exact=True).click()
+    expect(row.get_by_role("link", name="Being told")).to_be_visible()
+    assert page.evaluate("JSON.parse(localStorage.watch).nodes") == [node.lower()]
     for line in ("Delegated", "Claimed", "Unbonding started"):
         expect(history).to_contain_text(line)
     with page.expect_download() as download:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,14 @@ def test_a_tampered_mirror_fails_its_round_and_a_silent_one_is_no_verdict(place:
 def test_it_can_be_stopped(place: Place, page: Page) -> None:
     page.context.route("**/v1/artifacts/blobs/*", lambda route: None)  # which never answers
     open_page(place, page, "/tasks/1/audit")
+    plan = page.get_by_text("The audit checks 3 rounds and reads")
+    read = [len(blobs_of(place, round_)) for round_ in (0, 1, 2)]
+    if any(cohort["is_flipped"] for cohort in place.running.get("/v1/tasks/1/rounds/2")["cohorts"]):
+        read.append(read[1])  # the round before
+    expect(plan).to_contain_text(f"reads {sum(read)} blobs of 128 KiB. That takes about")
     page.get_by_role("button", name="Verify all rounds").click()
     expect(page.get_by_text("0 of 3 rounds verified")).to_be_visible(timeout=DONE)
+    expect(page.get_by_text(re.compile(r"^Round 0: .* about \d+ s left$"))).to_be_visible(timeout=DONE)
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("You stopped it. 3 rounds were not verified.")).to_be_visible()
     report = report_of(page)["report"]

@@ -18,10 +18,12 @@ from consilium_client.task import load_task
 from consilium_core.units import tokens
 from consilium_operators.model_folder import read_model
 from dashboard_driver import (
+    HELD,
     NEEDED,
     POOL,
     Place,
     connect,
+    held_back,
     idle_aggregator,
     open_page,
     propose,
@@ -247,6 +249,23 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
     expect(page.get_by_role("button", name="Sign in and store the file")).to_be_disabled()
     expect(page.get_by_role("button", name="Approve and propose")).to_be_disabled()
     assert "personal_sign" not in wallet.asked
+
+
+def test_what_is_not_read_yet_is_not_shown_as_zero(place: Place, watched: Watched) -> None:
+    page, wallet = watched.page, place.wallet()
+    number = propose(place, wallet, idle_aggregator(place), task_file(place, "not read yet"))
+    wallet.install(page)
+    open_page(place, page, f"/tasks/{number}")
+    refund, pool = page.get_by_role("region", name="Refund"), page.get_by_role("form", name="Add to the pool")
+    with held_back(page, f"{place.chain_url}/"):
+        page.get_by_role("button", name="Operate this task…").click()
+        connect(page)
+        for one in (refund, pool):
+            expect(one.get_by_role("definition")).to_have_text("not known yet")
+        expect(refund.get_by_role("button", name="Withdraw")).to_be_disabled()
+    expect(refund.get_by_role("definition")).to_contain_text("0.00")
+    expect(pool.get_by_role("definition")).to_contain_text(tokens(HELD - POOL * TOKEN))
+    place.ledger(wallet.account).operator.stop(number)
 
 
 def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place, watched: Watched) -> None:

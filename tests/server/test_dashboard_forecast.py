@@ -19,6 +19,27 @@ EXAMPLE = (ROOT / "dashboard/src/propose/example.toml").read_bytes()
 FILE = json.loads((ROOT / "tests/vectors/simulation.json").read_text())
 
 
+def test_the_form_has_what_decides_before_its_columns_and_few_of_these(tmp_path: Path) -> None:
+    column = '[[data.features]]\nname = "more{}"\nmin = 0\nmax = 1\n'
+    text = EXAMPLE.decode().replace("[model]", "".join(column.format(one) for one in range(8)) + "[model]", 1)
+    with served(app_of(populated(tmp_path), dashboard=str(built()))) as url, chromium() as browser:
+        page = context_of(browser).new_page()
+        page.goto(f"{url}/#/propose")
+        page.locator("summary", has_text="The file itself").click()
+        page.get_by_label("Task file (TOML)").fill(text)
+        form = page.get_by_role("form", name="The task, as a form")
+        whole = form.get_by_role("button", name="Show all 10")
+        expect(whole).to_be_visible()
+        legends = [one for one in form.locator("legend:visible").all_inner_texts() if one not in ("Question", "Values")]
+        first, shown = legends[: legends.index("Features")], legends[legends.index("Features") + 1 :]
+        assert first == ["Data", "Model", "Privacy", "Rounds", "Money"]
+        assert shown == ["1: age", "2: chol", "3: more0"]
+        page.get_by_label("Task file (TOML)").fill(text.replace('name = "more7"\nmin = 0', 'name = "more7"\nmin = 5'))
+        form.get_by_role("button", name="Check").click()
+        expect(form.locator("legend", has_text="10: more7")).to_be_visible()  # its fault is in sight
+        expect(whole).to_have_count(0)
+
+
 def test_a_simulation_is_shown_for_its_own_task_and_stays_in_the_browser(tmp_path: Path) -> None:
     own = FILE | {"sections": section_digests(parse_task_spec(EXAMPLE))}
     harmless = own["rounds"][0]

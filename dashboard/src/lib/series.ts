@@ -71,3 +71,8 @@ export function shareWorths(
     .map((one) => ({ time: one.time, worth: Number((BigInt(one.assets) * 1_000_000n) / BigInt(one.shares)) }))
     .toSorted((one, other) => one.time - other.time)
 }
+
+/** The values whose labels differ from the one before: a day is named once. */
+export function named(values: readonly number[], shown: (value: number) => string): number[] {
+  return values.filter((value, at) => at === 0 || shown(value) !== shown(values[at - 1] ?? value))
+}

@@ -31,12 +31,16 @@ export function sharesFor(amount: bigint, of: { shares: bigint; worth: bigint })
 
 const FRACTION_BITS = 48n
 
-/** A position's part of the rewards that have not vested, at the pool's present stakes and commission (`Pools.sol`). */
+/** A position's part of the rewards that have not vested, at the pool's present stakes and commission (`Pools.sol`). Fractions
+ * that stay in the pool after `vestingEnd` are not counted. Times are in seconds since the epoch.
+ */
 export function vestingOf(
-  pool: { unvestedX48: bigint; commissionBps: number; shares: bigint; unbondingShares: bigint },
+  pool: { unvestedX48: bigint; commissionBps: number; shares: bigint; unbondingShares: bigint; vestingEnd: number },
   shares: bigint,
   isOwner: boolean,
+  now: number,
 ): bigint {
+  if (pool.vestingEnd <= now) return 0n
   const earning = pool.shares - pool.unbondingShares
   const fee = earning > 0n ? (pool.unvestedX48 * BigInt(pool.commissionBps)) / 10_000n : pool.unvestedX48
   const gain = earning > 0n ? ((pool.unvestedX48 - fee) * shares) / earning : 0n

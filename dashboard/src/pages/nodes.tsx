@@ -4,6 +4,7 @@ import { nodes, type NodeQuery } from '../api/queries'
 import { chosenOf, MOST_COMPARED } from '../lib/compared'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { isRole, ROLES } from '../lib/enums'
+import { yieldOf } from '../lib/yields'
 import { Account, Page, Tokens } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { New } from '../parts/decision'
@@ -91,11 +92,7 @@ export default function Nodes() {
             {
               number: columns.yield,
               means: words.yieldMeans,
-              of: (node) => (
-                <>
-                  {node.is_new && <New />} <Yield of={node.realised_yield} />
-                </>
-              ),
+              of: (node) => <Yield of={node} />,
             },
             { number: columns.commission, of: (node) => formatBps(node.commission_bps) },
             { tokens: columns.active, of: (node) => node.active },
@@ -111,11 +108,14 @@ export default function Nodes() {
   )
 }
 
-function Yield({ of }: { of: Schemas['NodeSummary']['realised_yield'] }) {
-  const parts = `${formatMillionths(of.earned, true)} ${say.node.earned}, ${formatMillionths(-of.lost)} ${say.node.lost}`
+function Yield({ of }: { of: Schemas['NodeSummary'] }) {
+  const found = yieldOf(of)
+  if (!found) return <New />
+  const { earned, lost } = of.realised_yield
+  const parts = `${formatMillionths(earned, true)} ${say.node.earned}, ${formatMillionths(-lost)} ${say.node.lost}`
   return (
-    <span className={of.net < 0 ? 'bad' : ''} title={parts}>
-      {formatMillionths(of.net, true)}
+    <span className={found.net < 0 ? 'bad' : ''} title={parts}>
+      {formatMillionths(found.net, true)}
     </span>
   )
 }

@@ -72,10 +72,11 @@ export function Card({ title, means, children }: { title: string; means?: ReactN
   )
 }
 
-/** An amount with two digits; on hover with all of them. */
-export function Tokens({ of }: { of: string | bigint }) {
-  const amount = BigInt(of)
+/** An amount with two digits; on hover with all of them. Undefined: it is not read yet. */
+export function Tokens({ of }: { of: string | bigint | undefined }) {
   const { data } = useQuery(symbol())
+  if (of === undefined) return <span className="soft">{say.unread}</span>
+  const amount = BigInt(of)
   return (
     <span title={`${formatExactly(amount)} ${data ?? say.tokens}`}>
       {formatTokens(amount)}

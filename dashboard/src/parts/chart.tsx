@@ -3,6 +3,7 @@ import { extent } from 'd3-array'
 import { scaleLinear } from 'd3-scale'
 import { curveLinear, curveStepAfter, line } from 'd3-shape'
 import { useEffect, useId, useRef, useState, type ReactNode } from 'react'
+import { named } from '../lib/series'
 import * as say from '../strings'
 import { Unfold } from './basics'
 import { Table } from './table'
@@ -82,8 +83,7 @@ function Lines({ of: { across, series, unit, shown } }: { of: Drawn }) {
             </text>
           </g>
         ))}
-        {x
-          .ticks(Math.max(1, Math.floor(width / Math.max(40, labelled + 60))))
+        {named(x.ticks(Math.max(1, Math.floor(width / Math.max(40, labelled + 60)))), across.shown)
           .filter((value) => (!isWhole || Number.isInteger(value)) && x(value) + labelled / 2 <= width)
           .map((value) => (
             <text key={value} x={x(value)} y={HEIGHT - 6} textAnchor="middle">

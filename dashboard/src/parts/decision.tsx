@@ -5,6 +5,7 @@ import type { Role, Schemas } from '../api/client'
 import { network, node as nodeOf, nodeRecord } from '../api/queries'
 import { bpsOf, formatBps, formatMillionths } from '../lib/amounts'
 import { formatDuration } from '../lib/times'
+import { yieldOf } from '../lib/yields'
 import * as say from '../strings'
 import { Ago, Figure, Tokens } from './basics'
 
@@ -104,14 +105,16 @@ export function decisionsOf({ at, record, unbonding }: Found): Decision[] {
   ]
 }
 
-function rateOf({ realised_yield: of, annual_rate: rate, is_new }: Schemas['Node'], days: number): Decision {
-  const seconds = of.until - of.since
-  const over = seconds < days * DAY ? `${words.over(formatDuration(seconds))}; ` : ''
-  const aYear = rate === null ? (is_new ? words.noRate : '') : words.aYear(formatMillionths(rate, true))
+function rateOf(node: Schemas['Node'], days: number): Decision {
+  const found = yieldOf(node)
+  const { net, since, until } = node.realised_yield
+  const [shown, duration] = [formatMillionths(net, true), formatDuration(until - since)]
+  if (!found) return { name: words.rate(days), value: <New />, beside: words.soFar(shown, duration) }
+  const over = found.seconds < days * DAY ? `${words.over(duration)}; ` : ''
   return {
     name: words.rate(days),
-    value: <span className={of.net < 0 ? 'bad' : ''}>{formatMillionths(of.net, true)}</span>,
-    beside: over + aYear,
+    value: <span className={net < 0 ? 'bad' : ''}>{shown}</span>,
+    beside: over + (found.aYear === null ? '' : words.aYear(formatMillionths(found.aYear, true))),
   }
 }
 

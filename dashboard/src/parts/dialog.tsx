@@ -4,6 +4,16 @@ import * as say from '../strings'
 /** False within what is hidden: a modal dialog there would keep the rest of the page from being used. */
 export const IsShown = createContext(true)
 
+/** Children that stay in the page, with what was entered, while they are out of sight. */
+export function Shown({ when, children }: { when: boolean; children: ReactNode }) {
+  const isShown = useContext(IsShown) && when
+  return (
+    <div hidden={!when} className={when ? 'stack' : undefined}>
+      <IsShown value={isShown}>{children}</IsShown>
+    </div>
+  )
+}
+
 /** Asks before an action. It is modal: the browser keeps the focus in it, and closes it by Escape. While it is not open, it
  * keeps what was entered.
  */

@@ -61,7 +61,9 @@ export function Payouts({ of }: { of: Schemas['Round'] }) {
         { text: columns.account, of: ({ account, role }) => <Account of={account} as={role} /> },
         { tokens: columns.amount, of: (payment) => payment.amount },
         { text: columns.role, of: ({ role }) => (role ? say.role[role] : '') },
-        { text: columns.why, of: ({ reason }) => <Reason of={reason} /> },
+        ...(of.payments.some(({ reason }) => reason)
+          ? [{ text: columns.why, of: ({ reason }: Schemas['Payment']) => <Reason of={reason} /> }]
+          : []),
       ]}
     >
       {error && <Fault error={error} retry={() => void refetch()} />}

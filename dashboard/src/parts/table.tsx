@@ -18,7 +18,7 @@ const MORE = 250
 function drawn<Row>(column: Column<Row>) {
   if ('text' in column) return { name: column.text, align: '', cell: column.of }
   if ('number' in column) return { name: column.number, align: 'number', cell: column.of, means: column.means }
-  const cell = (row: Row): ReactNode => <Tokens of={column.of(row) ?? 0n} />
+  const cell = (row: Row): ReactNode => <Tokens of={column.of(row)} />
   return { name: column.tokens, align: 'number', cell }
 }
 

@@ -36,7 +36,9 @@ const FIRST = new Set([
   'money',
   'money.pool',
 ])
-const SHOWN = 12 // of a list of sections
+/** The list that may be long, of the data's columns. It comes last. */
+const COLUMNS = 'features'
+const SHOWN = 3 // of a list of sections
 
 type Faults = readonly Schemas['Fault'][]
 type Change = (value: unknown) => void
@@ -66,13 +68,31 @@ const inside = (place: Place, key: string): Place => ({
 
 export function TaskForm(props: { root: Schema; document: Tree; faults: Faults; change: (document: Tree) => void }) {
   const { root, document, faults, change } = props
+  const place = { root, faults, path: '', where: '' }
   return (
-    <Keys
-      schema={root}
-      place={{ root, faults, path: '', where: '' }}
-      section={document}
-      change={change}
-      without={null}
+    <>
+      <Keys schema={root} place={place} section={document} change={change} without={null} />
+      <Columns {...props} place={inside(place, 'data')} />
+    </>
+  )
+}
+
+/** The columns of the data, if the data's form has any. */
+function Columns({ root, document, change, place }: Parameters<typeof TaskForm>[0] & { place: Place }) {
+  const kind = kindOf(root.properties?.data ?? {}, root)
+  if (kind.is !== 'section') return null
+  const data = treeOf(document.data)
+  const chosen = formOf(kind.of, data)
+  const schema = kind.of.forms[chosen]?.properties?.[COLUMNS]
+  if (!schema) return null
+  return (
+    <Key
+      schema={schema}
+      name={COLUMNS}
+      isNeeded
+      place={inside({ ...place, where: `${place.where}.${chosen}` }, COLUMNS)}
+      value={data[COLUMNS]}
+      change={(value) => change(withKey(document, 'data', withKey(data, COLUMNS, value)))}
     />
   )
 }
@@ -87,7 +107,8 @@ interface KeysProps {
 
 /** The keys of a section. `without`: the key that chose its form. */
 function Keys({ schema, place, section, change, without }: KeysProps) {
-  const keys = Object.keys(schema.properties ?? {}).filter((key) => key !== without)
+  const isLast = (key: string) => place.path === 'data' && key === COLUMNS
+  const keys = Object.keys(schema.properties ?? {}).filter((key) => key !== without && !isLast(key))
   const isNeeded = (key: string) => schema.required?.includes(key) === true
   const isFirst = (key: string) => isNeeded(key) || FIRST.has(place.path === '' ? key : `${place.path}.${key}`)
   const rest = keys.filter((key) => !isFirst(key))
@@ -172,7 +193,10 @@ function Form({ of, place, section, change }: { of: Forms; place: Place; section
 function Sections({ of, name, place, value, change, schema }: KeyProps & { of: Forms }) {
   const [isWhole, setWhole] = useState(false)
   const items = Array.isArray(value) ? (value as unknown[]) : []
-  const shown = isWhole ? items : items.slice(0, SHOWN)
+  const hasHiddenFault = place.faults.some(
+    ({ where }) => where.startsWith(`${place.where}.`) && parseInt(where.slice(place.where.length + 1)) >= SHOWN,
+  )
+  const shown = isWhole || hasHiddenFault ? items : items.slice(0, SHOWN)
   return (
     <fieldset className="part">
       <legend>{nameOf(name)}</legend>
@@ -197,7 +221,13 @@ function Sections({ of, name, place, value, change, schema }: KeyProps & { of: F
             {words.showAll(items.length)}
           </button>
         )}
-        <button type="button" onClick={() => change([...items, asForm(of, {}, formOf(of, {}))])}>
+        <button
+          type="button"
+          onClick={() => {
+            setWhole(true)
+            change([...items, asForm(of, {}, formOf(of, {}))])
+          }}
+        >
           {words.add}
         </button>
       </div>

@@ -6,6 +6,11 @@ export const audit = {
   again: 'Verify all again',
   cancel: 'Stop',
   reading: 'Reading the task from the chain…',
+  plan: (rounds: number, blobs: number) =>
+    `The audit checks ${rounds} ${rounds === 1 ? 'round' : 'rounds'} and reads ${blobs} ${blobs === 1 ? 'blob' : 'blobs'} of 128 KiB.`,
+  takes: (duration: string) => `That takes about ${duration}. You can stop it at any time, and keep what was checked.`,
+  left: (duration: string) => `about ${duration} left`,
+  doing: (round: number, step: string) => `Round ${round}: ${step}`,
   none: 'No round of this task has ended yet.',
   progress: 'Rounds that were verified',
   done: (n: number, of: number) => `${n} of ${of} rounds verified`,

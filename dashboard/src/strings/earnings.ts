@@ -34,5 +34,6 @@ export const pick = {
   none: 'Choose a node',
   other: 'Another address…',
   address: 'Address of the node',
-  option: (node: string, rate: string, commission: string) => `${node}: ${rate} in 30 days, commission ${commission}`,
+  rate: (rate: string) => `${rate} in 30 days`,
+  option: (node: string, rate: string, commission: string) => `${node}: ${rate}, commission ${commission}`,
 }

@@ -32,6 +32,7 @@ export const footer = (block: number | null, behind: number | null) =>
     ? 'No block is indexed yet.'
     : `Complete up to block ${block}${behind ? `, ${behind} ${behind === 1 ? 'block' : 'blocks'} behind the chain` : ''}. You can check every round yourself.`
 export const loading = 'Loading'
+export const unread = 'not known yet'
 export const none = 'none'
 export const more = 'Show more'
 export const moreRows = (left: number) => `Show more (${left} left)`

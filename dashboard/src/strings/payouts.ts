@@ -9,7 +9,7 @@ export const payouts = {
   contribution: 'Contribution',
   contributionMeans: (rounds: number) =>
     `A hospital’s share is its weight times its rounds in accepted sums, of all hospitals’ together. Pay by round is of the latest ${rounds === 1 ? 'round' : `${rounds} rounds`} that paid.`,
-  share: 'Share of accepted weight',
+  share: 'Share',
   ofRound: (round: number) => `Round ${round}`,
   settled: (accepted: number, cohorts: number, paid: string) =>
     `This round is settled: ${accepted} of ${plural(cohorts, 'cohort was', 'cohorts were')} accepted, and ${paid}.`,

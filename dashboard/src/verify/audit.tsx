@@ -1,12 +1,13 @@
 /** Verifies all ended rounds of a task, one after another, and makes a report. */
-import { useQuery } from '@tanstack/react-query'
+import { queryOptions, useQuery } from '@tanstack/react-query'
 import { lazy, useEffect, useRef, useState } from 'react'
 import { useParams } from 'react-router'
 import type { Config } from '../api/config'
 import { task as taskOf } from '../api/queries'
 import { messageOf } from '../lib/errors'
+import { formatDuration } from '../lib/times'
 import Missing from '../pages/missing'
-import { Account, Card, Crumbs, Loading, Notice, OnDemand, Page, TaskLink, Time } from '../parts/basics'
+import { Account, Card, Fault, Crumbs, Loading, Notice, OnDemand, Page, TaskLink, Time } from '../parts/basics'
 import { TableCard } from '../parts/table'
 import * as say from '../strings'
 import { audit as words } from '../strings/audit'
@@ -14,6 +15,7 @@ import { readHead, type Head, type Node } from './chain'
 import type { Step } from './core'
 import { WithNode } from './node'
 import { Steps } from './panel'
+import { secondsLeft } from './plan'
 import {
   canonical,
   digest,
@@ -66,14 +68,22 @@ interface Done {
 
 type State =
   | { state: 'idle' | 'reading' }
-  | { state: 'running' | 'stopped' | 'done'; head: Head; report: Report }
+  | { state: 'running' | 'stopped' | 'done'; head: Head; report: Report; seconds: number }
   | { state: 'failed'; why: string }
 
+const headOf = ({ node, config, task }: ToAudit) =>
+  queryOptions({
+    queryKey: ['audit', node.name, config.tasks, task],
+    retry: false,
+    queryFn: () => readHead(node, config, task),
+  })
+
 function Audit(of: ToAudit) {
-  const { now, done, start, stop } = useAudit(of)
+  const { now, done, doing, start, stop } = useAudit(of)
   const isBusy = now.state === 'reading' || now.state === 'running'
   return (
     <>
+      {now.state === 'idle' && <Plan of={of} />}
       <div className="tools">
         <button type="button" className="main" disabled={isBusy} onClick={start}>
           {now.state === 'idle' ? words.go : words.again}
@@ -92,6 +102,12 @@ function Audit(of: ToAudit) {
             <progress aria-label={words.progress} max={Math.max(1, now.head.ended.length)} value={done.length} />{' '}
             {words.done(done.length, now.head.ended.length)}
           </p>
+          {now.state === 'running' && (
+            <p className="soft small">
+              {doing && `${doing} · `}
+              {words.left(formatDuration(Math.max(1, secondsLeft(now.head.blobs, done.length, now.seconds))))}
+            </p>
+          )}
           {now.state !== 'running' && <Verdict of={now.report} />}
           <Rounds of={done} />
           {now.state !== 'running' && <Outcome key={now.report.ended_at} of={now.report} />}
@@ -101,9 +117,24 @@ function Audit(of: ToAudit) {
   )
 }
 
+/** What the audit is about to do. */
+function Plan({ of }: { of: ToAudit }) {
+  const { data: head, error, refetch } = useQuery(headOf(of))
+  if (error) return <Fault error={error} retry={() => void refetch()} />
+  if (!head) return <p role="status">{words.reading}</p>
+  if (head.ended.length === 0) return <Notice kind="wait">{words.none}</Notice>
+  const blobs = head.blobs.reduce((sum, one) => sum + one, 0)
+  return (
+    <p>
+      {words.plan(head.ended.length, blobs)} {words.takes(formatDuration(Math.max(1, secondsLeft(head.blobs))))}
+    </p>
+  )
+}
+
 function useAudit({ config, node, task, coordinates }: ToAudit) {
   const [now, setNow] = useState<State>({ state: 'idle' })
   const [done, setDone] = useState<Done[]>([])
+  const [doing, setDoing] = useState('')
   const running = useRef<AbortController | null>(null)
   useEffect(() => () => running.current?.abort(), [])
 
@@ -121,12 +152,16 @@ function useAudit({ config, node, task, coordinates }: ToAudit) {
         MADE_BY,
       )
       setDone([...found])
-      setNow({ state, head, report })
+      setNow({ state, head, report, seconds: ended - started })
     }
     for (const round of head.ended) {
       if (signal.aborted) break
       tell('running')
-      const checked = await verifyRound({ node, config, task, round, coordinates }, signal).catch(() => null)
+      const show = (steps: readonly Step[]) => {
+        const step = steps.findLast((one) => one.state === 'running')
+        if (running.current?.signal === signal && step) setDoing(words.doing(round, step.title))
+      }
+      const checked = await verifyRound({ node, config, task, round, coordinates }, signal, show).catch(() => null)
       if (checked) found.push({ report: roundReport(of, round, checked, Date.now() / 1000), steps: checked.steps })
     }
     if (running.current?.signal === signal) tell(signal.aborted ? 'stopped' : 'done')
@@ -135,10 +170,12 @@ function useAudit({ config, node, task, coordinates }: ToAudit) {
   return {
     now,
     done,
+    doing,
     start: () => {
       const stop = new AbortController()
       running.current = stop
       setDone([])
+      setDoing('')
       setNow({ state: 'reading' })
       run(stop.signal).catch((error: unknown) => setNow({ state: 'failed', why: messageOf(error) }))
     },

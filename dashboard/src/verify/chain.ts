@@ -27,6 +27,7 @@ import { OUTCOMES, PHASES } from '../lib/enums'
 import { messageOf } from '../lib/errors'
 import * as say from '../strings'
 import type { Step } from './core'
+import { blobsOf, MOST_EARLIER } from './plan'
 import { STATISTICS_ROUND, type Cohort, type Earlier, type RoundRecord, type Shown } from './record'
 
 const words = say.verify
@@ -42,7 +43,6 @@ export interface Read {
 const TIMEOUT = 20_000 // milliseconds
 const MOST_QUERIES = 2_000 // for events
 const MOST_BLOCKS = 3_000 // read with all their transactions
-const MOST_SUMS = 600 // blobs of earlier rounds: each takes up to a second
 const WIDTH = 8 // queries at once
 
 function clientOf(node: Node): PublicClient {
@@ -58,6 +58,8 @@ export interface Head {
   rounds: number
   /** Rounds that are settled or void, ascending. */
   ended: number[]
+  /** The number of blobs that the checks of each of them read. */
+  blobs: number[]
 }
 
 /** Throws an error with words for people. */
@@ -69,10 +71,14 @@ export async function readHead(node: Node, config: Config, task: number): Promis
     const { number, hash } = await client.getBlock()
     const reader = taskReader(client, config.tasks, task, number)
     if (BigInt(task) > (await reader.taskCount())) throw new Error(words.noTask(task))
-    const [{ rounds }, { round }] = await Promise.all([reader.params(), reader.state()])
-    const outcomes = await each(range(round + 1), async (one) => (await reader.round(one)).outcome)
-    const ended = range(round + 1).filter((one) => OUTCOMES[outcomes[one] ?? 0] !== 'pending')
-    return { block: Number(number), hash, rounds, ended }
+    const [terms, { round }] = await Promise.all([reader.params(), reader.state()])
+    const states = await each(range(round + 1), async (one) => {
+      const state = await reader.round(one)
+      return { ...state, outcome: OUTCOMES[state.outcome], isVoid: OUTCOMES[state.outcome] === 'void' }
+    })
+    const ended = range(round + 1).filter((one) => states[one]?.outcome !== 'pending')
+    const blobs = ended.map((one) => blobsOf(states, one, terms))
+    return { block: Number(number), hash, rounds: terms.rounds, ended, blobs }
   } catch (error) {
     throw new Error(brief(error), { cause: error })
   }
@@ -240,7 +246,7 @@ async function earlier(
     const state = await reader.round(index + 1)
     return { round: index + 1, state, accepted: indices(state.acceptedCohorts) }
   })
-  if (rounds.reduce((sum, { accepted }) => sum + accepted.length, 0) * blobs > MOST_SUMS) return null
+  if (rounds.reduce((sum, { accepted }) => sum + accepted.length, 0) * blobs > MOST_EARLIER) return null
   return await each(rounds, async ({ round, state, accepted }) => ({
     round,
     cohorts: await each(accepted, async (cohort) => {

@@ -3,7 +3,7 @@ import type { Address } from 'viem'
 import { useConnect, useConnection, useConnectors, useDisconnect, useSwitchChain } from 'wagmi'
 import { same } from '../lib/accounts'
 import { Account, Notice } from '../parts/basics'
-import { IsShown } from '../parts/dialog'
+import { Shown } from '../parts/dialog'
 import { ConnectCard, NoWallet, useWallets } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
@@ -36,11 +36,7 @@ function Connection({ children }: { children: (account: Address) => ReactNode })
       {address ? <ConnectedAs account={address} /> : <Choose />}
       <Switched account={last} />
       {address && !isRight && <WrongChain />}
-      {wasRight && (
-        <div className={address && isRight ? 'stack' : undefined} hidden={!address || !isRight}>
-          <IsShown value={Boolean(address) && isRight}>{children(last)}</IsShown>
-        </div>
-      )}
+      {wasRight && <Shown when={address !== undefined && isRight}>{children(last)}</Shown>}
     </>
   )
 }

@@ -11,6 +11,7 @@ import { formatBps, formatEther, formatMillionths, formatTokens } from '../lib/a
 import { numberOf } from '../lib/enums'
 import { formatDay, formatDuration } from '../lib/times'
 import { earnedOf, whatIf } from '../lib/whatif'
+import { yieldOf } from '../lib/yields'
 import { Facts, Fault, Loading, Tokens, useNow } from '../parts/basics'
 import { Radios } from '../parts/choice'
 import { Field, readAmount } from '../parts/field'
@@ -138,10 +139,11 @@ function Estimate({ account, amount, node }: { account: Address; amount: bigint;
   const now = useNow()
   const pool = { active: BigInt(node.active), locked: BigInt(node.locked), assets: BigInt(node.assets) }
   const would = whatIf(amount, pool)
-  const yields = [node, ...(quarter ? [quarter] : [])].map(({ realised_yield: { since, until, net } }) => ({
-    days: Math.max(1, Math.round((until - since) / 86_400)),
-    net,
-  }))
+  const yields = [node, ...(quarter ? [quarter] : [])].flatMap((one) => {
+    const found = yieldOf(one)
+    return found ? [{ days: Math.max(1, Math.round(found.seconds / 86_400)), net: found.net }] : []
+  })
+  const aYear = yieldOf(node)?.aYear ?? null
   const known = yields.filter((one, at) => yields.findIndex(({ days }) => days === one.days) === at)
   const notice = period === undefined ? '…' : formatDuration(period)
   return (
@@ -152,10 +154,7 @@ function Estimate({ account, amount, node }: { account: Address; amount: bigint;
           [words.atRisk, words.atMost(formatTokens(would.atRisk))],
           [words.unlock, period === undefined ? '…' : words.unlockAt(notice, formatDay(now + period))],
           ...known.map(({ days, net }) => [words.earned(days), formatTokens(earnedOf(amount, net))] as const),
-          [
-            words.aYear,
-            node.annual_rate === null ? say.decide.noRate : formatTokens(earnedOf(amount, node.annual_rate)),
-          ],
+          [words.aYear, aYear === null ? say.decide.noRate : formatTokens(earnedOf(amount, aYear))],
           [words.part, formatMillionths(would.part)],
           [words.commission, `${formatBps(node.commission_bps)}, ${say.decide.commissionCap(notice)}`],
           [words.gas, gas.error ? words.noGas : gas.data === undefined ? '…' : words.ether(formatEther(gas.data))],

@@ -3,6 +3,7 @@ import { Link } from 'react-router'
 import type { Address } from 'viem'
 import { ROLES } from '../lib/enums'
 import { Fault, Figure, Loading, Notice, OnDemand, Tokens } from '../parts/basics'
+import { Shown } from '../parts/dialog'
 import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import { Connected } from './connect'
@@ -61,7 +62,7 @@ function Desk({ account }: { account: Address }) {
     <>
       {fault}
       {isOther && <Loading />}
-      <div hidden={isOther}>
+      <Shown when={!isOther}>
         {own.nodes.length === 0 ? (
           <>
             <Notice kind="wait">{words.noNode}</Notice>
@@ -77,17 +78,17 @@ function Desk({ account }: { account: Address }) {
             {figures}
           </Duties>
         )}
-        <div hidden={own.nodes.length === 0}>
+        <Shown when={own.nodes.length > 0}>
           <Watch of={{ node: account }} />
           <OnDemand open={say.profile.open}>
             <ProfileForm account={account} />
           </OnDemand>
-        </div>
+        </Shown>
         {own.nodes.map((one) => (
           <OwnNode key={one.role} account={account} own={own} node={one} {...forms} />
         ))}
         {missing.length > 0 && <Register key={missing.join()} roles={missing} {...forms} />}
-      </div>
+      </Shown>
     </>
   )
 }

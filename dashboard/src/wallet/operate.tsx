@@ -1,5 +1,5 @@
 /** The operator's actions on a task: add to the pool, stop it, withdraw the refund. */
-import { useContext, useState, type ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import type { Address } from 'viem'
 import { useReadContract } from 'wagmi'
 import type { Schemas } from '../api/client'
@@ -9,7 +9,7 @@ import { formatTokens } from '../lib/amounts'
 import { ROLES } from '../lib/enums'
 import { roomInPool, roundPay } from '../lib/funding'
 import { Account, Facts, Tokens } from '../parts/basics'
-import { Dialog, IsShown } from '../parts/dialog'
+import { Dialog, Shown } from '../parts/dialog'
 import { Field, readAmount } from '../parts/field'
 import { Table } from '../parts/table'
 import * as say from '../strings'
@@ -34,7 +34,6 @@ export default function Operate({ task }: { task: Task }) {
 
 /** The actions stay as they are while the wallet has another account selected, and what came of them is shown. */
 function Operator({ isConnected, task }: { isConnected: boolean; task: Task }) {
-  const isShown = useContext(IsShown)
   const account = task.operator as Address
   const flow = useSending()
   const [wasConnected, setWasConnected] = useState(isConnected)
@@ -52,11 +51,9 @@ function Operator({ isConnected, task }: { isConnected: boolean; task: Task }) {
         <SendingNotice of={flow} {...(isConnected ? { approvals: { account, contract: 'tasks' as const } } : {})} />
       )}
       {wasConnected && (
-        <div hidden={!isConnected}>
-          <IsShown value={isShown && isConnected}>
-            <Actions account={account} task={task} flow={flow} />
-          </IsShown>
-        </div>
+        <Shown when={isConnected}>
+          <Actions account={account} task={task} flow={flow} />
+        </Shown>
       )}
     </>
   )
@@ -90,7 +87,7 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 
 function Refund({ account, busy, send }: Acting & { account: Address }) {
   const { tasks } = useCalls()
-  const { data: refundable = 0n } = useReadContract({
+  const { data: refundable } = useReadContract({
     address: usePlace().tasks,
     abi: tasksAbi,
     functionName: 'claimable',
@@ -101,7 +98,7 @@ function Refund({ account, busy, send }: Acting & { account: Address }) {
       <p className="soft small">{words.refundMeans}</p>
       <Facts of={[[words.refundable, <Tokens key="refundable" of={refundable} />]]} />
       <div>
-        <button type="button" disabled={busy || refundable === 0n} onClick={() => void send(tasks('claim'))}>
+        <button type="button" disabled={busy || !refundable} onClick={() => void send(tasks('claim'))}>
           {words.refundGo}
         </button>
       </div>
@@ -140,7 +137,7 @@ function Fund({ account, task, busy, send, reset }: Acting & { account: Address;
       <p className="soft small">
         {words.fundMeans} {room !== null && words.room(formatTokens(room))}
       </p>
-      <Facts of={[[say.balance, <Tokens key="balance" of={balance ?? 0n} />]]} />
+      <Facts of={[[say.balance, <Tokens key="balance" of={balance} />]]} />
       <Field
         name={say.amount}
         text={text}

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { Role } from '../api/client'
 import { nodes } from '../api/queries'
 import { isAccount, shortened } from '../lib/accounts'
+import { yieldOf } from '../lib/yields'
 import { formatBps, formatMillionths } from '../lib/amounts'
 import { ROLE_NAMES } from '../lib/enums'
 import { Choice } from '../parts/choice'
@@ -46,17 +47,11 @@ export function PickNode({ role: first, change }: { role: Role; change: (picked:
           value={pick}
           of={[
             ['', words.none],
-            ...listed.map(
-              (one) =>
-                [
-                  one.node,
-                  words.option(
-                    shortened(one.node),
-                    formatMillionths(one.realised_yield.net, true),
-                    formatBps(one.commission_bps),
-                  ),
-                ] as const,
-            ),
+            ...listed.map((one) => {
+              const found = yieldOf(one)
+              const rate = found ? words.rate(formatMillionths(found.net, true)) : say.decide.isNew
+              return [one.node, words.option(shortened(one.node), rate, formatBps(one.commission_bps))] as const
+            }),
             [OTHER, words.other],
           ]}
           change={(chosen) => {

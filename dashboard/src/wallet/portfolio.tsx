@@ -6,9 +6,10 @@ import { formatTokens, parseTokens } from '../lib/amounts'
 import { numberOf } from '../lib/enums'
 import { sharesFor } from '../lib/whatif'
 import { Account, Ago, Card, Fault, Figure, Loading, Notice, Time, Tokens, useNow } from '../parts/basics'
-import { Dialog } from '../parts/dialog'
+import { Dialog, Shown } from '../parts/dialog'
 import { Field } from '../parts/field'
 import { Table, TableCard } from '../parts/table'
+import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import { earnings, restake as restaking } from '../strings/earnings'
 import { Connected } from './connect'
@@ -34,9 +35,9 @@ function Portfolio({ account }: { account: Address }) {
       {error && <Fault error={error} retry={() => void refetch()} />}
       {!error && (!data || isOther) && <Loading />}
       {data && (
-        <div hidden={isOther}>
+        <Shown when={!isOther}>
           <Positions account={account} of={data} />
-        </div>
+        </Shown>
       )}
       {data && !isOther && !data.fromEvents && <History account={account} />}
     </>
@@ -181,6 +182,7 @@ function Delegations({
                 <button type="button" disabled={busy || one.shares === 0n} onClick={() => ask({ unbond: one })}>
                   {words.unbond}
                 </button>
+                <Watch of={{ node: one.node }} />
               </div>
             ),
           },

@@ -150,7 +150,7 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
         staking.positionOf([account, node, numberOf(role)]),
         staking.poolOf([node, numberOf(role)]),
       ])
-      const vesting = vestingOf(pool, shares, same(node, account))
+      const vesting = vestingOf(pool, shares, same(node, account), Date.now() / 1000)
       return { node, role, shares, worth, claimable, vesting, vestingEnd: pool.vestingEnd }
     }),
   )

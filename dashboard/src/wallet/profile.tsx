@@ -7,6 +7,7 @@ import { signTypedData } from 'wagmi/actions'
 import { answer, api, ApiProblem } from '../api/client'
 import { profile } from '../api/profiles'
 import { Card, Loading, Notice } from '../parts/basics'
+import { Shown } from '../parts/dialog'
 import * as say from '../strings'
 import { useIsContract, usePlace, useRefusal } from './provider'
 
@@ -48,7 +49,11 @@ function usePublish(account: Address) {
 type State = { state: 'idle' | 'signing' | 'done' } | { state: 'failed'; why: string }
 
 export default function ProfileForm({ account }: { account: Address }) {
-  const { data: known, isPending } = useQuery({ ...profile(account), placeholderData: keepPreviousData })
+  const {
+    data: known,
+    isPending,
+    isPlaceholderData: isOther,
+  } = useQuery({ ...profile(account), placeholderData: keepPreviousData })
   const publish = usePublish(account)
   const isContract = useIsContract(account)
   const refusal = useRefusal()
@@ -78,39 +83,42 @@ export default function ProfileForm({ account }: { account: Address }) {
   }
   return (
     <Card title={words.title} means={words.lead}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (!isSigning) void send(new FormData(event.currentTarget))
-        }}
-      >
-        <div className="inputs">
-          {FIELDS.map((field) => (
-            <label key={field}>
-              {words[field]}
-              <input
-                name={field}
-                defaultValue={known?.[field]}
-                placeholder={words.hints[field]}
-                required={field === 'name'}
-                maxLength={field === 'country' ? 2 : 200}
-                autoComplete="off"
-              />
-            </label>
-          ))}
-        </div>
-        <div>
-          <button type="submit" disabled={isSigning || isContract === undefined}>
-            {words.sign}
-          </button>
-        </div>
-        <div role="status" data-news>
-          {isSigning && <Notice kind="wait">{words.signing}</Notice>}
-          {sending.state === 'done' && <Notice kind="good">{words.done}</Notice>}
-        </div>
-        {sending.state === 'failed' && <Notice kind="bad">{sending.why}</Notice>}
-      </form>
+      {isOther && <Loading />}
+      <Shown when={!isOther}>
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault()
+            if (!isSigning) void send(new FormData(event.currentTarget))
+          }}
+        >
+          <div className="inputs">
+            {FIELDS.map((field) => (
+              <label key={field}>
+                {words[field]}
+                <input
+                  name={field}
+                  defaultValue={known?.[field]}
+                  placeholder={words.hints[field]}
+                  required={field === 'name'}
+                  maxLength={field === 'country' ? 2 : 200}
+                  autoComplete="off"
+                />
+              </label>
+            ))}
+          </div>
+          <div>
+            <button type="submit" disabled={isSigning || isContract === undefined}>
+              {words.sign}
+            </button>
+          </div>
+          <div role="status" data-news>
+            {isSigning && <Notice kind="wait">{words.signing}</Notice>}
+            {sending.state === 'done' && <Notice kind="good">{words.done}</Notice>}
+          </div>
+          {sending.state === 'failed' && <Notice kind="bad">{sending.why}</Notice>}
+        </form>
+      </Shown>
     </Card>
   )
 }

@@ -75,7 +75,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
     <>
       <Facts
         of={[
-          [say.balance, <Tokens key="balance" of={balance ?? 0n} />],
+          [say.balance, <Tokens key="balance" of={balance} />],
           [words.toPay, <Tokens key="pool" of={pool} />],
           ...(balance !== undefined && lacks <= 0n ? [[words.left, <Tokens key="left" of={-lacks} />] as const] : []),
         ]}

@@ -1,4 +1,7 @@
+import { pluralIn } from '../../lib/language'
 import type * as en from '../audit'
+
+const plural = pluralIn('de')
 
 export const audit: typeof en.audit = {
   title: (task) => `Audit von Aufgabe ${task}`,
@@ -7,6 +10,11 @@ export const audit: typeof en.audit = {
   again: 'Alle noch einmal prüfen',
   cancel: 'Anhalten',
   reading: 'Die Aufgabe wird von der Chain gelesen …',
+  plan: (rounds, blobs) =>
+    `Es werden ${rounds} ${plural(rounds, 'Runde', 'Runden')} geprüft und ${blobs} ${plural(blobs, 'Blob', 'Blobs')} zu 128 KiB gelesen.`,
+  takes: (duration) => `Das dauert etwa ${duration}. Sie können jederzeit anhalten; das bisher Geprüfte bleibt.`,
+  left: (duration) => `noch etwa ${duration}`,
+  doing: (round, step) => `Runde ${round}: ${step}`,
   none: 'Noch ist keine Runde dieser Aufgabe beendet.',
   progress: 'Geprüfte Runden',
   done: (n, of) => `${n} von ${of} Runden geprüft`,

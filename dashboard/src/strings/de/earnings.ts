@@ -36,5 +36,6 @@ export const pick: typeof en.pick = {
   none: 'Node wählen',
   other: 'Andere Adresse …',
   address: 'Adresse der Node',
-  option: (node, rate, commission) => `${node}: ${rate} in 30 Tagen, Provision ${commission}`,
+  rate: (rate) => `${rate} in 30 Tagen`,
+  option: (node, rate, commission) => `${node}: ${rate}, Provision ${commission}`,
 }

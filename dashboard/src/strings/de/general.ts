@@ -35,6 +35,7 @@ export const footer: typeof en.footer = (block, behind) =>
     ? 'Noch ist kein Block indexiert.'
     : `Vollständig bis Block ${block}${behind ? `, ${behind} ${plural(behind, 'Block', 'Blöcke')} hinter der Chain` : ''}. Sie können jede Runde selbst prüfen.`
 export const loading = 'Wird geladen'
+export const unread = 'noch nicht bekannt'
 export const none = 'keine'
 export const more = 'Mehr anzeigen'
 export const moreRows: typeof en.moreRows = (left) => `Mehr anzeigen (noch ${left})`

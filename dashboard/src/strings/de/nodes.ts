@@ -11,7 +11,7 @@ export const nodes: typeof en.nodes = {
   sort: 'Reihenfolge',
   none: 'Keine Node hat diese Rolle.',
   yieldMeans:
-    'Die Rendite ist der Ertrag eines delegierten Tokens in dieser Zeit, nach Provision und Slashes. Sie ist kein Jahreswert. Künftige Renditen können niedriger oder Verluste sein. Neue Nodes stehen am Ende.',
+    'Die Rendite ist der Ertrag eines delegierten Tokens in dieser Zeit, nach Provision und Slashes. Sie ist kein Jahreswert. Künftige Renditen können niedriger oder Verluste sein. Neue Nodes zeigen keine und stehen am Ende.',
   compare: 'Vergleichen',
   compareOf: (account) => `${account} vergleichen`,
   compareGo: (n) => `${n} Nodes vergleichen`,
@@ -30,10 +30,11 @@ export const decide: typeof en.decide = {
   rate: (days) => `Rendite, ${days} Tage`,
   aYear: (rate) => `${rate} im Jahr, ohne Zinseszins, abgerundet`,
   over: (duration) => `nur über ${duration}`,
+  soFar: (rate, duration) => `${rate} in ${duration}: zu wenig für eine Rendite`,
   isNew: 'Neu',
   noRate: 'neu: kein Jahreswert',
   newMeans:
-    'Der erste Stake ist jünger als 30 Tage, oder weniger als 5 Runden wurden bezahlt. Deshalb gibt es keinen Jahreswert.',
+    'Der erste Stake ist jünger als 30 Tage, oder weniger als 5 Runden wurden bezahlt. Deshalb wird keine Rendite gezeigt.',
   worst: 'Größter Verlust',
   all: 'Alles',
   locked: (part, fault) => `${part} sind jetzt in Kautionen. Ein einziger Fehler kostet bis zu ${fault} einer Kaution.`,

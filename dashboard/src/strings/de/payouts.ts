@@ -12,7 +12,7 @@ export const payouts: typeof en.payouts = {
   contribution: 'Beitrag',
   contributionMeans: (rounds) =>
     `Der Anteil eines Krankenhauses ist sein Gewicht mal seine Runden in angenommenen Summen, im Verhältnis zu allen Krankenhäusern. Die Zahlungen sind die ${plural(rounds, 'der letzten Runde', `der letzten ${rounds} Runden`)}, die etwas gezahlt haben.`,
-  share: 'Anteil am angenommenen Gewicht',
+  share: 'Anteil',
   ofRound: (round) => `Runde ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Diese Runde ist abgerechnet: ${accepted} von ${cohorts} ${plural(cohorts, 'Kohorte', 'Kohorten')} angenommen, ${paid}.`,

@@ -15,7 +15,7 @@ export const told: typeof en.told = {
   remove: 'Entfernen',
   here: 'In diesem Browser',
   hereMeans:
-    'Benachrichtigungen kommen, solange eine Seite dieses Dashboards offen ist, auch in einem anderen Tab. Das braucht kein Konto und sendet niemandem etwas. Von einem Node kommen hier nur Ereignisse, die ihn nennen; ein Server meldet auch die seiner Aufgaben.',
+    'Benachrichtigungen kommen, solange eine Seite dieses Dashboards offen ist, auch in einem anderen Tab. Das braucht kein Konto und sendet niemandem etwas. Von einer Node kommen hier nur Ereignisse, die sie nennen; ein Server meldet auch die ihrer Aufgaben.',
   turnOn: 'Benachrichtigungen zeigen',
   turnOff: 'Keine zeigen',
   isOn: 'Benachrichtigungen werden gezeigt.',

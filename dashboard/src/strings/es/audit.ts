@@ -1,4 +1,7 @@
+import { pluralIn } from '../../lib/language'
 import type * as en from '../audit'
+
+const plural = pluralIn('es')
 
 export const audit: typeof en.audit = {
   title: (task) => `Auditoría de la tarea ${task}`,
@@ -7,6 +10,11 @@ export const audit: typeof en.audit = {
   again: 'Verificar todas de nuevo',
   cancel: 'Detener',
   reading: 'Leyendo la tarea de la cadena…',
+  plan: (rounds, blobs) =>
+    `Se ${plural(rounds, 'comprueba', 'comprueban')} ${rounds} ${plural(rounds, 'ronda', 'rondas')} y se ${plural(blobs, 'lee', 'leen')} ${blobs} ${plural(blobs, 'blob', 'blobs')} de 128 KiB.`,
+  takes: (duration) => `Tarda unos ${duration}. Puede detenerlo en cualquier momento y conservar lo comprobado.`,
+  left: (duration) => `quedan unos ${duration}`,
+  doing: (round, step) => `Ronda ${round}: ${step}`,
   none: 'Aún no ha terminado ninguna ronda de esta tarea.',
   progress: 'Rondas verificadas',
   done: (n, of) => `${n} de ${of} rondas verificadas`,

@@ -35,5 +35,6 @@ export const pick: typeof en.pick = {
   none: 'Elija un nodo',
   other: 'Otra dirección…',
   address: 'Dirección del nodo',
-  option: (node, rate, commission) => `${node}: ${rate} en 30 días, comisión ${commission}`,
+  rate: (rate) => `${rate} en 30 días`,
+  option: (node, rate, commission) => `${node}: ${rate}, comisión ${commission}`,
 }

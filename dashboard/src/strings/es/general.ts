@@ -39,6 +39,7 @@ export const footer: typeof en.footer = (block, behind) =>
     ? 'Aún no se ha indexado ningún bloque.'
     : `Completo hasta el bloque ${block}${behind ? `, ${behind} ${plural(behind, 'bloque', 'bloques')} por detrás de la cadena` : ''}. Usted mismo puede comprobar cada ronda.`
 export const loading = 'Cargando'
+export const unread = 'aún no se sabe'
 export const none = 'ninguno'
 export const more = 'Mostrar más'
 export const moreRows: typeof en.moreRows = (left) => `Mostrar más (quedan ${left})`

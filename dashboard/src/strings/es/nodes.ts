@@ -11,7 +11,7 @@ export const nodes: typeof en.nodes = {
   sort: 'Orden',
   none: 'Ningún nodo tiene este rol.',
   yieldMeans:
-    'El rendimiento es lo que ganó un token delegado en este tiempo, tras comisión y slashes. No es una tasa anual. Los rendimientos futuros pueden ser menores, o pérdidas. Los nodos nuevos van al final.',
+    'El rendimiento es lo que ganó un token delegado en este tiempo, tras comisión y slashes. No es una tasa anual. Los rendimientos futuros pueden ser menores, o pérdidas. Los nodos nuevos no lo muestran y van al final.',
   compare: 'Comparar',
   compareOf: (account) => `Comparar ${account}`,
   compareGo: (n) => `Comparar ${n} nodos`,
@@ -30,9 +30,11 @@ export const decide: typeof en.decide = {
   rate: (days) => `Rendimiento, ${days} días`,
   aYear: (rate) => `${rate} al año, simple, redondeado hacia abajo`,
   over: (duration) => `solo en ${duration}`,
+  soFar: (rate, duration) => `${rate} en ${duration}: muy poco para una tasa`,
   isNew: 'Nuevo',
   noRate: 'nuevo: sin tasa anual',
-  newMeans: 'El primer stake tiene menos de 30 días, o se pagaron menos de 5 rondas. Por eso no hay tasa anual.',
+  newMeans:
+    'El primer stake tiene menos de 30 días, o se pagaron menos de 5 rondas. Por eso no se muestra el rendimiento.',
   worst: 'Peor pérdida',
   all: 'Todo',
   locked: (part, fault) => `El ${part} está ahora en fianzas. Una sola falta quita hasta el ${fault} de una fianza.`,

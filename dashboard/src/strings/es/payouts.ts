@@ -12,7 +12,7 @@ export const payouts: typeof en.payouts = {
   contribution: 'Contribución',
   contributionMeans: (rounds) =>
     `La parte de un hospital es su peso por sus rondas en sumas aceptadas, respecto a todos los hospitales juntos. El pago por ronda es de ${plural(rounds, 'la última ronda que pagó', `las últimas ${rounds} rondas que pagaron`)}.`,
-  share: 'Parte del peso aceptado',
+  share: 'Parte',
   ofRound: (round) => `Ronda ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Esta ronda está liquidada: se aceptó ${accepted} de ${cohorts} ${plural(cohorts, 'cohorte', 'cohortes')}, y ${paid}.`,

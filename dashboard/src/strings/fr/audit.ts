@@ -1,4 +1,7 @@
+import { pluralIn } from '../../lib/language'
 import type * as en from '../audit'
+
+const plural = pluralIn('fr')
 
 export const audit: typeof en.audit = {
   title: (task) => `Audit de la tâche ${task}`,
@@ -7,6 +10,12 @@ export const audit: typeof en.audit = {
   again: 'Tout vérifier à nouveau',
   cancel: 'Arrêter',
   reading: 'Lecture de la tâche sur la chaîne…',
+  plan: (rounds, blobs) =>
+    `${rounds} ${plural(rounds, 'tour est vérifié', 'tours sont vérifiés')} et ${blobs} ${plural(blobs, 'blob', 'blobs')} de 128 Kio ${plural(blobs, 'est lu', 'sont lus')}.`,
+  takes: (duration) =>
+    `Cela prend environ ${duration}. Vous pouvez arrêter à tout moment et garder ce qui est vérifié.`,
+  left: (duration) => `encore environ ${duration}`,
+  doing: (round, step) => `Tour ${round} : ${step}`,
   none: 'Aucun tour de cette tâche n’est encore terminé.',
   progress: 'Tours vérifiés',
   done: (n, of) => `${n} tours vérifiés sur ${of}`,

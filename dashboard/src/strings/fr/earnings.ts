@@ -36,5 +36,6 @@ export const pick: typeof en.pick = {
   none: 'Choisissez un nœud',
   other: 'Une autre adresse…',
   address: 'Adresse du nœud',
-  option: (node, rate, commission) => `${node} : ${rate} en 30 jours, commission ${commission}`,
+  rate: (rate) => `${rate} en 30 jours`,
+  option: (node, rate, commission) => `${node} : ${rate}, commission ${commission}`,
 }

@@ -39,6 +39,7 @@ export const footer: typeof en.footer = (block, behind) =>
     ? 'Aucun bloc n’est encore indexé.'
     : `Complet jusqu’au bloc ${block}${behind ? `, ${behind} ${plural(behind, 'bloc', 'blocs')} derrière la chaîne` : ''}. Vous pouvez vérifier chaque tour vous-même.`
 export const loading = 'Chargement'
+export const unread = 'pas encore connu'
 export const none = 'aucun'
 export const more = 'Afficher plus'
 export const moreRows: typeof en.moreRows = (left) => `Afficher plus (encore ${left})`

@@ -11,7 +11,7 @@ export const nodes: typeof en.nodes = {
   sort: 'Ordre',
   none: 'Aucun nœud n’a ce rôle.',
   yieldMeans:
-    'Le rendement est le gain d’un jeton délégué pendant ce temps, après commission et slashes. Ce n’est pas un taux annuel. Les rendements futurs peuvent être plus bas, ou des pertes. Les nouveaux nœuds viennent en dernier.',
+    'Le rendement est le gain d’un jeton délégué pendant ce temps, après commission et slashes. Ce n’est pas un taux annuel. Les rendements futurs peuvent être plus bas, ou des pertes. Les nouveaux nœuds n’en montrent pas et viennent en dernier.',
   compare: 'Comparer',
   compareOf: (account) => `Comparer ${account}`,
   compareGo: (n) => `Comparer ${n} nœuds`,
@@ -30,10 +30,11 @@ export const decide: typeof en.decide = {
   rate: (days) => `Rendement, ${days} jours`,
   aYear: (rate) => `${rate} par an, simple, arrondi vers le bas`,
   over: (duration) => `sur ${duration} seulement`,
+  soFar: (rate, duration) => `${rate} en ${duration} : trop peu pour un taux`,
   isNew: 'Nouveau',
   noRate: 'nouveau : pas de taux annuel',
   newMeans:
-    'Le premier stake a moins de 30 jours, ou moins de 5 tours ont été payés. Il n’y a donc pas de taux annuel.',
+    'Le premier stake a moins de 30 jours, ou moins de 5 tours ont été payés. Aucun rendement n’est donc montré.',
   worst: 'Pire perte',
   all: 'La totalité',
   locked: (part, fault) =>

@@ -12,7 +12,7 @@ export const payouts: typeof en.payouts = {
   contribution: 'Contribution',
   contributionMeans: (rounds) =>
     `La part d’un hôpital est son poids multiplié par ses tours dans des sommes acceptées, rapportée à tous les hôpitaux ensemble. La paie par tour est celle ${plural(rounds, 'du dernier tour qui a payé', `des ${rounds} derniers tours qui ont payé`)}.`,
-  share: 'Part du poids accepté',
+  share: 'Part',
   ofRound: (round) => `Tour ${round}`,
   settled: (accepted, cohorts, paid) =>
     `Ce tour est réglé : ${accepted} ${plural(accepted, 'cohorte acceptée', 'cohortes acceptées')} sur ${cohorts}, et ${paid}.`,
