@@ -169,3 +169,28 @@ def test_escape_gives_the_focus_back(place: Place, watched: Watched) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(button).to_be_focused()
+
+
+def test_the_focus_outlasts_the_element_that_has_it(place: Place, watched: Watched) -> None:
+    """It is hidden for a picture, then for good. A click beside it gives the focus up."""
+    page = watched.page
+    open_page(place, page, "/portfolio")
+    field, main = page.get_by_label("Look up an account"), page.locator("main")
+    hide = "(field, hides) => { field.form.hidden = hides; field.form.style.display = hides ? 'none' : '' }"
+    field.focus()
+    field.evaluate(
+        f"""field => {{
+            const hide = {hide}
+            hide(field, true)
+            requestAnimationFrame(() => requestAnimationFrame(() => hide(field, false)))
+        }}"""
+    )
+    page.wait_for_timeout(200)
+    expect(main.or_(field).and_(page.locator(":focus"))).to_have_count(1)
+    field.focus()
+    field.evaluate(hide, True)
+    expect(main).to_be_focused()
+    page.mouse.click(2, 2)
+    main.evaluate("main => main.append('more')")
+    page.wait_for_timeout(200)
+    expect(page.locator("body")).to_be_focused()
