@@ -188,7 +188,7 @@ def test_the_bond_of_a_task_that_has_ended_is_released(place: Place, watched: Wa
     assert (task.phase, mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
     desk(place, page, wallet_of(place, mine))
     row = region(page, "My tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
-    row.get_by_role("button", name=f"Release the bond of task {task.task}").click()
+    row.get_by_title(f"Release the bond of task {task.task}").click()
     done(page)
     assert (mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
     expect(row.get_by_role("button")).to_have_count(0)

@@ -169,3 +169,59 @@ def test_escape_gives_the_focus_back(place: Place, watched: Watched) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(button).to_be_focused()
+
+
+def test_the_focus_outlasts_the_element_that_has_it(place: Place, watched: Watched) -> None:
+    """It is hidden for a picture, then for good. A click beside it gives the focus up."""
+    page = watched.page
+    open_page(place, page, "/portfolio")
+    field, main = page.get_by_label("Look up an account"), page.locator("main")
+    hide = "(field, hides) => { field.form.hidden = hides; field.form.style.display = hides ? 'none' : '' }"
+    field.focus()
+    field.evaluate(
+        f"""field => {{
+            const hide = {hide}
+            hide(field, true)
+            requestAnimationFrame(() => requestAnimationFrame(() => hide(field, false)))
+        }}"""
+    )
+    page.wait_for_timeout(200)
+    expect(main.or_(field).and_(page.locator(":focus"))).to_have_count(1)
+    field.focus()
+    field.evaluate(hide, True)
+    expect(main).to_be_focused()
+    page.mouse.click(2, 2)
+    main.evaluate("main => main.append('more')")
+    page.wait_for_timeout(200)
+    expect(page.locator("body")).to_be_focused()
+
+
+def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(place: Place, watched: Watched) -> None:
+    """The wallet's later answers about its account come after the switch."""
+    page, wallet, other = watched.page, place.wallet(), place.wallet().account
+    wallet.install(page)
+    open_page(place, page, "/propose")
+    expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
+    page.get_by_role("radio").first.check()
+    connect(page)
+    page.evaluate(
+        """() => {
+            const { request } = window.ethereum
+            let asked = 0
+            const late = new Promise((resolve) => { window.answerNow = resolve })
+            window.ethereum.request = async (call) => {
+                const answer = await request(call)
+                if (call.method === 'eth_accounts' && ++asked > 1) await late
+                return answer
+            }
+        }"""
+    )
+    page.get_by_role("form", name="The task, as a form").get_by_role("textbox", name="Name", exact=True).first.fill(
+        "new"
+    )
+    page.wait_for_timeout(500)
+    wallet.switch(page, other)
+    page.evaluate("window.answerNow()")
+    page.wait_for_timeout(300)
+    shown = page.locator("p", has_text="Connected as").get_by_role("link").get_attribute("href")
+    assert shown == f"#/accounts/{other.address}"  # at once: a later painting may mend it

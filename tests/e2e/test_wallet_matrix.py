@@ -73,12 +73,13 @@ class Hand:
         expect(field).to_have_value(text)
 
     def choose(self, radio: Locator) -> None:
-        """Tab goes to the checked one of its group, and arrows to the others."""
+        """Tab goes to the checked one of its group, or to the first, and arrows to the others."""
         if not self._is_keyboard:
             radio.check()
         elif not radio.is_checked():
-            name = radio.get_attribute("name")
-            reach(self.page, self.page.locator(f"input[name='{name}']:checked"))
+            group = self.page.locator(f"input[name='{radio.get_attribute('name')}']")
+            checked = group.and_(self.page.locator(":checked"))
+            reach(self.page, checked if checked.count() else group.first)
             reach(self.page, radio, "ArrowDown")
             self.page.keyboard.press("Space")
         expect(radio).to_be_checked()
@@ -110,8 +111,9 @@ class Flow:
     a dialog, and the dialog. `again`: the same after the act of this number failed, with what was entered before.
 
     `acts`: what the wallet is asked, in order; `as_contract`: if its account is one, None for an action that is not
-    offered. `change`: of the chain's facts, by the whole flow. `said`: what the page says then.
-    `is_hidden_from_others`: it is a node's alone.
+    offered. `change`: of the chain's facts, by the whole flow. `halfway`: by its first act that the chain carries out,
+    where others follow, and what the page says of it. `said`: what the page says at the end. `is_hidden_from_others`:
+    it is a node's alone. `is_for_any_chain`: no part of it needs a chain.
     """
 
     name: str
@@ -125,7 +127,9 @@ class Flow:
     again: Callable[[Place, Hand, int], None] | None = None
     as_contract: tuple[str, ...] | None = ()
     said: str = ""
+    halfway: tuple[Facts, str] = ({}, "")
     is_hidden_from_others: bool = False
+    is_for_any_chain: bool = False
 
     def once_more(self, place: Place, hand: Hand, act: int) -> None:
         if self.again:
@@ -238,7 +242,7 @@ def operator(place: Place, is_stopped: bool = False) -> Wallet:
     vars(wallet)["task"] = number
     if is_stopped:
         place.ledger(wallet.account).operator.stop(number)
-        until(lambda: place.running.get(f"/v1/tasks/{number}")["phase"] == "ended", 30)
+        wait_ended(place, number)
     return wallet
 
 
@@ -248,8 +252,14 @@ def bonded(place: Place) -> Wallet:
     task.operator.operator.stop(task.task)
     wallet = wallet_of(place, task.nodes[0])
     vars(wallet)["task"] = task.task
-    until(lambda: place.running.get(f"/v1/tasks/{task.task}")["phase"] == "ended", 30)
+    wait_ended(place, task.task)
     return wallet
+
+
+def wait_ended(place: Place, task: int) -> None:
+    """In the API, which may not know the task yet."""
+    tasks = "/v1/tasks?phase=ended&sort=-task"
+    until(lambda: any(one["task"] == task for one in place.running.get(tasks)["items"]), 30)
 
 
 # What is done
@@ -332,13 +342,10 @@ def restake_again(place: Place, hand: Hand, act: int) -> None:
         hand.press_button("Delegate them now")
 
 
-def register(role: str) -> Callable[[Place, Hand], None]:
-    def fill(place: Place, hand: Hand) -> None:
-        hand.choose(hand.region("Become a node").get_by_label(role, exact=True))
-        hand.type(hand.page.get_by_label("Commission, in per cent").last, "7.5")
-        hand.type(hand.page.get_by_label("Stake, in tokens"), "200")
-
-    return fill
+def register(place: Place, hand: Hand) -> None:
+    hand.choose(hand.region("Become a node").get_by_label("Voter", exact=True))
+    hand.type(hand.page.get_by_label("Commission, in per cent").last, "7.5")
+    hand.type(hand.page.get_by_label("Stake, in tokens"), "200")
 
 
 def fill_profile(place: Place, hand: Hand) -> None:
@@ -357,14 +364,7 @@ def open_proposal(place: Place, hand: Hand, wallet: Wallet) -> None:
     money = form.get_by_role("group", name="Money", exact=True)
     hand.type(money.get_by_role("textbox", name="Pool", exact=True), str(POOL))
     expect(hand.page.get_by_text("The file is valid.", exact=True)).to_be_visible()
-    radio = hand.page.get_by_label(f"Choose {chosen}")
-    if hand.page.locator(f"input[name='{radio.get_attribute('name')}']:checked").count():
-        hand.choose(radio)
-    else:
-        reach(hand.page, hand.page.get_by_role("radio").first)
-        reach(hand.page, radio, "ArrowDown")
-        hand.page.keyboard.press("Space")
-        expect(radio).to_be_checked()
+    hand.choose(hand.page.get_by_label(f"Choose {chosen}"))
 
 
 def store(place: Place, hand: Hand) -> None:
@@ -379,6 +379,12 @@ def open_audit(place: Place, hand: Hand, wallet: Wallet) -> None:
 
 
 AMOUNT = {"paid": 5 * TOKEN}
+
+
+def approved(tokens: int) -> tuple[Facts, str]:
+    return {"approved": tokens * TOKEN}, "An approval stands"
+
+
 NODE = {"paid": 200 * TOKEN, "node": 1, "stake": 200 * TOKEN}
 FLOWS = [
     Flow(
@@ -389,6 +395,7 @@ FLOWS = [
     Flow(
         "delegate-by-approval", (SEND, SEND), Place.wallet, at("/nodes/{node}/hospital", "Delegate…"),
         pressing("Delegate"), paid, AMOUNT, amount("By an approval"), again_with("Amount", "5", "Delegate"),
+        halfway=approved(5),
     ),
     Flow(
         "undelegate", (SEND,), delegator, at("/portfolio"), undelegate, moved, {"requests": 1},
@@ -401,20 +408,17 @@ FLOWS = [
     Flow(
         "claim-and-restake", (SEND, TYPED, SEND), lambda place: delegator(place, earns=True), at("/portfolio"),
         restake, moved, {"claims": 1, "delegations": 1}, again=restake_again, as_contract=None,
-    ),
-    Flow(
-        "become-a-hospital", (SEND, SEND), Place.wallet, at("/desk"), pressing("Register"), staked(Role.HOSPITAL), NODE,
-        register("Hospital"), again_with("Stake, in tokens", "200", "Register"),
+        halfway=({"claims": 1}, "Step 1 is done"),
     ),
     Flow(
         "become-a-voter", (SEND, SEND), Place.wallet, at("/desk"), pressing("Register"), staked(Role.VOTER), NODE,
-        register("Voter"), again_with("Stake, in tokens", "200", "Register"),
+        register, again_with("Stake, in tokens", "200", "Register"), halfway=approved(200),
     ),
     Flow(
         "add-stake", (SEND, SEND), node, at("/desk"), pressing("Add stake"), staked(Role.HOSPITAL),
         {"paid": 50 * TOKEN, "stake": 50 * TOKEN},
         lambda place, hand: hand.type(hand.page.get_by_label("Add to the stake"), "50"),
-        again_with("Add to the stake", "50", "Add stake"),
+        again_with("Add to the stake", "50", "Add stake"), halfway=approved(50),
     ),
     Flow(
         "set-a-profile", (TYPED,), node, at("/desk"), pressing("Sign and publish"), profile, {"profiles": 1},
@@ -427,13 +431,13 @@ FLOWS = [
     ),
     Flow(
         "propose", (SEND, SEND), Place.wallet, open_proposal, pressing("Approve and propose"), paid,
-        {"paid": POOL * TOKEN}, store, said="is proposed",
+        {"paid": POOL * TOKEN}, store, said="is proposed", halfway=approved(POOL),
     ),
     Flow(
         "fund", (SEND, SEND), operator, at("/tasks/{task}", "Operate this task…"), pressing("Approve and add"), of_task,
         {"paid": 50 * TOKEN, "pool": 50 * TOKEN},
         lambda place, hand: hand.type(hand.page.get_by_label("Amount"), "50"),
-        again_with("Amount", "50", "Approve and add"),
+        again_with("Amount", "50", "Approve and add"), halfway=approved(50),
     ),
     Flow(
         "stop", (SEND,), operator, at("/tasks/{task}", "Operate this task…"), pressing("Stop…", "Stop the task"),
@@ -445,11 +449,11 @@ FLOWS = [
     ),
     Flow(
         "release-a-bond", (SEND,), bonded, at("/desk"),
-        lambda place, hand: hand.press(hand.page.get_by_role("button", name="Release the bond")), bond, {"bond": -BOND},
+        lambda place, hand: hand.press(hand.page.get_by_title("Release the bond")), bond, {"bond": -BOND},
     ),
     Flow(
         "sign-an-audit-report", (SIGN,), Place.wallet, open_audit, pressing("Sign the report"), paid, {},
-        said="Signed by",
+        said="Signed by", is_for_any_chain=True,
     ),
     # These move the chain's time, so that no window of a task of those above is open any more.
     Flow(
@@ -463,7 +467,9 @@ FLOWS = [
 ]  # fmt: skip
 
 AT_EACH_ACT = ("declined", "account", "chain")
-AT_THE_FIRST = ("slow", "busy", "locked", "contract")
+# Signatures differ for a busy wallet and a contract's account. Flows that only send do it by the same code
+# (`wallet/sending.tsx`): one of them is enough.
+OF_SIGNATURES = ("busy", "contract")
 REFUSED = {
     "declined": "You declined this",
     "busy": "waits for your answer to an earlier request",
@@ -483,7 +489,9 @@ IN_A_MINUTE = {
 
 def cases() -> Iterator[Any]:
     for flow in FLOWS:
-        conducts = [(one, 1) for one in AT_THE_FIRST]
+        conducts = [("slow", 1), ("locked", len(flow.acts))]
+        if flow.name == "undelegate" or set(flow.acts) != {SEND}:
+            conducts += [(one, 1) for one in OF_SIGNATURES]
         conducts += [(one, act) for act in range(1, len(flow.acts) + 1) for one in AT_EACH_ACT]
         for index, (conduct, act) in enumerate(conducts):
             name = f"{flow.name}-{conduct}" + (f"-{act}" if conduct in AT_EACH_ACT else "")
@@ -497,8 +505,10 @@ def browsing(place: Place, wallet: Wallet, width: int = 1440, theme: str = "ligh
     context = context_of(place.browser, theme, width)
     watched = Watched(context.new_page(), {f"127.0.0.1:{place.running.port}", f"127.0.0.1:{place.running.chain_port}"})
     wallet.install(watched.page)
-    yield watched.page
-    context.close()
+    try:
+        yield watched.page
+    finally:
+        context.close()
     assert (watched.elsewhere, watched.errors) == ([], [])
 
 
@@ -586,7 +596,7 @@ def test_money_moves_once_or_not_at_all(
             if conduct == "account" and is_here and number < len(acts):
                 is_refused = True  # the next one is not asked
                 break
-        if conduct == "chain" and act == len(acts) and not is_refused:
+        if conduct == "chain" and act == len(acts) and not is_refused and not flow.is_for_any_chain:
             mend(conduct, hand, wallet)
         if is_refused:
             if conduct == "locked":
@@ -597,16 +607,22 @@ def test_money_moves_once_or_not_at_all(
             if conduct in ("declined", "busy", "account"):
                 expect(told).to_be_visible()
             hand.keeps_focus()
-            found = flow.facts(place, wallet, first)
-            assert [one for one in flow.change if one != "claims" and found[one] != before[one]] == []
+            sent = SEND in acts[: act - 1 + (conduct == "account")]
+            half, half_said = flow.halfway
+            assert flow.facts(place, wallet, first) == summed(before, half if sent else {})
             mend(conduct, hand, wallet)
             if conduct in ("locked", "chain"):
                 expect(told).to_be_visible()
+            if half_said:
+                expect(page.get_by_text(half_said)).to_have_count(int(sent))
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
             flow.once_more(place, hand, act + (conduct == "account"))
         if conduct == "account" and flow.is_hidden_from_others:
             mend(conduct, hand, wallet)
         flow.expect_done(page)
         hand.keeps_focus()
+        if flow.halfway[1]:
+            expect(page.get_by_text(flow.halfway[1])).to_have_count(0)
         assert flow.facts(place, wallet, first) == summed(before, flow.change)
         assert paid(place, wallet, other.account.address) == {"paid": 0, "approved": 0}
         assert len(wallet.sent) - sent_before == acts.count(SEND)

@@ -20,14 +20,17 @@ function nextPlace(path: readonly Element[]): HTMLElement | undefined {
 export function keepFocus() {
   let path: readonly Element[] = []
   let isLooking = false
+  let isLost = false // and not given up by a click beside
 
   function look() {
     isLooking = false
     const [lost] = path
-    if (!lost || document.activeElement !== document.body || canHaveFocus(lost)) return
-    const next = nextPlace(path)
-    if (!next) return
-    if (!next.hasAttribute('tabindex')) next.tabIndex = -1
+    if (!isLost || !lost || ![lost, document.body].includes(document.activeElement ?? lost)) return
+    // What was hidden or disabled for a moment has it again.
+    const next = canHaveFocus(lost) ? lost : nextPlace(path)
+    if (!(next instanceof HTMLElement)) return
+    isLost = false
+    if (next !== lost && !next.hasAttribute('tabindex')) next.tabIndex = -1
     next.focus({ preventScroll: true })
   }
 
@@ -35,9 +38,12 @@ export function keepFocus() {
     const found: Element[] = []
     for (let one = target instanceof Element ? target : null; one; one = one.parentElement) found.push(one)
     path = found
+    isLost = false
   })
   // A disabled element loses the focus with the next picture, and React sets it by itself before that.
   new MutationObserver(() => {
+    const [held] = path
+    if (held && !canHaveFocus(held) && (held === document.activeElement || !held.isConnected)) isLost = true
     if (isLooking) return
     isLooking = true
     requestAnimationFrame(() => setTimeout(look))

@@ -231,7 +231,7 @@ function Tasks({ account, parts, busy, release }: { parts: readonly Part[] } & N
             const { task, phase } = one.task
             if (phase !== 'ended' || bond === '0') return <Tokens of={bond} />
             return (
-              <button type="button" disabled={busy} aria-label={words.releaseOf(task)} onClick={() => release(task)}>
+              <button type="button" disabled={busy} title={words.releaseOf(task)} onClick={() => release(task)}>
                 {words.release} <Tokens of={bond} />
               </button>
             )

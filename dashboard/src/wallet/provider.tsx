@@ -1,6 +1,6 @@
 /** The browser's wallets (EIP-1193, announced by EIP-6963), the contracts' place, and reads through the chain's node. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { createContext, use, useCallback, useState, type ReactNode } from 'react'
+import { createContext, use, useCallback, useEffect, useState, type ReactNode } from 'react'
 import {
   createConfig,
   custom,
@@ -10,10 +10,10 @@ import {
   useConfig,
   usePublicClient,
   useReadContract,
-  WagmiProvider,
+  WagmiContext,
   type Config as WagmiConfig,
 } from 'wagmi'
-import { getConnection } from 'wagmi/actions'
+import { getConnection, reconnect } from 'wagmi/actions'
 import { defineChain, type Address, type Chain, type PublicClient } from 'viem'
 import { config as configQuery, type Config } from '../api/config'
 import { tokenAbi } from '../generated/abi'
@@ -76,10 +76,15 @@ export function WithWallet({ children }: { children: ReactNode }) {
 
 function Connected({ place, children }: { place: Config; children: ReactNode }) {
   const [config] = useState(() => wagmiOf(place))
+  // Not wagmi's provider, which connects anew whenever the page is painted: the wallet's answer to that is older than a
+  // switch of its account meanwhile, and would undo it.
+  useEffect(() => {
+    if (getConnection(config).status !== 'connected') void reconnect(config)
+  }, [config])
   return (
-    <WagmiProvider config={config}>
+    <WagmiContext value={config}>
       <Place value={place}>{children}</Place>
-    </WagmiProvider>
+    </WagmiContext>
   )
 }
 
