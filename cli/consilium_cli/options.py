@@ -25,6 +25,10 @@ RpcOption = Annotated[
 AddressBookOption = Annotated[Path, typer.Option(help="file with the contracts' addresses, JSON")]
 
 # For commands that make a home. They ask for a value that is None.
+NewInviteOption = Annotated[
+    str | None,
+    typer.Option("--invite", help="the operator's invite, a file or a link: then only the data are asked for"),
+]
 NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="URL of a chain node (http or ws)")]
 NewAddressBookOption = Annotated[
     Path | None,

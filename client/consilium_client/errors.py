@@ -214,6 +214,8 @@ class ConsentError(ClientError):
     MESSAGES: ClassVar = {
         "AlreadyRunning": "{node} already runs in this home; stop it first, or leave it running",
         "NotConfirmed": "nothing was done about {about}; answer y, or pass --yes in a script",
+        "SuperLinkUnknown": "this home has no invite to task {task}; pass --invite, or both --superlink and"
+        " --ca-certificate",
         "WhichTask": "name a task (approved here: {approved}); `consilium hospital tasks` lists all tasks",
         "NotRegistered": "{account} {why}; run `consilium voter register`",
         "Unfunded": "nothing was sent, because {account} lacks {missing}; send it the missing amount, and try again",

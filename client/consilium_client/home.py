@@ -3,6 +3,7 @@
 node.toml          settings (`HomeSettings`)             key.json, password   the account
 policy.toml        the owner's policy (`consent`)        deployment.json      the contracts' addresses
 paused             while it exists, the node begins no round and joins no task
+invite.json        the operator's invite by which the home was made, if it was
 
 A hospital's has besides:
 
@@ -55,6 +56,7 @@ from consilium_client.errors import ConsentError, HomeError, OwnersRefusal
 
 SETTINGS_FILE = "node.toml"
 DEPLOYMENT_FILE = "deployment.json"
+INVITE_FILE = "invite.json"
 SALT_FILE = "split.salt"  # of a hospital that keeps rows from training (`split`)
 LOCK_FILE = "lock"
 

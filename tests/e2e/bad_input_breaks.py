@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import struct
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ import tomli_w
 from bad_input_world import LOGISTIC, LOGISTIC_MODEL, NAME, ROWS, SHADES, TASKS, World
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.invites import FORMAT, Invite, sign_invite
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
@@ -363,6 +365,30 @@ def approved(*more: str, **values: str) -> Callable[[World], list[str]]:
     def break_(world: World) -> list[str]:
         world.approve("table", **values)
         return world.hospital("run", *more)
+
+    return break_
+
+
+def invited(
+    by: str = "", change: Callable[[bytes], bytes] = lambda raw: raw, **values: Any
+) -> Callable[[World], list[str]]:
+    """By the task's operator, or by one of the stage's accounts. `change`: of the file."""
+
+    def break_(world: World) -> list[str]:
+        ledger = getattr(world.stage, by) if by else world.stage.chain.treasury
+        invite = Invite.model_validate(
+            {
+                "format": FORMAT, "deployment": world.stage.chain.deployment, "chain_url": world.stage.chain.node.url,
+                "artifacts": [str(world.folder / "artifacts")], "task": world.stage.tasks["table"],
+                "superlink": "127.0.0.1:9092", "authority": (world.folder / "tls" / "ca.crt").read_text(),
+                "operator": ledger.address, "expires_at": int(time.time()) + 60, **values,
+            }
+        )  # fmt: skip
+        file = world.write("heart.invite", change(sign_invite(invite, ledger.connection.signer).written))
+        return [
+            "hospital", "init", "--invite", str(file), "--data", str(world.folder / "rows.csv"), "--yes",
+            "--home", str(world.folder / "new"),
+        ]  # fmt: skip
 
     return break_
 
