@@ -19,11 +19,12 @@ from consilium_client.consent import NEW_HOSPITAL, Policy
 from consilium_client.data.door import admitted
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
-from consilium_client.home import Approval, HospitalHome, is_running, running_alone
+from consilium_client.home import Approval, HospitalHome, approval_file, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
 from consilium_client.models import model_of
 from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
+from consilium_client.second_signature import second_signature
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import host_and_port, why_shut_out
 from consilium_core.owner import telling_owner
@@ -218,6 +219,9 @@ class Client(Node[HospitalHome]):
         link, authority = way_to(self, task, superlink, ca_certificate, invite)
         found, policy = self.task(task), self.policy()
         policy.require(found.spec, self.state(task).operator)
+        second_signature(
+            policy, self._ledger, self.account, task, found.params.spec_hash, approval_file(self.folder, task)
+        )
         model_of(found.spec).require_installed()
         own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
         data, mapping = own[0] or self.settings.data, own[1] or self.settings.mapping

@@ -27,6 +27,7 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 from pydantic import AfterValidator, Field, ValidationError, field_validator
 
+from consilium_chain.addresses import ExactAddress
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.verify import Code, code_at, strangers_of
@@ -58,12 +59,6 @@ def _link(text: str) -> str:
     return text
 
 
-def _account(text: str) -> str:
-    if to_checksum_address(text) != text:
-        raise ValueError("its capital letters do not match the checksum (EIP-55)")
-    return text
-
-
 def _authority(text: str) -> str:
     if text != certificates_pem(text.encode()):
         raise ValueError("it has more than certificates (PEM)")
@@ -72,7 +67,6 @@ def _authority(text: str) -> str:
 
 Url = Annotated[str, Field(max_length=LONGEST_URL, pattern=r"^[!-~]*$")]
 Pem = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_authority)]
-Account = Annotated[str, Field(pattern="^0x[0-9a-fA-F]{40}$"), AfterValidator(_account)]
 
 
 class Invite(Section):
@@ -92,7 +86,7 @@ class Invite(Section):
     sponsor_url: Url = ""
     sponsor_authority: Pem | None = None
     report_to: Url = ""
-    operator: Account
+    operator: ExactAddress
     expires_at: Annotated[int, Field(ge=1, lt=1 << 37)]
 
     @field_validator("name")

@@ -9,6 +9,7 @@ A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       the approval was withdrawn, but the bond is still locked
+tasks/N.signed.json  another account's signature on task N (`second_signature`)
 audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
 split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
                                                          statistics.key       (`exact_statistics`), and its key
@@ -303,6 +304,11 @@ def _contracts(book: Path) -> tuple[int, str]:
 
 def _invalid(why: str) -> OwnersRefusal:
     return OwnersRefusal("ApprovalInvalid", why=why)
+
+
+def approval_file(home: Path, task: int) -> Path:
+    """The second signature on a task (`second_signature`)."""
+    return home / "tasks" / f"{task}.signed.json"
 
 
 def is_paused(home: Path) -> bool:

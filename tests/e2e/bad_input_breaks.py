@@ -29,15 +29,20 @@ from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
+from consilium_client.consent import Policy, read_policy
 from consilium_client.home import HospitalHome, running_alone
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
+from consilium_client.second_signature import SignedApproval, Statement, own_statement
 from consilium_core.private_files import write_private_file
 from dicom_files import dicom
+from eth_account import Account
 from examples_read import read_table
 from model_driver import written
 from PIL import Image
 from pydicom import uid
 from task_files import DATA
+
+OFFICER, STRANGER = (Account.from_key("0x" + digit * 64) for digit in "34")
 
 
 def rows(content: str | bytes, mapping: str | None = None) -> Callable[[World], list[str]]:
@@ -391,6 +396,30 @@ def invited(
         ]  # fmt: skip
 
     return break_
+
+
+def co_signed(
+    by: Any = OFFICER, change: Callable[[bytes], bytes] = lambda raw: raw, **values: Any
+) -> Callable[[World], list[str]]:
+    """The policy asks for the officer's signature. `values`: of the statement. `change`: of its file."""
+
+    def break_(world: World) -> list[str]:
+        world.set(approval={"by": [OFFICER.address]})
+        ledger, number = world.stage.rich, world.stage.tasks["table"]
+        spec_hash, policy = ledger.tasks.params(number).spec_hash, read_policy(world.home / "policy.toml", Policy)
+        own = own_statement(policy, ledger, ledger.address, number, spec_hash, "2026-01-01")
+        statement = Statement(**{**dict(own), **values})
+        signature = "0x" + bytes(by.sign_message(statement.message).signature).hex()
+        approval = SignedApproval(statement=statement, signer=by.address, signature=signature)
+        file = world.write("signed.json", change(approval.written))
+        return world.hospital("approve", number, "--signed", file)
+
+    return break_
+
+
+def unsigned(world: World) -> list[str]:
+    world.set(approval={"by": [OFFICER.address]})
+    return world.join()
 
 
 def approval_torn(world: World) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from bad_input_breaks import (
+    STRANGER,
     account,
     approval_torn,
     approved,
@@ -22,6 +23,7 @@ from bad_input_breaks import (
     changed,
     changed_key,
     changed_log,
+    co_signed,
     counted,
     ct,
     downloading,
@@ -73,6 +75,7 @@ from bad_input_breaks import (
     torn_list,
     unpublished,
     unreachable,
+    unsigned,
     voting,
     voting_twice,
 )
@@ -458,6 +461,20 @@ AREAS: dict[str, list[Case]] = {
         Case("it was given on another chain", approved(place="1-0x00-1"), "this address book makes it …"),
         Case("its file is damaged", approval_torn, "…/tasks/….toml is not TOML"),
         Case("the node runs already", running, "a node of task … already runs in this home"),
+        Case("the policy asks for a second signature", unsigned, "the policy asks for the signature of 0x"),
+        Case("the policy asks for none, and one is prepared", lambda w: w.hospital(
+            "approve", w.stage.tasks["table"], "--output", w.folder / "request"
+        ), "the policy asks for no second signature on task"),
+        Case("the signed file is cut off", co_signed(change=lambda raw: raw[:-9]),
+            "the signed approval is of no use: it is not JSON"),
+        Case("it is of another policy", co_signed(policy="0x" + "00" * 32),
+            "the signed approval is of another `policy`: 0x00…, and here it is 0x"),
+        Case("it is of another hospital", co_signed(hospital=STRANGER.address), "is of another `hospital`"),
+        Case("it is dated later", co_signed(date="9999-01-01"), "the signed approval is of 9999-01-01"),
+        Case("its signer is not in the policy", co_signed(STRANGER), "does not name this account"),
+        Case("its signature is of something else", co_signed(
+            change=lambda raw: raw.replace(b'"2026-01-01"', b'"2026-01-02"')
+        ), "the approval's signature is not by 0x"),
         Case("a report is shared, and the policy does not allow it", lambda w: w.hospital(
             "evaluate", w.stage.tasks["table"], "--share", str(w.folder / "report.json")
         ), '`share_evaluation` is "never"'),

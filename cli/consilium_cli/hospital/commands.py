@@ -143,6 +143,39 @@ def join(
     joining.join(home, task, invite, (superlink, ca_certificate), data, mapping, yes)
 
 
+@app.command("approve")
+def approve(
+    task: TaskArgument,
+    home: HomeOption = USUAL_HOME,
+    output: Annotated[
+        Path | None, typer.Option(help="new folder for the signer: statement, task file and policy")
+    ] = None,
+    signed: Annotated[Path | None, typer.Option(help="the signed file, which comes back")] = None,
+) -> None:
+    """Prepares the statement that an account of `[approval]` in policy.toml signs, or takes the signed one."""
+    from consilium_cli.hospital import approving
+
+    approving.approve(home, task, output, signed)
+
+
+@app.command("sign-approval")
+def sign_approval(
+    folder: Annotated[Path, typer.Argument(help="folder that `consilium hospital approve` wrote")],
+    output: Annotated[Path, typer.Option(dir_okay=False, help="file for the signed approval")],
+    keystore: Annotated[Path | None, typer.Option(help="encrypted key file of the signer")] = None,
+    password_file: Annotated[Path | None, typer.Option(help="file with its password, mode 600")] = None,
+    signer: Annotated[
+        str | None, typer.Option(help="account that signed statement.json (EIP-712) elsewhere, also a contract")
+    ] = None,
+    signature: Annotated[str | None, typer.Option(help="its signature, 0x and hexadecimal digits")] = None,
+    yes: YesOption = False,
+) -> None:
+    """Shows a task and a policy, and signs that the hospital may join the task. Needs no home and no chain."""
+    from consilium_cli.hospital import approving
+
+    approving.sign(folder, output, (keystore, password_file), (signer, signature), yes)
+
+
 @app.command("run")
 def run(
     task: Annotated[
