@@ -137,6 +137,13 @@ def test_an_officer_signs_elsewhere_and_the_node_joins(world: World) -> None:
         OFFICER.address,
         "0x" + world.client.policy().digest,
     )
+    world.client.export_audit(world.folder / "audit")
+    digest = world.client.policy().digest
+    done(
+        world.consilium("verify-audit", str(world.folder / "audit")), f"policy 0x{digest}: signed by {OFFICER.address}"
+    )
+    (consent,) = api.verify_audit(world.folder / "audit").consents
+    assert (consent.task, consent.is_by_key) == (world.task, True)
     # The policy is widened after it.
     policy = world.client.settings.policy
     before = policy.read_text()
