@@ -61,12 +61,14 @@ from consilium.watching import status, watch
 if TYPE_CHECKING:
     from consilium.client import Client
     from consilium.data_check import DataCheck, check_data
+    from consilium.invites import Invitation
     from consilium.machine import Diagnosis, doctor
     from consilium.voter import Voter
 
 # Imported at first use: they need web3.
 _AT_FIRST_USE = {
-    "Client": "client", "DataCheck": "data_check", "Diagnosis": "machine", "Voter": "voter", "check_data": "data_check",
+    "Client": "client", "DataCheck": "data_check", "Diagnosis": "machine",
+    "Invitation": "invites", "Voter": "voter", "check_data": "data_check",
     "doctor": "machine",
 }  # fmt: skip
 
@@ -87,6 +89,7 @@ __all__ = [
     "Fault",
     "GridResult",
     "InstalledPlugin",
+    "Invitation",
     "LocalChain",
     "Model",
     "Operator",

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from consilium_chain.deploying.address_book import Deployment
@@ -18,20 +19,20 @@ from consilium_client.consent import NEW_HOSPITAL, Policy
 from consilium_client.data.door import admitted
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
-from consilium_client.home import Approval, HospitalHome, is_running, running_alone
+from consilium_client.home import Approval, HospitalHome, approval_file, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
 from consilium_client.models import model_of
 from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
+from consilium_client.second_signature import second_signature
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import host_and_port, why_shut_out
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
-from cryptography import x509
 
 from consilium.data_check import DataCheck, check_data
-from consilium.homes import Names, NewHome, checked_policy, checked_sponsor, given
+from consilium.homes import Names, NewHome, checked_policy, checked_sponsor
+from consilium.invites import Invitation, new_values, way_to
 from consilium.node import Node, entry_of, standing_of
 from consilium.node_results import Activity, ClientStatus, Departure, Joining, Membership, Standing, agree
 from consilium.task import Task
@@ -45,12 +46,10 @@ ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
 class Client(Node[HospitalHome]):
     """A hospital's node: the home folder with its key, settings, policy and approvals, as `consilium hospital` has it.
 
-        client = consilium.Client.create(
-            "hospital", artifacts="artifacts", data="patients.csv", operators="any", password=getpass
-        )
+        client = consilium.Client.create("hospital", invite="heart.invite", data="patients.csv")
         client.tasks().tasks                    # each with this home's objections
         client.check_data(3).profile            # everything that would leave this hospital; sends nothing
-        client.join(3, superlink="consilium.example:9092", ca_certificate="ca.crt")
+        client.join(3)
         client.run(3)                           # takes part until the task ends
 
     Methods raise ChainUnreachable, DeploymentInvalid, and the errors that they name. Those that send a transaction read
@@ -64,14 +63,15 @@ class Client(Node[HospitalHome]):
         cls,
         home: str | Path,
         *,
-        artifacts: str | Path | Sequence[str | Path],
         data: str | Path,
-        operators: Names,
-        models: Names = "any",
-        columns: Names = "any",
+        invite: str | Path | Invitation | None = None,
+        artifacts: str | Path | Sequence[str | Path] | None = None,
+        operators: Names | None = None,
+        models: Names | None = None,
+        columns: Names | None = None,
         hours: str | None = None,
-        chain_url: str = LOCAL_RPC,
-        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        chain_url: str | None = None,
+        address_book: str | Path | Deployment | None = None,
         mapping: str | Path | None = None,
         report_to: str | None = None,
         keystore: str | Path | None = None,
@@ -79,29 +79,38 @@ class Client(Node[HospitalHome]):
         password: Callable[[], str] | None = None,
         sponsor_url: str | None = None,
         sponsor_ca: str | Path | None = None,
+        confirm: Callable[[Invitation], bool] = agree,
     ) -> Client:
         """Makes a home with key, settings and policy. Writes nothing before all values are known to be valid.
 
-        `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: a table, or a folder of
-        texts or images; `mapping`: a file that maps its columns. `operators`, `models`, `columns`: the names that the
-        policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00". `report_to`: https
-        address of the operator's API, which gets the reports that the policy's `share_evaluation` allows.
+        `data`: a table, or a folder of texts or images; `mapping`: a file that maps its columns. `invite`: an
+        operator's file or link, which stands for all other values that are not given; `confirm` is asked about it.
+        `artifacts`: folders and URLs of the artifact store, this node's own first. `operators`, `models`, `columns`:
+        the names that the policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00".
+        `report_to`: https address of the operator's API, which gets the reports that the policy's `share_evaluation`
+        allows.
 
         `keystore`: the key file of an existing account; by default a new account is made. `password_file`: a file with
-        its password, mode 600; without, `password` is called, and its answer is stored in the home. `sponsor_url`:
-        https://host:port of the sponsor that pays for gas; `sponsor_ca`: certificate of the authority that signed the
-        sponsor's.
+        its password, mode 600; without, `password` is called, and its answer is stored in the home; with an invite, a
+        new key's password is random by default. `sponsor_url`: https://host:port of the sponsor that pays for gas;
+        `sponsor_ca`: certificate of the authority that signed the sponsor's.
 
-        Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
+        Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError, TypeError
+        without `artifacts` or `operators`; with an invite NotConfirmed, and as `Invitation.open` does.
         """
-        new = NewHome(
-            Path(home), chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, password
-        )
+        invited, values = new_values(
+            invite, "hospital", confirm,
+            {"chain_url": chain_url, "address_book": address_book, "artifacts": artifacts, "report_to": report_to,
+             "operators": operators, "models": models, "columns": columns, "hours": hours, "sponsor_url": sponsor_url},
+        )  # fmt: skip
+        sponsor = values.pop("sponsor_url", None)
+        names = "operators", "models", "columns", "hours"
+        rules = {str(name): values.pop(name) for name in names if name in values}
+        new = NewHome(Path(home), data, mapping, keystore, password_file, password, **values, invite=invited)
         settings = new.settings()
-        if sponsor_url is not None:
-            settings["sponsor"] = checked_sponsor(sponsor_url, sponsor_ca)
-        rules = {"operators": operators, "models": models, "columns": columns, **NEW_HOSPITAL, **given(hours=hours)}
-        return cls(new.write(HospitalHome, settings, checked_policy(rules, Policy)))
+        if sponsor is not None:
+            settings["sponsor"] = checked_sponsor(sponsor, sponsor_ca or new.sponsor_ca(sponsor))
+        return cls(new.write(HospitalHome, settings, checked_policy({**rules, **NEW_HOSPITAL}, Policy)))
 
     @property
     def settings(self) -> HospitalHomeSettings:
@@ -188,8 +197,9 @@ class Client(Node[HospitalHome]):
         self,
         task: int,
         *,
-        superlink: str,
-        ca_certificate: str | Path,
+        superlink: str | None = None,
+        ca_certificate: str | Path | None = None,
+        invite: str | Path | None = None,
         data: str | Path | None = None,
         mapping: str | Path | None = None,
         confirm: Callable[[Joining], bool] = agree,
@@ -198,30 +208,39 @@ class Client(Node[HospitalHome]):
         continues where the first one stopped.
 
         `superlink`: host:port of the aggregator's SuperLink. `ca_certificate`: of the authority that signed its own.
-        `data`, `mapping`: for this task; by default those of the home. `confirm` is asked before anything is written or
+        `invite`: a file or link that has both; by default the one by which the home was made. `data`, `mapping`: for
+        this task; by default those of the home. `confirm` is asked before anything is written or
         sent. Its events go to the log (`log_to`).
 
         Raises ValueError for another form of `superlink`; OwnersRefusal (NotAllowed), ModelNotInstalled, DataError,
-        ConsentError (CertificateInvalid, NotConfirmed, Unfunded), and as `task` does. An interrupt leaves the approval.
+        InviteRefused, ConsentError (CertificateInvalid, SuperLinkUnknown, NotConfirmed, Unfunded), and as `task` does.
+        An interrupt leaves the approval.
         """
-        link, found, policy = host_and_port(superlink), self.task(task), self.policy()
+        link, authority = way_to(self, task, superlink, ca_certificate, invite)
+        found, policy = self.task(task), self.policy()
         policy.require(found.spec, self.state(task).operator)
+        second_signature(
+            policy, self._ledger, self.account, task, found.params.spec_hash, approval_file(self.folder, task)
+        )
         model_of(found.spec).require_installed()
         own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
         data, mapping = own[0] or self.settings.data, own[1] or self.settings.mapping
         fitting = admitted(data, found.spec, mapping, self.settings.data_accepted)
         rows = fitting.examples.rows
         policy.require_rows(found.spec, rows)
-        authority = _certificate(Path(ca_certificate))
-        shut_out = why_shut_out(*link, Path(ca_certificate))
-        if not confirm(Joining(task, rows, self._membership(found, rows), shut_out, fitting.remarks, fitting.unneeded)):
+        with NamedTemporaryFile(suffix=".crt") as file:
+            Path(file.name).write_bytes(authority)
+            shut_out = why_shut_out(*host_and_port(link), Path(file.name))
+        if not confirm(
+            Joining(task, rows, self._membership(found, rows), link, shut_out, fitting.remarks, fitting.unneeded)
+        ):
             raise ConsentError("NotConfirmed", about=f"task {task}")
         place = self._ledger.folder_name(task)
         approval = Approval(
             place=place,
             spec_hash=found.params.spec_hash.hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-            superlink=superlink,
+            superlink=link,
             data=own[0],
             mapping=own[1],
         )
@@ -326,16 +345,6 @@ class Client(Node[HospitalHome]):
         if number in self._home.left_tasks():
             return Activity.LEFT
         return Activity.RUNS if is_running(self._home.runtime(number)) else Activity.STOPPED
-
-
-def _certificate(path: Path) -> bytes:
-    """Raises CertificateInvalid."""
-    try:
-        raw = path.read_bytes()
-        x509.load_pem_x509_certificates(raw)
-    except (OSError, ValueError) as error:
-        raise ConsentError("CertificateInvalid", path=path) from error
-    return raw
 
 
 def _epsilon(privacy_ledger: Path, delta: float) -> float | None:

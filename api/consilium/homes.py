@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import open_keystore, write_keystore
+from consilium_chain.invites import SignedInvite
+from consilium_chain.keystore import PASSWORD_BYTES, open_keystore, write_keystore
 from consilium_client.config import ApiAddress, SponsoredSettings
 from consilium_client.consent import TaskPolicy
 from consilium_client.errors import DataError, HomeError, OwnersRefusal
-from consilium_client.home import DEPLOYMENT_FILE, SETTINGS_FILE, HospitalHome, VoterHome
+from consilium_client.home import DEPLOYMENT_FILE, INVITE_FILE, SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.artifacts.backends import parse_places
 from consilium_core.errors import ConfigInvalid, KeystoreError
@@ -23,7 +24,7 @@ from eth_account import Account
 from pydantic import TypeAdapter, ValidationError
 
 Names = Sequence[str] | Literal["any"]
-KEY_FILE, TRANSPORT_KEY_FILE = "key.json", "transport.key"
+KEY_FILE, TRANSPORT_KEY_FILE, SPONSOR_FILE = "key.json", "transport.key", "sponsor.crt"
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,22 @@ class NewHome:
     """The values of every new home, as `Client.create` describes them."""
 
     folder: Path
-    chain_url: str
-    address_book: str | Path
-    artifacts: str | Path | Sequence[str | Path]
     data: str | Path
     mapping: str | Path | None
-    report_to: str | None
     keystore: str | Path | None
     password_file: str | Path | None
     password: Callable[[], str] | None
+    chain_url: str
+    address_book: str | Path | Deployment
+    artifacts: str | Path | Sequence[str | Path]
+    report_to: str | None = None
+    invite: SignedInvite | None = None
 
     def settings(self) -> dict[str, Any]:
         """The content of node.toml. Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, TypeError."""
         new_folder(self.folder)
         checked_book(self.address_book)
-        if self.password_file is None and self.password is None:
+        if self.password_file is None and self.password is None and (self.invite is None or self.keystore is not None):
             raise TypeError("pass password_file or password")
         found = {
             "chain_url": self.chain_url,
@@ -60,6 +62,11 @@ class NewHome:
             found["password_file"] = str(_absolute(self.password_file))
         return found
 
+    def sponsor_ca(self, url: str) -> Path | None:
+        """The file in the home for the certificate that an invite has for this sponsor's URL."""
+        has_one = self.invite is not None and self.invite.sponsor_url == url and self.invite.sponsor_authority
+        return _absolute(self.folder) / SPONSOR_FILE if has_one else None
+
     def write(
         self, kind: type[HospitalHome] | type[VoterHome], settings: dict[str, Any], policy: dict[str, Any]
     ) -> Path:
@@ -69,7 +76,11 @@ class NewHome:
         if kind is HospitalHome:
             make_transport_key(folder / TRANSPORT_KEY_FILE)
         self._write_key(folder)
-        shutil.copyfile(checked_book(self.address_book), folder / DEPLOYMENT_FILE)
+        checked_book(self.address_book).write(folder / DEPLOYMENT_FILE)
+        if self.invite is not None:
+            write_private_file(folder / INVITE_FILE, self.invite.written)
+            if self.invite.sponsor_authority is not None:
+                write_private_file(folder / SPONSOR_FILE, self.invite.sponsor_authority)
         own, *mirrors = kind.create(folder, settings, policy).settings.artifacts
         if mirrors and isinstance(own, Path):
             own.mkdir(parents=True, exist_ok=True)
@@ -78,9 +89,11 @@ class NewHome:
     def _write_key(self, folder: Path) -> None:
         """The key file, and its password file if there is none."""
         password_file = folder / "password" if self.password_file is None else _absolute(self.password_file)
+        key = folder / KEY_FILE
         if self.password_file is None and self.password is not None:
             write_private_file(password_file, self.password() + "\n")
-        key = folder / KEY_FILE
+        elif self.password_file is None and not password_file.exists():
+            write_private_file(password_file, secrets.token_urlsafe(PASSWORD_BYTES) + "\n")
         if self.keystore is not None:
             given = _absolute(self.keystore)
             open_keystore(given, password_file)
@@ -100,11 +113,9 @@ def new_folder(folder: str | Path) -> Path:
     return path
 
 
-def checked_book(path: str | Path) -> Path:
-    """The path of an address book. Raises DeploymentInvalid."""
-    found = Path(path).expanduser()
-    Deployment.read(found)
-    return found
+def checked_book(given: str | Path | Deployment) -> Deployment:
+    """An address book, by default read from its path. Raises DeploymentInvalid."""
+    return given if isinstance(given, Deployment) else Deployment.read(Path(given).expanduser())
 
 
 def checked_places(given: str | Path | Sequence[str | Path]) -> str | list[str]:
@@ -149,11 +160,6 @@ def checked_policy(rules: Mapping[str, Any], kind: type[TaskPolicy]) -> dict[str
         faults = "; ".join(f"{fault['loc'][0]}: {own_words(fault['msg'])}" for fault in error.errors())
         raise OwnersRefusal("PolicyInvalid", why=f"the policy would be invalid: {faults}") from None
     return policy
-
-
-def given(**values: object) -> dict[str, Any]:
-    """The values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _absolute(path: str | Path) -> Path:

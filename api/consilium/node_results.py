@@ -150,14 +150,15 @@ class Membership:
 
 @dataclass(frozen=True)
 class Joining:
-    """The checked facts before a hospital joins. `rows`: all that fit the task. `shut_out`: the reason if the SuperLink
-    does not accept this node yet. `remarks`: possible faults of the data, all answered that ask. `unneeded`: answers of
-    its settings without such a remark.
+    """The checked facts before a hospital joins. `rows`: all that fit the task. `superlink`: host:port. `shut_out`: the
+    reason if it does not accept this node yet. `remarks`: possible faults of the data, all answered that ask.
+    `unneeded`: answers of its settings without such a remark.
     """
 
     task: int
     rows: int
     membership: Membership
+    superlink: str
     shut_out: str | None
     remarks: tuple[Remark, ...] = ()
     unneeded: tuple[str, ...] = ()

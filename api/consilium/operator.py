@@ -13,6 +13,7 @@ from consilium.sources import open_store
 from consilium.task import Task
 
 if TYPE_CHECKING:
+    from consilium_chain.invites import SignedInvite
     from consilium_operators.proposals import Funding, Proposal, Proposed, Stop
 
 
@@ -98,6 +99,36 @@ class Operator:
         from consilium_operators.proposals import stop
 
         return stop(self._ledger, task, confirm=confirm)
+
+    def invite(
+        self,
+        task: int,
+        *,
+        superlink: str,
+        ca_certificate: str | Path,
+        artifacts: Sequence[str],
+        chain_url: str | None = None,
+        days: int = 14,
+        name: str = "",
+        sponsor_url: str = "",
+        sponsor_ca: str | Path | None = None,
+        report_to: str = "",
+    ) -> SignedInvite:
+        """Signs an invite to a task that this account proposed: `written` is a file's content, `link` the same as text.
+
+        `superlink`, `ca_certificate`: of the task's aggregator. `artifacts`: URLs of the artifact store. `chain_url`: a
+        public chain node, by default this operator's. `days`: until it expires. `name`: of the operator, to show.
+        `sponsor_url`, `sponsor_ca`, `report_to`: as for `Client.create`. An invite is public: URLs with keys are
+        refused. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid, Refused (TaskUnknown).
+        """
+        from consilium.invites import signed_invite
+
+        given = {
+            "task": task, "superlink": superlink, "artifacts": tuple(artifacts), "chain_url": chain_url, "name": name,
+            "sponsor_url": sponsor_url, "report_to": report_to,
+        }  # fmt: skip
+        sponsors = None if sponsor_ca is None else Path(sponsor_ca)
+        return signed_invite(self._ledger, given, Path(ca_certificate), sponsors, days)
 
     def refund(self) -> int:
         """Takes back the rest of ended tasks' pools. Returns it, in the token's smallest unit."""

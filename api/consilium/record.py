@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from consilium_client.voter.disclosure import Disclosure, Finding
     from consilium_operators.model_folder import ModelFile
     from consilium_operators.summary import TaskSummary
-    from consilium_verify.audit_log import Message
+    from consilium_verify.audit_log import Consent, Message
     from consilium_verify.audit_report import SignedReport
     from consilium_verify.evaluation import EvaluationCheck
     from consilium_verify.report import Report
@@ -106,6 +106,13 @@ class Audit:
         from consilium_verify.audit_log import messages_of
 
         return messages_of(self.log)
+
+    @property
+    def consents(self) -> list[Consent]:
+        """The second signatures under which the node started on tasks."""
+        from consilium_verify.audit_log import consents_of
+
+        return consents_of(self.log)
 
     @property
     def messages(self) -> pd.DataFrame:

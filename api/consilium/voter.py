@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.structs import Phase, Role, TaskState
 from consilium_chain.ledger.structs import Voter as Entry
 from consilium_chain.tasks.money_spec import TOKEN
@@ -21,13 +22,13 @@ from consilium_client.task import JoinedTask
 from consilium_client.voter import registration
 from consilium_client.voter.ballots import Ballot, ballot_path, kept_held_out_secret
 from consilium_client.voter.disclosure import Disclosure, disclose
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 from consilium_core.units import tokens as shown_tokens
 from consilium_operators.proposals import require_funds
 
-from consilium.homes import Names, NewHome, checked_policy, given
+from consilium.homes import Names, NewHome, checked_policy
+from consilium.invites import Invitation, new_values
 from consilium.node import Node, standing_of
 from consilium.node_results import Activity, Balance, Claimed, Registered, Registration, Standing, VoterStatus, agree
 
@@ -42,9 +43,7 @@ PERCENT = 100  # basis points
 class Voter(Node[VoterHome]):
     """A voter's node: the home folder with its key, settings and policy, as `consilium voter` has it.
 
-        voter = consilium.Voter.create(
-            "voter", artifacts="artifacts", data="held-out.csv", operators="any", password=getpass
-        )
+        voter = consilium.Voter.create("voter", invite="heart.invite", data="held-out.csv")
         voter.register(stake=1000)
         voter.tasks().tasks                     # each with this home's objections
         voter.run()                             # joins the tasks that policy and data allow, and judges them
@@ -60,40 +59,39 @@ class Voter(Node[VoterHome]):
         cls,
         home: str | Path,
         *,
-        artifacts: str | Path | Sequence[str | Path],
         data: str | Path,
-        operators: Names,
-        models: Names = "any",
-        metrics: Names = "any",
+        invite: str | Path | Invitation | None = None,
+        artifacts: str | Path | Sequence[str | Path] | None = None,
+        operators: Names | None = None,
+        models: Names | None = None,
+        metrics: Names | None = None,
         max_bond: int | None = None,
         max_tasks: int | None = None,
-        chain_url: str = LOCAL_RPC,
-        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        chain_url: str | None = None,
+        address_book: str | Path | Deployment | None = None,
         mapping: str | Path | None = None,
         report_to: str | None = None,
         keystore: str | Path | None = None,
         password_file: str | Path | None = None,
         password: Callable[[], str] | None = None,
+        confirm: Callable[[Invitation], bool] = agree,
     ) -> Voter:
         """Makes a home with key, settings and policy. Writes nothing before all values are known to be valid.
 
-        `artifacts`: folders and URLs of the artifact store, this node's own first. `data`: held-out rows of several
-        classes, or a folder of texts or images; `mapping`: a file that maps its columns. `operators`, `models`,
+        `data`: held-out rows of several classes, or a folder of texts or images. `mapping`: maps the file's columns.
         `metrics`: those that the policy allows, or "any". `max_bond`: the most that a task may lock, in whole tokens.
-        `max_tasks`: at once; by default 4. `report_to`: https address of the operator's API, which gets the reports
-        that the policy's `share_evaluation` allows. `keystore`: the key file of an existing account; by default a new
-        account is made. `password_file`: a file with its password, mode 600; without, `password` is called, and its
-        answer is stored in the home.
-
-        Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, PolicyInvalid, KeystoreError.
+        `max_tasks`: at once; by default 4. The others, and the errors, are those of `Client.create`.
         """
-        new = NewHome(
-            Path(home), chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, password
-        )
-        settings = new.settings()
-        limits = given(max_bond=max_bond, max_tasks=max_tasks)
-        rules = {"operators": operators, "models": models, "metrics": metrics, **NEW_VOTER, **limits}
-        return cls(new.write(VoterHome, settings, checked_policy(rules, VoterPolicy)))
+        limits = {"max_bond": max_bond, "max_tasks": max_tasks}
+        invited, values = new_values(
+            invite, "voter", confirm,
+            {"chain_url": chain_url, "address_book": address_book, "artifacts": artifacts, "report_to": report_to,
+             "operators": operators, "models": models, "metrics": metrics, **limits},
+        )  # fmt: skip
+        values.pop("sponsor_url", None)
+        rules = {name: values.pop(name) for name in ("operators", "models", "metrics", *limits) if name in values}
+        new = NewHome(Path(home), data, mapping, keystore, password_file, password, **values, invite=invited)
+        return cls(new.write(VoterHome, new.settings(), checked_policy({**rules, **NEW_VOTER}, VoterPolicy)))
 
     @property
     def settings(self) -> VoterHomeSettings:

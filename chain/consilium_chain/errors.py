@@ -13,6 +13,7 @@ ChainError
 ├── RandomnessUnavailable   no drand relay gave a proof of a round: carries each relay's failure
 ├── LocalNodeError          the local node did not start or has ended, or its port is in use
 ├── SignedUpdateMalformed   bytes from a hospital are not a signed update
+├── InviteRefused           an invite is damaged, expired, unsafe, or not by the task's operator
 ├── ProfileInvalid          a profile breaks a rule: the text names the field and the remedy
 ├── ProfileRefused          a server did not take a profile
 ├── StatementMalformed      bytes from a hospital are not a signed statement
@@ -206,6 +207,28 @@ class SiteReportInvalid(ChainError):
     def __init__(self, why: str) -> None:
         self.why = why
         super().__init__(f"a site's report is refused: {why}; ask its node for the file that `evaluate --share` wrote")
+
+
+class InviteRefused(FaultError, ChainError):
+    """An invite is of no use. Nothing was written."""
+
+    MESSAGES: ClassVar = {
+        "InviteUnreadable": "the invite {path} cannot be read: {why}; pass the operator's file, or its link",
+        "InviteTooLong": "the invite has more than {most:,} bytes, so it is none; pass the operator's file",
+        "InviteMalformed": "the invite is damaged: {why}; ask its operator for it again",
+        "InviteVersionUnknown": "the invite is of the form {version}, and this program knows {known}; install the"
+        " operator's version",
+        "InviteUnsafe": "the invite's `{field}` cannot be used: {why}; ask its operator for another one, with"
+        " public https URLs and no secrets",
+        "InviteForged": "the invite is not signed by {operator}, which it names; ask this operator for it again",
+        "InviteExpired": "the invite expired {days:.1f} days ago; ask its operator for another one",
+        "InviteNotOperators": "the invite's signer {signer} did not propose task {task}: {operator} did. Do not join;"
+        " ask the operator by another way",
+        "InviteContractsWrong": "the invite's contracts do not belong together ({wrong}). Do not join; ask the operator"
+        " by another way",
+        "InviteTooLate": "task {task} takes no more nodes; ask its operator for an invite to another one",
+        "InviteOfAnother": "the invite is {found}, and not {asked}; pass the right one",
+    }
 
 
 class ProfileInvalid(ChainError):

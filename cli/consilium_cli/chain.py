@@ -52,7 +52,7 @@ def fund_account(
         f"account {address}\nholds   {units.tokens(held.tokens)} tokens, {units.ether(held.wei)} ether\n"
         "Next: consilium operator propose TASK.toml --keystore FILE --password-file FILE, as an operator;\n"
         "      consilium server run --config FILE, as an aggregator, which stakes its bond itself;\n"
-        "      consilium hospital join or consilium voter register, as a node"
+        "      consilium hospital init or consilium voter init, with --invite FILE, as a node"
     )
 
 

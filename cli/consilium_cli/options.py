@@ -24,7 +24,16 @@ RpcOption = Annotated[
 ]
 AddressBookOption = Annotated[Path, typer.Option(help="file with the contracts' addresses, JSON")]
 
+KeystoreOption = Annotated[
+    Path | None, typer.Option(help="encrypted key file of the operator's account; not needed on the local chain")
+]
+PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")]
+
 # For commands that make a home. They ask for a value that is None.
+NewInviteOption = Annotated[
+    str | None,
+    typer.Option("--invite", help="the operator's invite, a file or a link: then only the data are asked for"),
+]
 NewChainUrlOption = Annotated[str | None, typer.Option("--chain-url", help="URL of a chain node (http or ws)")]
 NewAddressBookOption = Annotated[
     Path | None,

@@ -149,7 +149,10 @@ def _summary(audit: Audit) -> Iterator[str]:
     yield f"head {seal.head}"
     yield from _table("sent", [(one.message, one.bytes) for one in sent])
     yield from _table("recipient", [(one.to, one.bytes) for one in sent])
-    if torn := len(entries) - len(sent):
+    for one in audit.consents:
+        by = "signed by" if one.is_by_key else "not signed by the key of, perhaps by the contract"
+        yield f"\ntask {one.task} under policy {one.policy}: {by} {one.signer}"
+    if torn := sum(one.kind == "recovered" for one in entries):
         yield f"\n{torn} line(s) were cut off by a crash: their messages were not sent"
 
 

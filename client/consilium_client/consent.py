@@ -9,6 +9,7 @@ checks it when it joins a task by itself.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import re
 import textwrap
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
 from eth_utils.address import is_hex_address
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from consilium_client.errors import OwnersRefusal
 from consilium_client.plugins.installed import plugins_of
@@ -69,8 +70,16 @@ class Hours:
         return f"{self.start:%H:%M}-{self.end:%H:%M}"
 
 
+class ApprovalRule(Section):
+    by: list[Address] = Field(
+        min_length=1, max_length=16, description="accounts, one of which must sign for each task (docs/hospital.md)"
+    )
+
+
 class TaskPolicy(Section):
-    """The policy refuses all names that it does not list. "any" lists all names."""
+    """The policy refuses all names that it does not list. "any" lists all names. `digest`: SHA-256 of its file."""
+
+    _digest: str = PrivateAttr(default="")
 
     # Fields of a task file's money: the bond that this node would lock; slashes of it, with the fault in words.
     bond: ClassVar[str]
@@ -111,6 +120,10 @@ class TaskPolicy(Section):
         " at a task's end to `report_to` of node.toml. They carry no noise:"
         ' "unless_private" lets none of tasks with epsilon go, "always" all.',
     )
+
+    @property
+    def digest(self) -> str:
+        return self._digest
 
     def require(self, spec: TaskSpec, operator: str) -> None:
         """Raises NotAllowed with every objection to a task of this file and operator."""
@@ -233,6 +246,9 @@ class Policy(TaskPolicy):
         BeforeValidator(Hours.parse),
         Field(description='local time of day in which rounds are trained, as "19:00-07:00"; without, always'),
     ] = None
+    approval: ApprovalRule | None = Field(
+        default=None, description="second signature that each task needs; by default none"
+    )
 
     def allows_now(self, now: datetime.datetime) -> bool:
         """`now`: local time."""
@@ -326,4 +342,6 @@ def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
         raise OwnersRefusal(
             "PolicyInvalid", why=f"{what} cannot be read: {error.strerror}; without it nothing is allowed"
         ) from error
-    return parse_toml(raw, kind, what, lambda why: OwnersRefusal("PolicyInvalid", why=why))
+    policy = parse_toml(raw, kind, what, lambda why: OwnersRefusal("PolicyInvalid", why=why))
+    policy._digest = hashlib.sha256(raw).hexdigest()
+    return policy

@@ -95,6 +95,19 @@ class OwnersRefusal(ClientError):
         "ApprovalInvalid": "{why}",
         "ApprovalStale": "the approval of task {task} does not fit: {why}. Nothing was started. Look at the task"
         " (`consilium hospital show {task}`), and approve it again (`consilium hospital join {task}`)",
+        "SecondSignatureMissing": "the policy asks for the signature of {by} on task {task}; run `consilium hospital"
+        " approve {task} --output FOLDER`, send the folder, and bring the signed file back by `--signed FILE`",
+        "SecondSignatureNotNeeded": "the policy asks for no second signature on task {task}; join it, or write accounts"
+        " under [approval] in policy.toml",
+        "SecondSignatureMalformed": "the signed approval is of no use: {why}; ask its signer for the file of `consilium"
+        " hospital sign-approval`",
+        "SecondSignatureOfAnother": "the signed approval is of another `{field}`: {found}, and here it is {here}. Run"
+        " `consilium hospital approve {task} --output FOLDER`, and let it be signed anew",
+        "SecondSignatureFromFuture": "the signed approval is of {date}, which is not yet; check both machines' clocks",
+        "SecondSignatureByStranger": "{signer} signed the approval, and [approval] in policy.toml does not name this"
+        " account; ask one of its accounts",
+        "SecondSignatureForged": "the approval's signature is not by {signer}, neither by key nor as a contract; let it"
+        " be signed anew",
     }
 
 
@@ -214,6 +227,8 @@ class ConsentError(ClientError):
     MESSAGES: ClassVar = {
         "AlreadyRunning": "{node} already runs in this home; stop it first, or leave it running",
         "NotConfirmed": "nothing was done about {about}; answer y, or pass --yes in a script",
+        "SuperLinkUnknown": "this home has no invite to task {task}; pass --invite, or both --superlink and"
+        " --ca-certificate",
         "WhichTask": "name a task (approved here: {approved}); `consilium hospital tasks` lists all tasks",
         "NotRegistered": "{account} {why}; run `consilium voter register`",
         "Unfunded": "nothing was sent, because {account} lacks {missing}; send it the missing amount, and try again",

@@ -3,11 +3,13 @@
 node.toml          settings (`HomeSettings`)             key.json, password   the account
 policy.toml        the owner's policy (`consent`)        deployment.json      the contracts' addresses
 paused             while it exists, the node begins no round and joins no task
+invite.json        the operator's invite by which the home was made, if it was
 
 A hospital's has besides:
 
 tasks/N.toml       the approval of task N                transport.key        the Flower node key
 tasks/N.left       the approval was withdrawn, but the bond is still locked
+tasks/N.signed.json  another account's signature on task N (`second_signature`)
 audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
 split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
                                                          statistics.key       (`exact_statistics`), and its key
@@ -55,6 +57,7 @@ from consilium_client.errors import ConsentError, HomeError, OwnersRefusal
 
 SETTINGS_FILE = "node.toml"
 DEPLOYMENT_FILE = "deployment.json"
+INVITE_FILE = "invite.json"
 SALT_FILE = "split.salt"  # of a hospital that keeps rows from training (`split`)
 LOCK_FILE = "lock"
 
@@ -301,6 +304,11 @@ def _contracts(book: Path) -> tuple[int, str]:
 
 def _invalid(why: str) -> OwnersRefusal:
     return OwnersRefusal("ApprovalInvalid", why=why)
+
+
+def approval_file(home: Path, task: int) -> Path:
+    """The second signature on a task (`second_signature`)."""
+    return home / "tasks" / f"{task}.signed.json"
 
 
 def is_paused(home: Path) -> bool:

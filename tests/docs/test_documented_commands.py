@@ -104,7 +104,7 @@ def test_commands_are_found() -> None:
     }
     texts = {shown(one) for one in WHOLE}
     assert "docs/demo.md: demo --attack lazy" in texts
-    assert "docs/containers.md: hospital tasks" in texts
+    assert "docs/containers.md: hospital join 3" in texts
     assert any(text.startswith("docs/doctor.md: doctor aggregator --config ") for text in texts)
 
 

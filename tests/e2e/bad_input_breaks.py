@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import struct
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,20 +23,26 @@ import tomli_w
 from bad_input_world import LOGISTIC, LOGISTIC_MODEL, NAME, ROWS, SHADES, TASKS, World
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.invites import FORMAT, Invite, sign_invite
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.data_schemas import TableSchema
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.config import PRIVACY_FILE, STATISTICS_FILE
+from consilium_client.consent import Policy, read_policy
 from consilium_client.home import HospitalHome, running_alone
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
+from consilium_client.second_signature import SignedApproval, Statement, own_statement
 from consilium_core.private_files import write_private_file
 from dicom_files import dicom
+from eth_account import Account
 from examples_read import read_table
 from model_driver import written
 from PIL import Image
 from pydicom import uid
 from task_files import DATA
+
+OFFICER, STRANGER = (Account.from_key("0x" + digit * 64) for digit in "34")
 
 
 def rows(content: str | bytes, mapping: str | None = None) -> Callable[[World], list[str]]:
@@ -365,6 +372,54 @@ def approved(*more: str, **values: str) -> Callable[[World], list[str]]:
         return world.hospital("run", *more)
 
     return break_
+
+
+def invited(
+    by: str = "", change: Callable[[bytes], bytes] = lambda raw: raw, **values: Any
+) -> Callable[[World], list[str]]:
+    """By the task's operator, or by one of the stage's accounts. `change`: of the file."""
+
+    def break_(world: World) -> list[str]:
+        ledger = getattr(world.stage, by) if by else world.stage.chain.treasury
+        invite = Invite.model_validate(
+            {
+                "format": FORMAT, "deployment": world.stage.chain.deployment, "chain_url": world.stage.chain.node.url,
+                "artifacts": [str(world.folder / "artifacts")], "task": world.stage.tasks["table"],
+                "superlink": "127.0.0.1:9092", "authority": (world.folder / "tls" / "ca.crt").read_text(),
+                "operator": ledger.address, "expires_at": int(time.time()) + 60, **values,
+            }
+        )  # fmt: skip
+        file = world.write("heart.invite", change(sign_invite(invite, ledger.connection.signer).written))
+        return [
+            "hospital", "init", "--invite", str(file), "--data", str(world.folder / "rows.csv"), "--yes",
+            "--home", str(world.folder / "new"),
+        ]  # fmt: skip
+
+    return break_
+
+
+def co_signed(
+    by: Any = OFFICER, change: Callable[[bytes], bytes] = lambda raw: raw, **values: Any
+) -> Callable[[World], list[str]]:
+    """The policy asks for the officer's signature. `values`: of the statement. `change`: of its file."""
+
+    def break_(world: World) -> list[str]:
+        world.set(approval={"by": [OFFICER.address]})
+        ledger, number = world.stage.rich, world.stage.tasks["table"]
+        spec_hash, policy = ledger.tasks.params(number).spec_hash, read_policy(world.home / "policy.toml", Policy)
+        own = own_statement(policy, ledger, ledger.address, number, spec_hash, "2026-01-01")
+        statement = Statement(**{**dict(own), **values})
+        signature = "0x" + bytes(by.sign_message(statement.message).signature).hex()
+        approval = SignedApproval(statement=statement, signer=by.address, signature=signature)
+        file = world.write("signed.json", change(approval.written))
+        return world.hospital("approve", number, "--signed", file)
+
+    return break_
+
+
+def unsigned(world: World) -> list[str]:
+    world.set(approval={"by": [OFFICER.address]})
+    return world.join()
 
 
 def approval_torn(world: World) -> list[str]:

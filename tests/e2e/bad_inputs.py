@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from bad_input_breaks import (
+    STRANGER,
     account,
     approval_torn,
     approved,
@@ -22,6 +23,7 @@ from bad_input_breaks import (
     changed,
     changed_key,
     changed_log,
+    co_signed,
     counted,
     ct,
     downloading,
@@ -34,6 +36,7 @@ from bad_input_breaks import (
     funding,
     gone,
     image,
+    invited,
     joining,
     keyless_list,
     linked,
@@ -72,6 +75,7 @@ from bad_input_breaks import (
     torn_list,
     unpublished,
     unreachable,
+    unsigned,
     voting,
     voting_twice,
 )
@@ -378,6 +382,30 @@ AREAS: dict[str, list[Case]] = {
         Case("a task number is below 1", lambda w: w.hospital("show", "0"), "0 is not in the range x>=1."),
         Case("an unknown option", lambda w: w.hospital("status", "--every"), "No such option '--every'."),
     ],
+    "Invites": [
+        Case("there is no such file", lambda w: ["hospital", "init", "--invite", str(w.folder / "none")],
+            "the invite …/none cannot be read: No such file or directory"),
+        Case("the file is another one, of many bytes", invited(change=lambda raw: raw + b" " * 10_000_000),
+            "the invite has more than 32,768 bytes"),
+        Case("a part of it is missing", invited(change=lambda raw: raw[:-20]), "the invite is damaged: it is not JSON"),
+        Case("a value has control characters", invited(change=lambda raw: raw.replace(b".1:9092", b"\\u001b:90")),
+            "superlink: write host:port"),
+        Case("it is of a later program", invited(change=lambda raw: raw.replace(b"-invite-1", b"-invite-2")),
+            "the invite is of the form consilium-invite-2"),
+        Case("a byte of it was changed", invited(change=lambda raw: raw.replace(b":9092", b":9093")),
+            "the invite is not signed by 0x"),
+        Case("a URL in it has a password", invited(change=lambda raw: raw.replace(b"http://", b"https://me:hush@")),
+            "the invite's `chain_url` cannot be used: it has credentials"),
+        Case("a URL in it is not https", invited(change=lambda raw: raw.replace(b"http://127.0.0.1", b"http://10.0.0.1")),
+            "the invite's `chain_url` cannot be used: it does not begin with https://"),
+        Case("it has expired", invited(expires_at=1), "the invite expired"),
+        Case("its signer did not propose the task", invited("rich"), "did not propose task"),
+        Case("its signer is not `--operator`", lambda w: [*invited()(w), "--operator", "0x" + "77" * 20],
+            "the invite is by 0x…, and not by 0x77…"),
+        Case("it is not confirmed", lambda w: [one for one in invited()(w) if one != "--yes"], "nothing was done"),
+        Case("`join` is given neither an invite nor a SuperLink",
+            lambda w: w.hospital("join", w.stage.tasks["table"]), "this home has no invite to task"),
+    ],
     "Policy": [
         Case("there is no policy", gone("home/policy.toml"), "cannot be read: No such file or directory"),
         Case("it has an unknown rule", changed("home/policy.toml", "^", "colour = 'red'\n"),
@@ -436,6 +464,20 @@ AREAS: dict[str, list[Case]] = {
         Case("it was given on another chain", approved(place="1-0x00-1"), "this address book makes it …"),
         Case("its file is damaged", approval_torn, "…/tasks/….toml is not TOML"),
         Case("the node runs already", running, "a node of task … already runs in this home"),
+        Case("the policy asks for a second signature", unsigned, "the policy asks for the signature of 0x"),
+        Case("the policy asks for none, and one is prepared", lambda w: w.hospital(
+            "approve", w.stage.tasks["table"], "--output", w.folder / "request"
+        ), "the policy asks for no second signature on task"),
+        Case("the signed file is cut off", co_signed(change=lambda raw: raw[:-9]),
+            "the signed approval is of no use: it is not JSON"),
+        Case("it is of another policy", co_signed(policy="0x" + "00" * 32),
+            "the signed approval is of another `policy`: 0x00…, and here it is 0x"),
+        Case("it is of another hospital", co_signed(hospital=STRANGER.address), "is of another `hospital`"),
+        Case("it is dated later", co_signed(date="9999-01-01"), "the signed approval is of 9999-01-01"),
+        Case("its signer is not in the policy", co_signed(STRANGER), "does not name this account"),
+        Case("its signature is of something else", co_signed(
+            change=lambda raw: raw.replace(b'"2026-01-01"', b'"2026-01-02"')
+        ), "the approval's signature is not by 0x"),
         Case("a report is shared, and the policy does not allow it", lambda w: w.hospital(
             "evaluate", w.stage.tasks["table"], "--share", str(w.folder / "report.json")
         ), '`share_evaluation` is "never"'),

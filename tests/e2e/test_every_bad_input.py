@@ -17,7 +17,7 @@ from bad_input_breaks import png
 from bad_input_world import NAME, SHADES, TASKS, Case, Stage, World
 from bad_inputs import AREAS, REQUESTS, Sent
 from chain_driver import LocalChain
-from consilium_chain.errors import NotPossible
+from consilium_chain.errors import InviteRefused, NotPossible
 from consilium_client.errors import FAILED
 from consilium_lab.errors import LabError
 from consilium_operators.model_folder import read_model
@@ -35,7 +35,8 @@ OF_INPUT = (
     client_errors.OwnersRefusal, client_errors.DataError, client_errors.CellError, client_errors.RangeError,
     client_errors.FolderError, client_errors.ExampleError, client_errors.ConsentError, client_errors.HomeError,
     client_errors.BudgetError, client_errors.TransportKeyError,
-    operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible, AuditReportError,
+    operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible, InviteRefused,
+    AuditReportError,
 )  # fmt: skip
 ELSEWHERE = {
     "this installation or chain does not allow it": {
@@ -45,6 +46,7 @@ ELSEWHERE = {
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
+    "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {"InviteContractsWrong", "InviteTooLate"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},

@@ -32,11 +32,13 @@ from consilium_chain.deploying.networks import SHIPPED, read_networks
 from consilium_chain.errors import (
     DeployFailed,
     DeploymentInvalid,
+    InviteRefused,
     RelayFailed,
     SignedUpdateMalformed,
     SpecInvalid,
     StatementMalformed,
 )
+from consilium_chain.invites import FORMAT, Invite, SignedInvite, certificates_pem, sign_invite
 from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore
 from consilium_chain.messages import Part
 from consilium_chain.rounds import drand_relays as relays
@@ -53,6 +55,7 @@ from consilium_chain.tasks.features import CategoryFeature, NumericFeature
 from consilium_chain.tasks.image_schemas import ImageSchema, WindowSpec
 from consilium_chain.tasks.questions import Segmentation
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_client import second_signature
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import Policy, VoterPolicy, read_policy
 from consilium_client.data.folders import labelled_files
@@ -96,6 +99,7 @@ from consilium_server.api.events import parse_event_id
 from consilium_server.api.paging import PageRequest
 from consilium_server.api.sessions import Seal
 from consilium_server.api.siwe import parse_message
+from consilium_server.certificates import ensure_certificates
 from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.errors import DecoysLost, ReplyRefused, RequestRefused
 from consilium_zk.authenticated_encryption import seal, unseal
@@ -688,6 +692,27 @@ def approval(raw: bytes, _: Path) -> object:
     return parse_toml(raw, Approval, "the approval", lambda why: OwnersRefusal("ApprovalInvalid", why=why))
 
 
+SIGNER = str(HOSPITAL.address)
+STATEMENT = second_signature.Statement(
+    chain_id=1, contract="0x" + "00" * 20, hospital=HOSPITAL.address, task=3, spec="0x" + "ab" * 32,
+    policy="0x" + "cd" * 32, date="2026-11-28",
+)  # fmt: skip
+
+
+@cache
+def invite() -> SignedInvite:
+    authority = ensure_certificates(Path(_scratch())).authority
+    content = Invite.model_validate(
+        {
+            "format": FORMAT, "deployment": made_up_book(), "chain_url": "https://rpc.example.org", "task": 3,
+            "artifacts": ["https://artifacts.example.org"], "superlink": "fl.example.org:443",
+            "authority": certificates_pem(authority.read_bytes()),
+            "operator": HOSPITAL.address, "expires_at": 1_900_000_000,
+        }
+    )  # fmt: skip
+    return sign_invite(content, HOSPITAL)
+
+
 def audit_export() -> bytes:
     folder = Path(_scratch())
     log = audit_log.AuditLog(folder / "log.jsonl", lambda: 1_700_000_000.0)
@@ -996,6 +1021,36 @@ CLIENT = {
         (AuditError,),
         bombs=lambda: DEEP_JSON,
         fuzzed_in="tests/client/test_audit_log.py",
+    ),
+    "invite": Parser(
+        lambda: [invite().written],
+        lambda raw, _: SignedInvite.parse(raw),
+        (InviteRefused,),
+        "json",
+        lambda: DEEP_JSON,
+        fuzzed_in="tests/chain/test_invites.py",
+    ),
+    "link of an invite": Parser(
+        lambda: [invite().link.encode()],
+        lambda raw, _: SignedInvite.parse(raw),
+        (InviteRefused,),
+        fuzzed_in="tests/chain/test_invites.py",
+    ),
+    "statement of a second signature": Parser(
+        lambda: [second_signature.statement_bytes(STATEMENT)],
+        lambda raw, _: second_signature.parse_statement(raw),
+        (OwnersRefusal,),
+        "json",
+        lambda: DEEP_JSON,
+        fuzzed_in="tests/e2e/test_second_signatures.py",
+    ),
+    "second signature": Parser(
+        lambda: [second_signature.SignedApproval(statement=STATEMENT, signer=SIGNER, signature="0x07").written],
+        lambda raw, folder: second_signature.read_approval(put(folder, "signed.json", raw)),
+        (OwnersRefusal,),
+        "json",
+        lambda: DEEP_JSON,
+        fuzzed_in="tests/e2e/test_second_signatures.py",
     ),
     "opened evaluation": Parser(
         lambda: [disclosure()],

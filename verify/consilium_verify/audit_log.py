@@ -12,19 +12,23 @@ from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.outgoing import Sent
+from consilium_chain.wallet_signatures import signer_of
 from consilium_client.errors import AuditError
 from consilium_client.hospital.audit_log import (
+    Approved,
     Batch,
     Counted,
     Export,
     Identifying,
     Recovered,
     Reply,
+    Seal,
     Shared,
     Transaction,
     Trial,
     parse_export,
 )
+from consilium_client.second_signature import Statement
 
 
 def read_export(path: Path) -> Export:
@@ -49,8 +53,40 @@ def messages_of(log: Export) -> list[Message]:
     return [
         Message(one.at, f"{one.kind} {_which(one)}", one.to, one.bytes)
         for one in log.entries
-        if not isinstance(one, Recovered | Identifying | Counted)
+        if not isinstance(one, Recovered | Identifying | Counted | Approved)
     ]
+
+
+class Consent(NamedTuple):
+    """A second signature under which the node started. `policy`: its SHA-256. `is_by_key`: the signer's key signed it
+    for this hospital; else a contract may have, which only the chain can say.
+    """
+
+    task: int
+    signer: str
+    policy: str
+    is_by_key: bool
+
+
+def consents_of(log: Export) -> list[Consent]:
+    """Each once, in the log's order."""
+    found = (
+        Consent(one.task, one.signer, one.policy, _is_by_key(one, log.seal))
+        for one in log.entries
+        if one.kind == "approved"
+    )
+    return list(dict.fromkeys(found))
+
+
+def _is_by_key(one: Approved, seal: Seal) -> bool:
+    try:
+        statement = Statement(
+            chain_id=seal.chain_id, contract=one.contract, hospital=seal.hospital, task=one.task, spec=one.spec,
+            policy=one.policy, date=one.date,
+        )  # fmt: skip
+        return signer_of(statement.message, bytes.fromhex(one.signature[2:])) == one.signer
+    except ValueError:
+        return False
 
 
 def _which(one: Trial | Transaction | Batch | Reply | Shared) -> str:

@@ -18,6 +18,7 @@ from consilium_chain.tasks.task_spec import MAX_BLOBS
 from consilium_chain.wallet_signatures import contract_accepts, signer_of
 from consilium_core.strict_json import parse_json
 from consilium_core.visible_text import shown
+from eth_account.messages import encode_defunct
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from consilium_verify.errors import AuditReportError
@@ -173,7 +174,8 @@ def verify_report(path: Path, ledger: Ledger | None = None) -> SignedReport:
         raise AuditReportError("ReportChanged", path=path, why=f"the signed text does not name its SHA-256 {digest}")
     if ledger is not None:
         _require_of(path, file.report.chain, ledger)
-    by_key = (signer_of(signed.message, bytes.fromhex(signed.signature[2:])) or "").lower() == signed.account.lower()
+    raw = bytes.fromhex(signed.signature[2:])
+    by_key = (signer_of(encode_defunct(text=signed.message), raw) or "").lower() == signed.account.lower()
     if not by_key:
         _require_contract(path, signed, ledger)
     return SignedReport(file.report, digest, signed.account, not by_key, ledger is not None)
@@ -238,7 +240,7 @@ def _require_contract(path: Path, signed: Signature, ledger: Ledger | None) -> N
     hint = " with its key. If the account is a contract wallet, pass --deployment and --chain-url"
     if ledger is not None:
         raw = bytes.fromhex(signed.signature[2:])
-        if contract_accepts(ledger.connection.endpoint, signed.account, signed.message, raw):
+        if contract_accepts(ledger.connection.endpoint, signed.account, encode_defunct(text=signed.message), raw):
             return
         hint = ", neither with a key nor as a contract wallet"
     raise AuditReportError("ReportForged", path=path, account=signed.account, hint=hint)

@@ -170,15 +170,15 @@ def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Cod
         "Tasks": deployment.tasks,
         "SponsoredAccount": deployment.sponsored_account,
     }
-    found = {name: _code_at(node, name, address) for name, address in places.items()}
+    found = {name: code_at(node, name, address) for name, address in places.items()}
     if found["Tasks"] is Code.SAME:
         further: dict[ContractName, str] = {"TaskRegistry": "registry", "TaskSettlement": "settlement"}
         for name, what in further.items():
-            found[name] = _code_at(node, name, str(node.read("Tasks", deployment.tasks, what)))
+            found[name] = code_at(node, name, str(node.read("Tasks", deployment.tasks, what)))
     return found
 
 
-def _code_at(node: DeployNode, name: ContractName, address: str) -> Code:
+def code_at(node: DeployNode, name: ContractName, address: str) -> Code:
     artifact, there = contract_artifact(name), node.code(address)
     if not there:
         return Code.NONE

@@ -14,6 +14,7 @@ from consilium_cli.options import (
     NewAddressBookOption,
     NewArtifactsOption,
     NewChainUrlOption,
+    NewInviteOption,
     NewKeystoreOption,
     NewMappingOption,
     NewOperatorsOption,
@@ -46,6 +47,7 @@ MappingOption = Annotated[
 @app.command("init")
 def init(
     home: HomeOption = USUAL_HOME,
+    invite: NewInviteOption = None,
     chain_url: NewChainUrlOption = None,
     address_book: NewAddressBookOption = None,
     artifacts: NewArtifactsOption = None,
@@ -72,13 +74,14 @@ def init(
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="do not check the connections")] = False,
     like: LikeOption = None,
+    yes: YesOption = False,
 ) -> None:
-    """Makes a home with key, settings and policy. Asks for the values that no option gives."""
+    """Makes a home with key, settings and policy. Asks for the values that neither an option nor an invite gives."""
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
-        columns=column, hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca,
+        columns=column, hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, invite=invite, yes=yes,
     )  # fmt: skip
     init_home(Role.HOSPITAL, home, answers, offline, like)
 
@@ -120,9 +123,16 @@ def check_data(
 @app.command("join")
 def join(
     task: TaskArgument,
-    superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink")],
-    ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
     home: HomeOption = USUAL_HOME,
+    invite: Annotated[
+        str | None, typer.Option(help="the operator's invite, a file or a link; by default that of the home")
+    ] = None,
+    superlink: Annotated[
+        str | None, typer.Option(help="without an invite: host:port of the aggregator's SuperLink")
+    ] = None,
+    ca_certificate: Annotated[
+        Path | None, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")
+    ] = None,
     data: DataOption = None,
     mapping: MappingOption = None,
     yes: YesOption = False,
@@ -130,7 +140,40 @@ def join(
     """Shows a task, asks, stores the approval, and joins the task on chain with this hospital's bond."""
     from consilium_cli.hospital import joining
 
-    joining.join(home, task, superlink, ca_certificate, data, mapping, yes)
+    joining.join(home, task, invite, (superlink, ca_certificate), data, mapping, yes)
+
+
+@app.command("approve")
+def approve(
+    task: TaskArgument,
+    home: HomeOption = USUAL_HOME,
+    output: Annotated[
+        Path | None, typer.Option(help="new folder for the signer: statement, task file and policy")
+    ] = None,
+    signed: Annotated[Path | None, typer.Option(help="the signed file, which comes back")] = None,
+) -> None:
+    """Prepares the statement that an account of `[approval]` in policy.toml signs, or takes the signed one."""
+    from consilium_cli.hospital import approving
+
+    approving.approve(home, task, output, signed)
+
+
+@app.command("sign-approval")
+def sign_approval(
+    folder: Annotated[Path, typer.Argument(help="folder that `consilium hospital approve` wrote")],
+    output: Annotated[Path, typer.Option(dir_okay=False, help="file for the signed approval")],
+    keystore: Annotated[Path | None, typer.Option(help="encrypted key file of the signer")] = None,
+    password_file: Annotated[Path | None, typer.Option(help="file with its password, mode 600")] = None,
+    signer: Annotated[
+        str | None, typer.Option(help="account that signed statement.json (EIP-712) elsewhere, also a contract")
+    ] = None,
+    signature: Annotated[str | None, typer.Option(help="its signature, 0x and hexadecimal digits")] = None,
+    yes: YesOption = False,
+) -> None:
+    """Shows a task and a policy, and signs that the hospital may join the task. Needs no home and no chain."""
+    from consilium_cli.hospital import approving
+
+    approving.sign(folder, output, (keystore, password_file), (signer, signature), yes)
 
 
 @app.command("run")

@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 def join(
     folder: Path,
     number: int,
-    superlink: str,
-    ca_certificate: Path,
+    invite: str | None,
+    link: tuple[str | None, Path | None],
     data: Path | None,
     mapping: Path | None,
     agreed: bool,
 ) -> None:
-    """Asks for consent only if the policy allows the task, and this hospital's data fit."""
+    """Asks for consent only if the policy allows the task, and this hospital's data fit. `link`: the SuperLink, and the
+    certificate of its authority.
+    """
+    superlink, ca_certificate = link
+    if (superlink is None) != (ca_certificate is None) or (superlink is not None and invite is not None):
+        raise typer.BadParameter("pass both or an invite", param_hint="--superlink and --ca-certificate")
     try:
-        host_and_port(superlink)
+        if superlink is not None:
+            host_and_port(superlink)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
     client, console = opened_client(folder), Console(highlight=False)
@@ -52,15 +58,16 @@ def join(
         print_membership(console, found.membership)
         if found.shut_out:
             why = escape(found.shut_out)
-            console.print(f"[yellow]The SuperLink {escape(superlink)} does not accept this node yet: {why}.[/yellow]")
+            console.print(f"[yellow]The SuperLink {found.superlink} does not accept this node yet: {why}.[/yellow]")
         sending = confirmed(agreed, "\nTake part, and lock the bond?")
         return sending
 
     try:
         with log_to(lambda event, fields: console.print(sentence(event, fields))):
             client.join(
-                number, superlink=superlink, ca_certificate=ca_certificate, data=data, mapping=mapping, confirm=confirm
-            )
+                number, superlink=superlink, ca_certificate=ca_certificate, invite=invite, data=data, mapping=mapping,
+                confirm=confirm,
+            )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
         if sending:
             console.print(_interrupted(number))

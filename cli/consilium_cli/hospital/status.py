@@ -121,6 +121,11 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
     ]
 
 
+def print_spec(console: Console, spec: TaskSpec) -> None:
+    """The work that a task file asks for, and the data that leave."""
+    _print_rows(console, [("name", spec.name), *_work(spec), *_leaving(spec)])
+
+
 def _length(training: TrainingSpec) -> str:
     return f"{training.epochs} epoch(s)" if training.steps is None else f"{training.steps} step(s)"
 
@@ -194,8 +199,11 @@ def show_hospital(folder: Path) -> None:
     status = client.status()
     policy = status.policy
     lines = [
-        f"policy: operators {listed(policy.operators)}; models {listed(policy.models)}; hours {policy.hours or 'any'}"
+        f"policy: operators {listed(policy.operators)}; models {listed(policy.models)}; hours {policy.hours or 'any'}",
+        f"        SHA-256 {policy.digest}",
     ]
+    if policy.approval is not None:
+        lines.append(f"second signature: {listed(policy.approval.by)}")
     if status.epsilon is not None:
         limit = policy.max_epsilon or "no limit"
         lines.append(f"privacy: rows have cost epsilon {status.epsilon:.3g} of {limit}, at delta {policy.delta:g}")

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 from consilium.client import Client
 from consilium.homes import checked_book, checked_places, checked_report_to, checked_sponsor, new_folder
+from consilium.invites import Invitation
 from consilium.machine import Level
 from consilium.voter import Voter
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC, Role
 from consilium_core.errors import ConfigInvalid
 
 from consilium_cli.doctor.screen import show_findings
-from consilium_cli.nodes.asking import ask, elsewhere
+from consilium_cli.nodes.asking import ask, confirmed, elsewhere
+from consilium_cli.nodes.invite_screen import show_invite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,19 +50,29 @@ class Answers:
     metrics: list[str] | None = None
     max_bond: int | None = None
     max_tasks: int | None = None
+    invite: str | None = None
+    yes: bool = False
 
 
 def init_home(role: Role, home: Path, options: Answers, offline: bool, like: Path | None) -> None:
     """Writes nothing before all values are known and valid."""
+    if options.invite is not None and (offline or like is not None or options.address_book is not None):
+        raise typer.BadParameter("goes without --address-book, --like and --offline", param_hint="--invite")
     kind: type[Client] | type[Voter] = Client if role is Role.HOSPITAL else Voter
-    made = _like(kind, home, like, options) if like is not None else _new(kind, role, home, options)
+    invite = None
+    if options.invite is not None:
+        invite = Invitation.open(options.invite, chain_url=options.chain_url, artifacts=options.artifacts)
+    made = _like(kind, home, like, options) if like is not None else _new(kind, role, home, options, invite)
     if not offline:
         _check_home(made)
-    then = "hospital tasks" if role is Role.HOSPITAL else "voter register"
+    of_hospital = "hospital tasks" if invite is None else f"hospital join {invite.invite.task}"
+    then = of_hospital if role is Role.HOSPITAL else "voter register"
     typer.echo(f"\nNext: consilium {then}{elsewhere(role, made.folder)}")
 
 
-def _new(kind: type[Client] | type[Voter], role: Role, folder: Path, options: Answers) -> Client | Voter:
+def _new(
+    kind: type[Client] | type[Voter], role: Role, folder: Path, options: Answers, invite: Invitation | None
+) -> Client | Voter:
     home, is_hospital = new_folder(folder), role is Role.HOSPITAL
     promise = (
         "Nothing leaves it before you have joined a task."
@@ -68,14 +80,18 @@ def _new(kind: type[Client] | type[Voter], role: Role, folder: Path, options: An
         else "It stakes nothing before `register`, and joins nothing before `run`."
     )
     typer.echo(f"This makes a {role}'s home in {home}. {promise}\n")
-    values = _ask_settings(options, "This hospital's data" if is_hospital else "This voter's held-out rows")
-    values |= _ask_hospitals_rules(options) if is_hospital else _ask_voters_rules(options)
+    called = "This hospital's data" if is_hospital else "This voter's held-out rows"
+    if invite is None:
+        values = _ask_settings(options, called)
+        values |= _ask_hospitals_rules(options) if is_hospital else _ask_voters_rules(options)
+    else:
+        values = _take(invite, role, options, called)
     made = kind.create(
         home,
         **values,
         keystore=options.keystore,
         password_file=options.password_file,
-        password=_password(home, options),
+        password=_password(home, options) if invite is None or options.keystore is not None else None,
     )
     settings = made.settings
     typer.echo(
@@ -93,8 +109,7 @@ def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
     artifacts = options.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")]
     with _hinted("--artifacts"):
         checked_places(artifacts)
-    data = _existing(ask(options.data, f"{data_called} (file or folder)", "--data"), "--data")
-    mapping = None if options.mapping is None else _existing(str(options.mapping), "--mapping")
+    data, mapping = _data_of(options, data_called)
     if options.report_to is not None:
         with _hinted("--report-to"):
             checked_report_to(options.report_to)
@@ -102,6 +117,28 @@ def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
         "chain_url": chain_url, "address_book": book, "artifacts": artifacts, "data": data, "mapping": mapping,
         "report_to": options.report_to,
     }  # fmt: skip
+
+
+def _take(invite: Invitation, role: Role, options: Answers, data_called: str) -> dict[str, Any]:
+    """Shows an invite with the policy that it proposes, and asks for the data. Raises InviteRefused."""
+    names = ("operators", "models", "columns", "metrics", "hours", "max_bond", "max_tasks")
+    rules = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    rules = {name: ANY if rule == [ANY] else rule for name, rule in rules.items()}
+    invite.require_from(rules.get("operators", ANY))
+    show_invite(invite, invite.policy(role) | rules, options.chain_url)
+    data, mapping = _data_of(options, data_called)
+    own = ("chain_url", "artifacts", "report_to") + (("sponsor_url", "sponsor_ca") if role is Role.HOSPITAL else ())
+    given = {name: getattr(options, name) for name in own}
+    question = "\nMake the home with this policy?"
+    return {
+        "invite": invite, "data": data, "mapping": mapping, **given, **rules,
+        "confirm": lambda _: confirmed(options.yes, question),
+    }  # fmt: skip
+
+
+def _data_of(options: Answers, called: str) -> tuple[Path, Path | None]:
+    data = _existing(ask(options.data, f"{called} (file or folder)", "--data"), "--data")
+    return data, None if options.mapping is None else _existing(str(options.mapping), "--mapping")
 
 
 def _ask_hospitals_rules(options: Answers) -> dict[str, Any]:
@@ -165,7 +202,7 @@ def _password(home: Path, options: Answers) -> Callable[[], str]:
 
 def _like(kind: type[Client] | type[Voter], folder: Path, like: Path, options: Answers) -> Client | Voter:
     """A home for other contracts. Raises HomeMissing, HomeTaken, DeploymentInvalid, SameContracts."""
-    values = asdict(options)
+    values = {name: value for name, value in asdict(options).items() if name != "yes"}
     book = ask(values.pop("address_book"), "The other contracts' address book", "--address-book")
     if any(value is not None for value in values.values()):
         raise typer.BadParameter(

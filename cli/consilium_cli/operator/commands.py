@@ -15,6 +15,7 @@ from consilium_core.units import tokens
 from consilium_cli.addresses import checked_address
 from consilium_cli.artifacts import checked_places, places_to_read
 from consilium_cli.asking import agrees
+from consilium_cli.operator.invite import invite
 from consilium_cli.operator.proposal_screen import (
     agrees_to,
     in_question,
@@ -22,7 +23,16 @@ from consilium_cli.operator.proposal_screen import (
     show_plan,
     show_proposed,
 )
-from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, SeedOption, TaskArgument, YesOption
+from consilium_cli.options import (
+    AddressBookOption,
+    ArtifactsOption,
+    KeystoreOption,
+    PasswordFileOption,
+    RpcOption,
+    SeedOption,
+    TaskArgument,
+    YesOption,
+)
 from consilium_cli.prediction import ClampOption, LocalOption, MappingOption, ModelArgument, warn_unverified
 
 if TYPE_CHECKING:
@@ -33,10 +43,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Tasks: propose, fund, stop and watch them, and use their models.", no_args_is_help=True)
 
 TaskFileArgument = Annotated[Path, typer.Argument(metavar="TASK.toml", help="a task file, TOML")]
-KeystoreOption = Annotated[
-    Path | None, typer.Option(help="encrypted key file of the operator's account; not needed on the local chain")
-]
-PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")]
 PORT = 8_600
 
 
@@ -127,6 +133,9 @@ def stop(
         typer.echo(f"task {task} has ended, and the rest of its pool is in the operator's account")
     else:
         typer.echo(f"task {task} ends with round {stopped.last}; then `consilium operator refund` takes back the rest")
+
+
+app.command("invite")(invite)
 
 
 @app.command("refund")

@@ -45,6 +45,7 @@ def show_proposed(proposed: Proposed, spec: TaskSpec, aggregator: str | None) ->
     typer.echo(
         f"Next: hospitals, voters and the aggregator {aggregator} join within {spec.windows.join:,} s;\n"
         f"      its file must also be in their artifact stores\n"
+        f"      consilium operator invite {number} --output FILE …, for hospitals and voters\n"
         f"      consilium operator watch {number}\n"
         f"      consilium operator download-model {number} --output DIR, when it has ended"
     )

@@ -18,6 +18,7 @@ from consilium_cli.options import (
     NewAddressBookOption,
     NewArtifactsOption,
     NewChainUrlOption,
+    NewInviteOption,
     NewKeystoreOption,
     NewMappingOption,
     NewOperatorsOption,
@@ -42,6 +43,7 @@ HomeOption = Annotated[
 @app.command("init")
 def init(
     home: HomeOption = USUAL_HOME,
+    invite: NewInviteOption = None,
     chain_url: NewChainUrlOption = None,
     address_book: NewAddressBookOption = None,
     artifacts: NewArtifactsOption = None,
@@ -66,13 +68,14 @@ def init(
     max_tasks: Annotated[int | None, typer.Option(min=1, help="largest number of tasks at once; by default 4")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="do not check the connections")] = False,
     like: LikeOption = None,
+    yes: YesOption = False,
 ) -> None:
-    """Makes a home with key, settings and policy. Asks for the values that no option gives."""
+    """Makes a home with key, settings and policy. Asks for the values that neither an option nor an invite gives."""
     from consilium_cli.nodes.init import Answers, init_home
 
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
-        metrics=metric, max_bond=max_bond, max_tasks=max_tasks,
+        metrics=metric, max_bond=max_bond, max_tasks=max_tasks, invite=invite, yes=yes,
     )  # fmt: skip
     init_home(Role.VOTER, home, answers, offline, like)
 

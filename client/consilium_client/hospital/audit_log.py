@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from consilium_core.private_files import sync_folder
 from eth_account import Account
@@ -28,6 +28,9 @@ from eth_keys.exceptions import BadSignature
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from consilium_client.errors import AuditError
+
+if TYPE_CHECKING:
+    from consilium_client.second_signature import SignedApproval
 
 AUDIT_FILE = "audit.jsonl"  # in a node's home
 FIRST = hashlib.sha256(b"CONSILIUM-V1-AUDIT-LOG").hexdigest()  # stands in the first line instead of a line's hash
@@ -143,7 +146,20 @@ class Counted(_Entry):
     variance: Count
 
 
-Kind = Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying | Counted
+class Approved(_Entry):
+    """The node starts on a task under this policy, with another account's signature (`second_signature`)."""
+
+    kind: Literal["approved"]
+    contract: Text
+    task: Count
+    spec: Hash
+    policy: Hash
+    date: Text
+    signer: Text
+    signature: Annotated[str, Field(max_length=LONGEST_LINE // 2, pattern="^0x[0-9a-f]+$")]
+
+
+Kind = Trial | Transaction | Batch | Reply | Shared | Recovered | Identifying | Counted | Approved
 Entry = Annotated[Kind, Field(discriminator="kind")]
 _ENTRY: TypeAdapter[Kind] = TypeAdapter(Entry)
 
@@ -287,6 +303,14 @@ class AuditLog:
     def counted(self, task: int, counts: int, variance: int) -> None:
         """The summary of a task. Raises as `record` does."""
         self.record("counted", task=task, counts=counts, variance=variance)
+
+    def approved(self, contract: str, task: int, signed: SignedApproval) -> None:
+        """Raises as `record` does."""
+        of = signed.statement
+        self.record(
+            "approved", contract=contract, task=task, spec=of.spec, policy=of.policy, date=of.date,
+            signer=signed.signer, signature=signed.signature,
+        )  # fmt: skip
 
     def record(self, kind: str, **fields: str | int) -> None:
         """Adds an entry, on disk on return. Raises AuditUnwritable, AuditMalformed; then nothing may leave."""

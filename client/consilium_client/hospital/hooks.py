@@ -20,13 +20,14 @@ from consilium_client.data.door import admitted
 from consilium_client.data.examples import Examples, Source
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import NodeError, OwnersRefusal
-from consilium_client.home import is_paused
+from consilium_client.home import approval_file, is_paused
 from consilium_client.hospital.context import Context
 from consilium_client.hospital.masking import Accused
 from consilium_client.hospital.round_updates import RoundUpdates
 from consilium_client.hospital.training import Training
 from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.models import Vector
+from consilium_client.second_signature import second_signature
 
 
 class Dispute:
@@ -92,9 +93,10 @@ class Hooks:
         return self.context.membership.index
 
     def consent(self) -> Policy:
-        """The hospital's policy, if it allows this task, and the owner approved this task.
+        """The hospital's policy, if it allows this task, and the owner approved this task. A second signature, if the
+        policy asks for one, is in the audit log at each start.
 
-        Raises PolicyInvalid, NotAllowed, ApprovalStale.
+        Raises PolicyInvalid, NotAllowed, ApprovalStale, AuditError, and as `second_signature` does.
         """
         approved, found = self.settings.approved, self.task.params.spec_hash.hex()
         if approved != found:
@@ -105,6 +107,11 @@ class Hooks:
             )
         policy = read_policy(self.settings.policy, Policy)
         policy.require(self.task.spec, self.ledger.tasks.state(self.task.number).operator)
+        number, file = self.task.number, approval_file(self.settings.home, self.task.number)
+        spec_hash = self.task.params.spec_hash
+        signed = second_signature(policy, self.ledger, self.ledger.address, number, spec_hash, file)
+        if signed is not None:
+            self.context.audit.approved(self.ledger.deployment.tasks, number, signed)
         return policy
 
     def read_data(self) -> Examples:

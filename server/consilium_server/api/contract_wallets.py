@@ -11,6 +11,7 @@ from threading import BoundedSemaphore
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.wallet_signatures import contract_accepts
+from eth_account.messages import encode_defunct
 
 from consilium_server.api.siwe import SignInMessage
 from consilium_server.errors import RequestRefused
@@ -35,7 +36,7 @@ class ContractWallets:
         if not self._turns.acquire(timeout=TIMEOUT):
             raise _unasked(message, "others are asking now")
         try:
-            return contract_accepts(self._endpoint, message.address, message.raw, signature)
+            return contract_accepts(self._endpoint, message.address, encode_defunct(text=message.raw), signature)
         except ChainUnreachable as error:
             raise _unasked(message, "the chain node does not answer") from error
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from consilium_chain.wallet_signatures import signer_of
+from eth_account.messages import encode_defunct
 from eth_utils.address import is_checksum_address
 
 from consilium_server.errors import RequestRefused
@@ -131,7 +132,7 @@ def require_valid(
         raise _refused("expired", "it has expired: sign another one")
     if message.not_before is not None and message.not_before > now:
         raise _refused("not-before", "it is not valid yet: wait, or sign another one")
-    is_signed = signer_of(message.raw, signature) == message.address
+    is_signed = signer_of(encode_defunct(text=message.raw), signature) == message.address
     if not is_signed and not (contract_accepts and contract_accepts(message, signature)):
         raise _refused("signature", f"{message.address} did not sign it: sign with that account")
 

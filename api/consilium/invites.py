@@ -1,0 +1,173 @@
+"""An operator's invite to a task: checked against the chain, and made into a new home's values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.deploying.node import DeployNode
+from consilium_chain.errors import InviteRefused
+from consilium_chain.invites import (
+    DAY,
+    FORMAT,
+    MOST_DAYS,
+    Invite,
+    SignedInvite,
+    certificates_pem,
+    read_invite,
+    sign_invite,
+)
+from consilium_chain.ledger.ledger import Ledger
+from consilium_client.errors import ConsentError
+from consilium_client.home import INVITE_FILE
+from consilium_client.task import JoinedTask, load_task
+from consilium_core.artifacts.backends import parse_places
+from consilium_core.connectivity import host_and_port
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.typed_toml import validation_faults
+from cryptography import x509
+from pydantic import ValidationError
+
+from consilium.homes import checked_places
+
+if TYPE_CHECKING:
+    from consilium.node import Node
+
+ANY, HOSPITAL = "any", "hospital"
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """A checked invite, and its task. The invite's signer proposed the task on the chain of the node that was asked.
+
+    It proposes a policy, which is the owner's to take: tasks of this operator with this task's model and columns.
+    """
+
+    invite: SignedInvite
+    task: JoinedTask
+
+    @classmethod
+    def open(
+        cls,
+        source: str | Path,
+        *,
+        chain_url: str | None = None,
+        artifacts: str | Path | Sequence[str | Path] | None = None,
+    ) -> Invitation:
+        """Reads an invite's file or link, and checks it. Writes and sends nothing.
+
+        `chain_url`, `artifacts`: instead of the invite's. Raises InviteRefused, ChainUnreachable, DeploymentInvalid,
+        ConfigInvalid, Refused (TaskUnknown), ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch.
+        """
+        invite = read_invite(source)
+        invite.require_current(time.time())
+        ledger = invite.require_on_chain(DeployNode(chain_url or invite.chain_url))
+        places = checked_places(invite.artifacts if artifacts is None else artifacts)
+        store = ArtifactStore(parse_places([places] if isinstance(places, str) else places))
+        return cls(invite, load_task(ledger, store, invite.task))
+
+    def policy(self, role: str) -> dict[str, Any]:
+        """The rules that it proposes."""
+        spec = self.task.spec
+        rules = {"operators": [self.invite.operator], "models": [spec.model.name]}
+        if role == HOSPITAL:
+            return rules | {"columns": list(spec.data.used)}
+        return rules | {"metrics": [spec.judging.metric]}
+
+    def require_from(self, operators: Sequence[str]) -> None:
+        """Raises InviteRefused (InviteOfAnother) unless one of these accounts, or "any", signed it."""
+        if operators != ANY and self.invite.operator.lower() not in {one.lower() for one in operators}:
+            found, asked = f"by {self.invite.operator}", f"by {', '.join(operators)}"
+            raise InviteRefused("InviteOfAnother", found=found, asked=asked)
+
+
+def new_values(
+    invite: str | Path | Invitation | None, role: str, confirm: Callable[[Invitation], bool], values: Mapping[str, Any]
+) -> tuple[SignedInvite | None, dict[str, Any]]:
+    """The values of a new home: those that are not None, else an invite's, else the usual ones.
+
+    Raises TypeError if a value is missing, or stands against the invite; ConsentError (NotConfirmed), and as
+    `Invitation.open` does.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    if invite is None:
+        usual = {"chain_url": LOCAL_RPC, "address_book": LOCAL_ADDRESS_BOOK, "models": ANY}
+        usual |= {"columns": ANY} if role == HOSPITAL else {"metrics": ANY}
+        if missing := [name for name in ("artifacts", "operators") if name not in given]:
+            raise TypeError(f"pass {' and '.join(missing)}, or an invite")
+        return None, usual | given
+    if "address_book" in given:
+        raise TypeError("pass an invite or an address book: the invite names the contracts")
+    found = invite
+    if not isinstance(found, Invitation):
+        found = Invitation.open(found, chain_url=given.get("chain_url"), artifacts=given.get("artifacts"))
+    found.require_from(given.get("operators", ANY))
+    if not confirm(found):
+        raise ConsentError("NotConfirmed", about=f"the invite to task {found.invite.task}")
+    content = found.invite
+    own = {"chain_url": content.chain_url, "address_book": content.deployment, "artifacts": content.artifacts}
+    own |= {name: url for name in ("report_to", "sponsor_url") if (url := getattr(content, name))}
+    return content, own | found.policy(role) | given
+
+
+def way_to(
+    node: Node[Any], task: int, superlink: str | None, ca_certificate: str | Path | None, invite: str | Path | None
+) -> tuple[str, bytes]:
+    """The SuperLink of a task (host:port), and its authority (PEM): as given, or as an invite has both. By default the
+    invite is the one by which the home was made.
+
+    Raises ValueError, TypeError, InviteRefused, ConsentError (CertificateInvalid, SuperLinkUnknown).
+    """
+    if superlink is not None and ca_certificate is not None:
+        host_and_port(superlink)
+        return superlink, _certificate(Path(ca_certificate))
+    if superlink is not None or ca_certificate is not None:
+        raise TypeError("pass superlink and ca_certificate, or neither")
+    kept = node.folder / INVITE_FILE
+    found = read_invite(kept if invite is None else invite) if invite is not None or kept.exists() else None
+    if found is None or (invite is None and found.task != task):
+        raise ConsentError("SuperLinkUnknown", task=task)
+    if invite is not None:  # the kept one was in time when its owner took it
+        found.require_current(time.time())
+    found.require_of(node._ledger, task)
+    return found.superlink, found.authority.encode()
+
+
+def signed_invite(
+    ledger: Ledger, values: Mapping[str, Any], authority: Path, sponsor_authority: Path | None, days: int
+) -> SignedInvite:
+    """As `Operator.invite` describes it."""
+    if not 1 <= days <= MOST_DAYS:
+        raise InviteRefused("InviteMalformed", why=f"it is for {days} days: give it 1 to {MOST_DAYS}")
+    sponsors = None if sponsor_authority is None else _certificate(sponsor_authority)
+    try:
+        invite = Invite.model_validate(
+            {
+                **values, "format": FORMAT, "deployment": ledger.deployment, "operator": ledger.address,
+                "chain_url": values["chain_url"] or ledger.connection.endpoint.url,
+                "authority": certificates_pem(_certificate(authority)),
+                "sponsor_authority": sponsors and certificates_pem(sponsors),
+                "expires_at": int(time.time()) + days * DAY,
+            }
+        )  # fmt: skip
+    except ValidationError as error:
+        raise InviteRefused("InviteMalformed", why=validation_faults(error)) from None
+    except ValueError as error:
+        raise InviteRefused("InviteMalformed", why=str(error)) from None
+    invite.require_safe()
+    invite.require_on_chain(DeployNode(invite.chain_url))
+    return sign_invite(invite, ledger.connection.signer)
+
+
+def _certificate(path: Path) -> bytes:
+    """Raises CertificateInvalid."""
+    try:
+        raw = path.read_bytes()
+        x509.load_pem_x509_certificates(raw)
+    except (OSError, ValueError) as error:
+        raise ConsentError("CertificateInvalid", path=path) from error
+    return raw
