@@ -28,7 +28,7 @@ class WithdrawalAddresses:
 
     def of(self, node: str, role: Role) -> WithdrawalAddress:
         current, next_at, next_ = self._staking.read("withdrawalAddressOf", node, role)
-        return WithdrawalAddress(*(None if one == NOBODY else one for one in (current, next_)), next_at)
+        return WithdrawalAddress(_known(current), _known(next_), next_at)
 
     def payee(self, node: str, role: Role) -> str:
         """The account that gets the node's own stake and rewards now."""
@@ -44,3 +44,7 @@ class WithdrawalAddresses:
         if node == self._contracts.address and not self._nodes.is_registered(node, role):
             calls.insert(0, self._staking.function("register", role, NO_COMMISSION, 0))
         self._contracts.connection.transactions.send_all(calls)
+
+
+def _known(address: str) -> str | None:
+    return None if address == NOBODY else address
