@@ -55,7 +55,7 @@ def _warning(change: Change) -> str:
     if present.current is None:
         return (
             f"From now on this node's own stake and rewards are paid to {to}. Then only that account can change this,"
-            " so the money is lost if nobody has its key."
+            " so losing its key loses the money."
         )
     if to == present.current:
         return f"This takes back the change to {present.next}."

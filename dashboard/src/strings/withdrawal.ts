@@ -6,7 +6,7 @@ export const withdrawal = {
   open: 'Act as this address…',
   notYours: 'Only the withdrawal address can act here:',
   first:
-    'From now on, the node’s own stake and rewards are paid to this address. Who steals the node’s key cannot take them. Only this address can change that later, so its key must not be lost: take a hardware wallet or a multi-signature wallet.',
+    'From now on, the node’s own stake and rewards are paid to this address. A thief of the node’s key cannot take them. Only this address can change that later, so its key must not be lost: take a hardware wallet or a multi-signature wallet.',
   change: (period: string) =>
     `The change counts after the unbonding period (${period}). Until then this address is paid, and can take the change back.`,
   field: 'Address to pay',

@@ -51,7 +51,7 @@ def _money(own: HomeSettings, role: Role, is_sponsored: bool) -> Findings:
     if role is Role.VOTER and not ledger.staking.is_registered(account, role):
         return warning("money", says, "run `consilium voter register`", {})
     if stake >= LARGE_STAKE and ledger.withdrawal.of(account, role).current is None:
-        way_out = f"keep it from who steals this key: `consilium {role.name.lower()} withdrawal-address ADDRESS`"
+        way_out = f"protect it from a thief of this key: `consilium {role.name.lower()} withdrawal-address ADDRESS`"
         return warning("money", says, way_out, {})
     return ok("money", says, {})
 
