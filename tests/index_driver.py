@@ -93,7 +93,7 @@ class Traffic:
         acts: list[Callable[[], None]] = [
             self._delegate, self._delegate, self._unbond, self._withdraw, self._redelegate, self._lock, self._lock,
             self._unlock, self._slash, self._reward, self._reward, self._claim, self._commission, self._wait,
-            self._ruin,
+            self._ruin, self._address,
         ]  # fmt: skip
         with self._mined_by_hand() as mine:
             for _ in range(count):
@@ -179,6 +179,11 @@ class Traffic:
     def _commission(self) -> None:
         node, role = self._node
         self.send(node, self._staking.setCommission(role, self.source.randrange(10_001)))
+
+    def _address(self) -> None:
+        node, role = self._node
+        payee = self.chain.treasury.withdrawal.payee(node, role)
+        self.send(payee, self._staking.setWithdrawalAddress(node, role, self.source.choice(self.actors[:DELEGATORS])))
 
     def _wait(self) -> None:
         self.chain.pass_time(self.source.choice([1, 30, 2_000, 4_000]))

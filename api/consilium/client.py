@@ -283,7 +283,7 @@ class Client(Node[HospitalHome]):
         return evaluate_hospital(self, task, None if share is None else Path(share), alone, seed)
 
     def leave(self, task: int, *, confirm: Callable[[TaskState], bool] = agree) -> Departure:
-        """Withdraws the approval of a task. If the task has ended, takes bond and rewards into the account, too.
+        """Withdraws the approval of a task. If the task has ended, frees the bond and pays the rewards, too.
 
         `confirm` gets the task's state. Raises OwnersRefusal (NotApproved), ConsentError (NotConfirmed,
         AlreadyRunning).

@@ -95,14 +95,17 @@ class Node(ABC, Generic[HomeType]):
         self._home.resume()
 
     def withdraw(self) -> int:
-        """Withdraws the stake whose unbonding period is over; returns the tokens. Sends nothing if there is none."""
+        """Withdraws the stake whose unbonding period is over, to the withdrawal address if there is one; returns the
+        tokens. Sends nothing if there is none.
+        """
         ledger = self._signing
         matured = [one for one in self.unbondings() if one.matures_at <= ledger.connection.blocks.now()]
         if not matured:
             return 0
-        before = ledger.token.balance(self.account)
+        payee = ledger.withdrawal.payee(self.account, self._home.role)
+        before = ledger.token.balance(payee)
         ledger.staking.withdraw([one.request for one in matured])
-        return ledger.token.balance(self.account) - before
+        return ledger.token.balance(payee) - before
 
     def unstake(self, tokens: int, *, confirm: Callable[[Unstaking], bool] = agree) -> int:
         """Starts to unbond whole tokens of this node's own stake, at most all; returns their worth, 0 without a stake.
@@ -163,6 +166,7 @@ def standing_of(node: Node[Any], numbers: Iterable[int]) -> Standing:
         stake=staking.stake_of(node.account, role),
         claimable=staking.claimable(node.account, node.account, role),
         unvested=staking.unvested(node.account, role),
+        withdrawal=node._ledger.withdrawal.of(node.account, role),
     )
 
 

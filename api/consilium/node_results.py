@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from consilium_chain.ledger.structs import PayoutReason, Stake, TaskState
+    from consilium_chain.ledger.withdrawal import WithdrawalAddress
     from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_client.consent import Policy, VoterPolicy
     from consilium_client.data.profile import Finding as Remark
@@ -96,12 +97,15 @@ class OwnTask:
 
 @dataclass(frozen=True)
 class Standing:
-    """The account's tasks and money on the chain. `claimable`: vested rewards; `unvested`: rewards of later."""
+    """The account's tasks and money on the chain. `claimable`: vested rewards; `unvested`: rewards of later.
+    `withdrawal`: the account that is paid.
+    """
 
     tasks: tuple[OwnTask, ...]
     stake: Stake
     claimable: int
     unvested: int
+    withdrawal: WithdrawalAddress
 
 
 @dataclass(frozen=True)
@@ -212,8 +216,9 @@ class Registered:
 
 @dataclass(frozen=True)
 class Claimed:
-    """`rewards` in the account now, `unvested` ones later, and the ended tasks whose bonds are free."""
+    """`rewards` that `payee` has now, `unvested` ones later, and the ended tasks whose bonds are free."""
 
+    payee: str
     rewards: int
     unvested: int
     released: tuple[int, ...]

@@ -187,15 +187,16 @@ class Voter(Node[VoterHome]):
         return evaluate_voter(self, task, None if share is None else Path(share), seed)
 
     def claim(self) -> Claimed:
-        """Takes vested rewards, and the bonds of ended tasks, into the account. A running node does the same."""
+        """Pays out vested rewards, and frees the bonds of ended tasks. A running node does the same."""
         ledger, account = self._signing, self.account
-        before, released = ledger.token.balance(account), []
+        payee = ledger.withdrawal.payee(account, Role.VOTER)
+        before, released = ledger.token.balance(payee), []
         for task in ledger.record.tasks_of_voter(account):
             if ledger.tasks.state(task).phase is Phase.ENDED and ledger.staking.release_bond(task, account):
                 released.append(task)
         ledger.staking.claim(Role.VOTER)
-        claimed = ledger.token.balance(account) - before
-        return Claimed(claimed, ledger.staking.unvested(account, Role.VOTER), tuple(released))
+        claimed = ledger.token.balance(payee) - before
+        return Claimed(payee, claimed, ledger.staking.unvested(account, Role.VOTER), tuple(released))
 
     def disclose_evaluation(self, task: int, round_: int, output: str | Path) -> Disclosure:
         """Writes evidence for an auditor who has this voter's rows: that the node evaluated them as drawn. The file is

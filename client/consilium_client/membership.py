@@ -7,6 +7,7 @@ from collections.abc import Callable
 from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Role, TaskState
+from consilium_chain.ledger.withdrawal import WithdrawalAddress
 from consilium_chain.rounds.machine import has_ended
 from consilium_core.errors import CoreError
 from consilium_core.logs import emit
@@ -41,6 +42,7 @@ class Membership:
         self._ledger, self._task, self._role = ledger, task, role
         self._roster, self._is_in = b"", False  # as of the last read of the members
         self._paid: int | None = None  # the latest round whose payout was logged
+        self._withdrawal: WithdrawalAddress | None = None  # as it was then
 
     def find(self) -> int | None:
         """The account's index on chain now; None if the task does not list it."""
@@ -85,9 +87,11 @@ class Membership:
 
     def log_payouts(self, state: TaskState) -> None:
         """Logs reward and slash of each round, once the next round has begun or the task has ended. Rounds that were
-        over before the first call are left out.
+        over before the first call are left out. As often, looks for another withdrawal address.
         """
         last = state.round if has_ended(state) else state.round - 1
+        if self._paid is None or self._paid < last:
+            self._log_withdrawal_address()
         if self._paid is None:
             self._paid = last
         while self._paid < last:
@@ -97,3 +101,10 @@ class Membership:
                 "settled", round=self._paid, reason=payout.reason.name, reward=str(payout.reward),
                 slash=str(payout.slash),
             )  # fmt: skip
+
+    def _log_withdrawal_address(self) -> None:
+        """Logs an announced change, and one that this process sees happen: the node's owner should know of both."""
+        found, before = self._ledger.withdrawal.of(self._ledger.address, self._role), self._withdrawal
+        if found.next is not None if before is None else found != before:
+            emit("withdrawal-address", current=found.current, next=found.next, next_at=found.next_at)
+        self._withdrawal = found

@@ -58,6 +58,14 @@ def _settled(f: Fields) -> str:
     return words + (f", [red]slashed {tokens(int(f['slash']))}[/red]" if int(f["slash"]) else "")
 
 
+def _withdrawal_address(f: Fields) -> str:
+    paid = f["current"] or "this account"
+    if not f["next"]:
+        return f"[yellow]stake and rewards are paid to {paid}[/yellow]"
+    when = f"{datetime.datetime.fromtimestamp(f['next_at'], datetime.UTC):%Y-%m-%d %H:%M} UTC"
+    return f"[yellow]stake and rewards are paid to {f['next']} from {when} on, until then to {paid}[/yellow]"
+
+
 CHAIN_UNREACHABLE = "[yellow]the chain node does not answer; next try in {wait_s} s[/yellow]"
 
 
@@ -122,6 +130,7 @@ WORDS: Words = {
         " `metrics` in node.toml[/yellow]"
     ),
     "owner-not-told": "[yellow]its owner is not told of {told}: {why}[/yellow]",
+    "withdrawal-address": _withdrawal_address,
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }
 

@@ -29,7 +29,7 @@ from consilium_core.notify import OWNERS, Mailbox, MailServer, MailSettings, Rea
 FAULTS = frozenset(
     {
         "ballot-lost", "chain-unreachable", "not-charged", "not-kept", "over-budget", "round-failed",
-        "node-ended", "superlink-unreachable", "task-failed", *UNPAID,
+        "node-ended", "superlink-unreachable", "task-failed", "withdrawal-address", *UNPAID,
     }
 )  # fmt: skip
 UNCOUNTED = frozenset({"ballot-lost", "node-ended"})  # and slashes: strangers' tasks could spend the day's messages

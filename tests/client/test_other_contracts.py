@@ -136,7 +136,7 @@ def test_a_hospital_ends_its_task_and_goes_on_with_other_contracts(
     assert "tokens mature at" in say("hospital", "unstake", "1000000", "--yes", "--home", str(home.folder))
     local_chain.pass_time(LOCAL_UNBONDING)
     account.staking.claim(Role.HOSPITAL)
-    assert "of stake are in the account" in say("hospital", "unstake", "--home", str(home.folder))
+    assert "of stake are withdrawn" in say("hospital", "unstake", "--home", str(home.folder))
     assert account.staking.stake_of(account.address, Role.HOSPITAL).active == 0
     assert abs(balance - account.token.balance(account.address)) <= 2  # what vests is rounded down
     logged = [json.loads(line)["contract"] for line in (home.folder / "audit.jsonl").read_text().splitlines()]

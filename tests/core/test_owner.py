@@ -48,6 +48,7 @@ def owner_of(hook: Hooks, post_office: Mails, targets: list[str] | None = None, 
         ("privacy", {"round": 1, "epsilon": 7.1, "of": 8}, False),
         ("round-failed", {}, True),
         ("not-voted", {}, True),
+        ("withdrawal-address", {}, True),
         ("set-aside", {"error": "NotAllowed"}, False),  # strangers propose tasks
         ("data-remark", {}, False),
         ("relay-ended", {}, False),

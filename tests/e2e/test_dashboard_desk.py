@@ -89,6 +89,50 @@ def test_an_account_becomes_a_node(place: Place, watched: Watched, role: Role) -
     expect(card).to_contain_text("5 %, 20 % from")
 
 
+def test_a_withdrawal_address_is_set_by_the_node_and_then_acts_alone(place: Place, watched: Watched) -> None:
+    page, wallet, cold = watched.page, place.wallet(), place.wallet()
+    node, owner = place.ledger(wallet.account), place.ledger(cold.account)
+    desk(place, page, wallet)
+    register(page, "Voter", "0", "100")
+    done(page)
+    card, dialog = region(page, "Voter"), page.get_by_role("dialog", name="Set withdrawal address")
+    expect(card).to_contain_text("the node itself")
+    card.get_by_role("button", name="Set withdrawal address").click()
+    dialog.get_by_label("Address to pay").fill(owner.address[:-1])
+    expect(dialog).to_contain_text("This is not an address")
+    expect(dialog.get_by_role("button", name="Set withdrawal address")).to_be_disabled()
+    dialog.get_by_label("Address to pay").fill(owner.address)
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Set withdrawal address").click()
+    done(page)
+    assert node.withdrawal.payee(node.address, Role.VOTER) == owner.address
+    expect(card.get_by_role("button", name="Set withdrawal address")).to_have_count(0)
+
+    until(lambda: place.running.get(f"/v1/nodes?account={node.address}")["items"][0]["withdrawal_address"])
+    other = place.wallet().account.address
+    with context_of(place.browser) as context:
+        page = context.new_page()
+        cold.install(page)
+        open_page(place, page, f"/nodes/{node.address}/voter")
+        stake = region(page, "Stake")
+        stake.get_by_role("button", name="Act as this address…").click()
+        connect(page)
+        stake.get_by_role("button", name="Undelegate").click()
+        done(page)
+        assert node.staking.stake_of(node.address, Role.VOTER).unbonding == 100 * TOKEN
+        stake.get_by_role("button", name="Set withdrawal address").click()
+        dialog = page.get_by_role("dialog", name="Set withdrawal address")
+        dialog.get_by_label("Address to pay").fill(other)
+        dialog.get_by_role("button", name="Set withdrawal address").click()
+        keep = stake.get_by_role("button", name="Take the change back")
+        expect(keep).to_be_visible()
+        assert node.withdrawal.of(node.address, Role.VOTER).next == other
+        assert violations(page) == []
+        keep.click()
+        expect(keep).to_have_count(0)
+    assert node.withdrawal.of(node.address, Role.VOTER).next is None
+
+
 def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(place: Place, watched: Watched) -> None:
     page, wallet = watched.page, place.wallet()
     desk(place, page, wallet)

@@ -152,7 +152,7 @@ def test_stake_goes_home_on_record(world: World) -> None:
     world.hospital.staking.stake(Role.HOSPITAL, 40 * TOKEN)
     done(world.say("unstake", "30", "--yes"), "30.00 tokens mature at 20")
     world.chain.pass_time(LOCAL_UNBONDING)
-    done(world.say("unstake"), "30.00 tokens of stake are in the account")
+    done(world.say("unstake"), "30.00 tokens of stake are withdrawn")
     assert world.hospital.staking.stake_of(world.hospital.address, Role.HOSPITAL).active == 10 * TOKEN
     log = (world.home / "audit.jsonl").read_text().splitlines()
     sent = [entry["call"] for entry in map(json.loads, log) if entry["kind"] == "transaction"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chain_driver import LocalChain
@@ -19,7 +20,10 @@ from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import REFUSED, DataError
 from consilium_client.home import VoterHome
+from consilium_client.membership import Membership
 from consilium_client.voter.node import VoterNode
+from consilium_core.live import sentence
+from consilium_core.logs import log_to
 from consilium_core.private_files import write_private_file
 from consilium_zk.tickets import public_key
 from eth_utils.crypto import keccak
@@ -101,8 +105,8 @@ def test_from_nothing_to_a_rounds_reward(world: World) -> None:
     world.judge(task, 1)
     done(world.say("status"), "ended", "paid")
     world.chain.pass_time(10_000)
-    done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards are in the account")
-    done(world.say("claim"), "0.00 tokens of rewards are in the account")
+    done(world.say("claim"), f"bonds of tasks {task.task} are free", "200.00 tokens of rewards are in 0x")
+    done(world.say("claim"), "0.00 tokens of rewards are in 0x")
     assert world.voter.staking.stake_of(world.voter.address, Role.VOTER).free == 1_000 * TOKEN
 
 
@@ -202,9 +206,72 @@ def test_stake_goes_home_and_arrives_once_it_is_unbonded(world: World) -> None:
     done(world.say("status"), "stake 0.00", "unbonding 1,000.00")
     assert world.voter.token.balance(world.voter.address) == had
     world.chain.pass_time(LOCAL_UNBONDING)
-    done(world.say("unstake"), "1,000.00 tokens of stake are in the account")
+    done(world.say("unstake"), "1,000.00 tokens of stake are withdrawn")
     assert world.voter.token.balance(world.voter.address) == had + 1_000 * TOKEN
     done(world.say("unstake"), "no stake is unbonding")
+
+
+def test_stake_goes_to_the_withdrawal_address_which_alone_changes_it(world: World) -> None:
+    done(world.init())
+    cold, other = world.chain.funded(), world.chain.funded(0).address
+    write_keystore(world.folder / "cold.json", cold.connection.signer, "secret", LIGHT_SCRYPT_N)
+    key = ("--keystore", str(world.folder / "cold.json"), "--password-file", str(world.folder / "password"), "--yes")
+
+    def say(*arguments: str) -> tuple[int, str]:
+        return world.say("withdrawal-address", *arguments)
+
+    done(say(), "no withdrawal address is set")
+    refused(say("0x12", "--yes"), "0x and 40 hexadecimal digits")
+    refused(say(world.voter.address, "--yes"), "WithdrawalAddressInvalid")
+    refused(say(cold.address), "answer y, or pass --yes")
+    refused(say("--cancel"), "no change is announced", code=2)
+    done(say(cold.address, "--yes"), f"paid to {cold.address}")  # before the first stake
+    done(world.say("register", "--stake", "1000", "--yes"))
+    refused(say(other, "--yes"), "OnlyWithdrawalAddress")
+    refused(say(other, *key[:2], "--yes"), "--password-file")
+    done(say(other, *key), f"paid to {cold.address}", "from 20", f"to {other}")
+    done(world.say("status"), f"paid to {cold.address}", f"to {other}")
+    done(say("--cancel", *key), f"paid to {cold.address}")
+    assert cold.withdrawal.of(world.voter.address, Role.VOTER).next is None
+    done(say(other, *key))
+
+    had = cold.token.balance(cold.address)
+    done(world.say("unstake", "300", "--yes"))
+    world.chain.pass_time(LOCAL_UNBONDING - 60)
+    done(world.say("unstake", "100", "--yes"))
+    assert world.voter.withdrawal.payee(world.voter.address, Role.VOTER) == cold.address
+    world.chain.pass_time(60)
+    done(world.say("unstake"), "300.00 tokens of stake are withdrawn")
+    assert (cold.token.balance(cold.address), cold.token.balance(other)) == (had, 300 * TOKEN)
+
+
+def test_a_node_logs_a_withdrawal_address_that_changes(world: World) -> None:
+    done(world.init())
+    done(world.say("register", "--stake", "500", "--yes"))
+    task, account = FiledTask(world.chain, world.folder), world.voter.address
+    state = world.voter.tasks.state(task.task)
+    told: list[Mapping[str, Any]] = []
+
+    def hear(event: str, fields: Mapping[str, Any]) -> None:
+        if event == "withdrawal-address":
+            told.append(fields)
+
+    with log_to(hear):
+        membership = Membership(world.voter, task.task, Role.VOTER)
+        membership.log_payouts(state)  # none is set, and none announced
+        cold, other = world.chain.funded(), world.chain.funded(0).address
+        world.voter.withdrawal.set(account, Role.VOTER, cold.address)
+        membership.log_payouts(state)
+        assert told == []  # once a round
+        membership.log_payouts(replace(state, round=1))
+        cold.withdrawal.set(account, Role.VOTER, other)
+        Membership(world.voter, task.task, Role.VOTER).log_payouts(state)  # of another process
+    due = world.voter.withdrawal.of(account, Role.VOTER).next_at
+    assert told == [
+        {"current": cold.address, "next": None, "next_at": 0},
+        {"current": cold.address, "next": other, "next_at": due},
+    ]
+    assert f"paid to {other} from 2" in sentence("withdrawal-address", told[1])
 
 
 def test_pausing_lasts_until_it_is_taken_back(world: World) -> None:

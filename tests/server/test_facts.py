@@ -186,6 +186,25 @@ def test_an_announced_commission_takes_effect_in_its_time(raise_to: int, wait: i
     assert (after.next_commission_at is None) == in_effect
 
 
+@pytest.mark.parametrize(("wait", "paid"), [(UNBONDING - 1, ACTORS[1]), (UNBONDING, ACTORS[2])])
+def test_an_announced_withdrawal_address_takes_effect_in_its_time(wait: int, paid: str) -> None:
+    node = {"node": ACTORS[0], "role": ROLE}
+    events = [
+        event("NodeRegistered", 1, 0, **node, commissionBps=500),
+        event("WithdrawalAddressSet", 2, 0, **node, withdrawalAddress=ACTORS[1], effectiveAt=0),
+        event("WithdrawalAddressSet", 3, 0, **node, withdrawalAddress=ACTORS[2], effectiveAt=UNBONDING),
+        event("StakeLocked", 4, 0, **node, amount=0, totalLocked=0),
+        event("WithdrawalAddressSet", 5, 0, **node, withdrawalAddress=paid, effectiveAt=wait),
+    ]
+    rows = facts(events, {1: 0, 2: 0, 3: 0, 4: wait, 5: wait}, STAKING, Known(), {})
+    pools = [row for row in rows if isinstance(row, PoolRow)]
+    kept = [(one.withdrawal_address, one.next_withdrawal_address, one.next_withdrawal_at) for one in pools]
+    pending = (ACTORS[1], ACTORS[2], UNBONDING)
+    settled = (paid, None, None)
+    between = pending if wait < UNBONDING else settled
+    assert kept == [(None, None, None), (ACTORS[1], None, None), pending, between, settled]
+
+
 @pytest.mark.parametrize("order", ["key first", "node first"])
 def test_a_voters_key_shows_in_its_pool_whichever_came_first(order: str) -> None:
     key: tuple[str, dict[str, Any]] = ("VoterKeyRegistered", {"voter": ACTORS[0], "publicKey": b"\x01"})

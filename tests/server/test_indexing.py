@@ -113,6 +113,11 @@ def test_pools_and_positions_are_the_chains_own(traffic: Traffic, database: Engi
         assert 0 <= said["indexX48"] - pool.index_x48 <= said["indexX48"] // 100  # vested since: the call is later
         announced = (said["nextCommissionBps"], said["nextCommissionAt"]) if said["nextCommissionAt"] else (None, None)
         assert (pool.next_commission_bps, pool.next_commission_at) == announced
+        paid = ledger.withdrawal.of(node, Role(role))
+        kept_address = (pool.withdrawal_address, pool.next_withdrawal_address, pool.next_withdrawal_at or 0)
+        if pool.next_withdrawal_at and pool.next_withdrawal_at <= ledger.connection.blocks.now():
+            kept_address = (pool.next_withdrawal_address, None, 0)
+        assert kept_address == (paid.current, paid.next, paid.next_at)
         earning = pool.shares - pool.unbonding_shares
         active = earning * pool.assets // pool.shares if pool.shares else 0
         stake = Stake(active, max(0, active - pool.locked), pool.locked, pool.assets - active)

@@ -178,6 +178,9 @@ def test_told_of_names_whom_each_event_concerns() -> None:
         "commission", {"0xA"}, "0xA raises its commission to 7.5 % at 2026-09-21 14:14 UTC.",
     )  # fmt: skip
     assert told("CommissionSet", "0xA", in_task=False, commissionBps="750", effectiveAt=str(START)) is None
+    assert told("WithdrawalAddressSet", "0xA", in_task=False, withdrawalAddress="0xB", effectiveAt=later) == (
+        "address", {"0xA", "0xB"}, "Stake and rewards of 0xA are paid to 0xB from 2026-09-21 14:14 UTC on.",
+    )  # fmt: skip
     assert told("Rewarded", "0xA") is None
 
 

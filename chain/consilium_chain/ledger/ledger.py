@@ -15,6 +15,7 @@ from consilium_chain.ledger.roles import HospitalCalls, OperatorCalls, PhaseCall
 from consilium_chain.ledger.snapshots import Snapshots
 from consilium_chain.ledger.staking import Staking, Token
 from consilium_chain.ledger.tasks import Tasks
+from consilium_chain.ledger.withdrawal import WithdrawalAddresses
 from consilium_chain.rounds.beacons import open_beacon
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS
 from consilium_chain.rpc.connection import Connection
@@ -24,8 +25,9 @@ from consilium_chain.tasks.chain_terms import ChainTerms
 class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
-    `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `record` and `logs` read events,
-    `messages` are for signing, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `withdrawal` has the accounts that
+    are paid, `record` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`,
+    `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Ledger:
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self.messages = Messages(connection, deployment)
         self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts)
+        self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)
         self.record = Record(contracts, self.logs, self.tasks)

@@ -34,6 +34,7 @@ contract Staking is VoterKeys {
     mapping(address node => mapping(Role role => mapping(uint256 generation => uint256))) private _lastIndexX48;
     mapping(address delegator => Request[]) private _requests;
     mapping(address owner => mapping(Role role => mapping(uint256 generation => uint256 shares))) private _ownUnbonding;
+    mapping(address node => mapping(Role role => Withdrawal)) private _withdrawals;
 
     /// @param unbondingPeriod_ Seconds, at least `vestingPeriod_`: stake can be slashed for as long as rewards can.
     /// @param vestingPeriod_ Seconds; the time within which a settled round can be challenged.
@@ -88,6 +89,41 @@ contract Staking is VoterKeys {
         emit CommissionSet(msg.sender, role, commissionBps, effectiveAt);
     }
 
+    function setWithdrawalAddress(address node, Role role, address to) external {
+        Pool storage pool = _pools[node][role];
+        if (pool.vestedAt == 0) revert NodeUnknown(node, role);
+        address current = withdrawalAddressOf(node, role).current;
+        _requireSender(current == address(0) ? node : current, node, role);
+        if (to == address(0) || to == node || to == address(this) || to == address(token) || to == tasks) {
+            revert WithdrawalAddressInvalid(to);
+        }
+        bool isChange = current != address(0) && to != current;
+        uint256 effectiveAt = block.timestamp + (isChange ? unbondingPeriod : 0);
+        _withdrawals[node][role] =
+            isChange ? Withdrawal(current, uint40(effectiveAt), to) : Withdrawal(to, 0, address(0));
+        pool.hasWithdrawalAddress = true;
+        emit WithdrawalAddressSet(node, role, to, effectiveAt);
+    }
+
+    function startUnbondingFor(address node, Role role, uint256 shares) external returns (uint256 requestId) {
+        _requireSender(_payee(_pools[node][role], node, role, node), node, role);
+        requestId = _startUnbonding(node, node, role, shares);
+    }
+
+    function withdrawFor(address node, uint256 requestId) external returns (uint256 amount) {
+        address payee;
+        (amount, payee) = _unbond(node, requestId);
+        if (payee != msg.sender) revert PaidElsewhere(requestId, payee);
+        _payStake(payee, amount);
+    }
+
+    function claimFor(address node, Role role) external returns (uint256 amount) {
+        address payee;
+        (amount, payee) = _takeRewards(node, node, role);
+        _requireSender(payee, node, role);
+        _payRewards(payee, amount);
+    }
+
     // Delegators.
 
     function delegate(address node, Role role, uint256 amount) external {
@@ -109,42 +145,38 @@ contract Staking is VoterKeys {
     }
 
     function startUnbonding(address node, Role role, uint256 shares) external returns (uint256 requestId) {
-        if (shares == 0) revert AmountIsZero();
-        Pool memory pool = _accrued(node, role);
-        Position memory position = _settled(pool, node, role, msg.sender);
-        if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
-        position.shares -= uint112(shares);
-        pool.unbondingShares += uint112(shares);
-        if (msg.sender == node) _ownUnbonding[node][role][pool.generation] += shares;
-        position.store(_positions[node][role][msg.sender]);
-        pool.store(_pools[node][role]);
-        requestId = _requests[msg.sender].length;
-        uint40 maturesAt = uint40(block.timestamp + unbondingPeriod);
-        _requests[msg.sender].push(Request(node, role, maturesAt, pool.generation, uint112(shares)));
-        emit UnbondingStarted(node, role, msg.sender, requestId, shares, maturesAt, pool.unbondingShares);
+        requestId = _startUnbonding(msg.sender, node, role, shares);
     }
 
     function withdraw(uint256 requestId) external returns (uint256 amount) {
-        amount = _unbond(requestId);
-        totalStaked -= uint96(amount);
-        token.safeTransfer(msg.sender, amount);
+        address payee;
+        (amount, payee) = _unbond(msg.sender, requestId);
+        _payStake(payee, amount);
     }
 
     function redelegate(uint256 requestId, address node, Role role) external returns (uint256 amount) {
-        amount = _unbond(requestId);
+        address payee;
+        (amount, payee) = _unbond(msg.sender, requestId);
+        // The sender could withdraw it from another pool, or hold back an owner that leaves.
+        if (payee != msg.sender) revert PaidElsewhere(requestId, payee);
         _join(node, role, amount);
     }
 
     function claim(address node, Role role) external returns (uint256 amount) {
-        amount = _takeRewards(node, role);
-        _payRewards(amount);
+        address payee;
+        (amount, payee) = _takeRewards(msg.sender, node, role);
+        _payRewards(payee, amount);
     }
 
     function claimMany(NodeId[] calldata nodes) external returns (uint256 amount) {
+        uint256 own;
         for (uint256 i = 0; i < nodes.length; ++i) {
-            amount += _takeRewards(nodes[i].node, nodes[i].role);
+            (uint256 taken, address payee) = _takeRewards(msg.sender, nodes[i].node, nodes[i].role);
+            amount += taken;
+            if (payee == msg.sender) own += taken;
+            else if (taken > 0) _payRewards(payee, taken);
         }
-        _payRewards(amount);
+        if (own > 0 || amount == 0) _payRewards(msg.sender, own);
     }
 
     // Tasks.
@@ -220,6 +252,11 @@ contract Staking is VoterKeys {
         return (position.shares, pool.worth(position.shares), claimable);
     }
 
+    function withdrawalAddressOf(address node, Role role) public view returns (Withdrawal memory found) {
+        found = _withdrawals[node][role];
+        if (found.nextAt != 0 && found.nextAt <= block.timestamp) return Withdrawal(found.next, 0, address(0));
+    }
+
     function requestCount(address delegator) external view returns (uint256) {
         return _requests[delegator].length;
     }
@@ -286,39 +323,75 @@ contract Staking is VoterKeys {
         emit Delegated(node, role, msg.sender, amount, minted, pool.assets, pool.shares);
     }
 
+    function _startUnbonding(address delegator, address node, Role role, uint256 shares)
+        private
+        returns (uint256 requestId)
+    {
+        if (shares == 0) revert AmountIsZero();
+        Pool memory pool = _accrued(node, role);
+        Position memory position = _settled(pool, node, role, delegator);
+        if (position.shares < shares) revert SharesInsufficient(node, role, position.shares, shares);
+        position.shares -= uint112(shares);
+        pool.unbondingShares += uint112(shares);
+        if (delegator == node) _ownUnbonding[node][role][pool.generation] += shares;
+        position.store(_positions[node][role][delegator]);
+        pool.store(_pools[node][role]);
+        requestId = _requests[delegator].length;
+        uint40 maturesAt = uint40(block.timestamp + unbondingPeriod);
+        _requests[delegator].push(Request(node, role, maturesAt, pool.generation, uint112(shares)));
+        emit UnbondingStarted(node, role, delegator, requestId, shares, maturesAt, pool.unbondingShares);
+    }
+
     /// @dev Takes a matured request's worth out of its pool. The tokens stay in this contract, in no pool.
-    function _unbond(uint256 requestId) private returns (uint256 amount) {
-        if (requestId >= _requests[msg.sender].length) revert RequestUnknown(msg.sender, requestId);
-        Request memory request = _requests[msg.sender][requestId];
-        if (request.shares == 0) revert RequestUnknown(msg.sender, requestId);
+    function _unbond(address delegator, uint256 requestId) private returns (uint256 amount, address payee) {
+        if (requestId >= _requests[delegator].length) revert RequestUnknown(delegator, requestId);
+        Request memory request = _requests[delegator][requestId];
+        if (request.shares == 0) revert RequestUnknown(delegator, requestId);
         if (block.timestamp < request.maturesAt) revert StillUnbonding(request.maturesAt);
-        delete _requests[msg.sender][requestId];
+        delete _requests[delegator][requestId];
         (address node, Role role) = (request.node, request.role);
         Pool memory pool = _pools[node][role];
         if (request.generation == pool.generation) {
             amount = pool.exit(request.shares);
             if (pool.assets < pool.locked) revert StillBacking(node, role, pool.locked, pool.assets);
-            if (msg.sender == node) _requireOwn(pool, node, role, request.shares);
+            if (delegator == node) _requireOwn(pool, node, role, request.shares);
             pool.store(_pools[node][role]);
         }
-        emit Unbonded(node, role, msg.sender, requestId, request.shares, amount, pool.assets, pool.shares);
+        payee = _payee(pool, node, role, delegator);
+        emit Unbonded(node, role, delegator, requestId, request.shares, amount, pool.assets, pool.shares);
     }
 
-    function _takeRewards(address node, Role role) private returns (uint256 amount) {
+    function _takeRewards(address delegator, address node, Role role) private returns (uint256 amount, address payee) {
         Pool memory pool = _accrued(node, role);
-        Position memory position = _settled(pool, node, role, msg.sender);
+        Position memory position = _settled(pool, node, role, delegator);
         amount = position.takeEarned(pool);
-        if (msg.sender == node) {
+        if (delegator == node) {
             amount += pool.commission;
             pool.commission = 0;
         }
-        position.store(_positions[node][role][msg.sender]);
+        position.store(_positions[node][role][delegator]);
         pool.store(_pools[node][role]);
-        emit Claimed(node, role, msg.sender, amount);
+        payee = _payee(pool, node, role, delegator);
+        emit Claimed(node, role, delegator, amount);
     }
 
-    function _payRewards(uint256 amount) private {
-        if (amount == 0) revert NothingToClaim(msg.sender);
-        token.safeTransfer(msg.sender, amount);
+    function _payStake(address payee, uint256 amount) private {
+        totalStaked -= uint96(amount);
+        token.safeTransfer(payee, amount);
+    }
+
+    function _payRewards(address payee, uint256 amount) private {
+        if (amount == 0) revert NothingToClaim(payee);
+        token.safeTransfer(payee, amount);
+    }
+
+    /// @dev The flag spares nodes without an address, and all delegators, a read of storage.
+    function _payee(Pool memory pool, address node, Role role, address delegator) private view returns (address) {
+        if (delegator != node || !pool.hasWithdrawalAddress) return delegator;
+        return withdrawalAddressOf(node, role).current;
+    }
+
+    function _requireSender(address payee, address node, Role role) private view {
+        if (msg.sender != payee) revert OnlyWithdrawalAddress(node, role, msg.sender);
     }
 }

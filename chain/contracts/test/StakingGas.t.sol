@@ -85,6 +85,18 @@ contract ClaimGasTest is StakingGasFixture {
         bytes memory data = abi.encodeCall(IStaking.claim, (OWNER, ROLE));
         vm.assertLe(_meter("claim, by the owner", OWNER, data), 90_000);
     }
+
+    function test_claim_costsLessThan95kToAWithdrawalAddress() public {
+        vm.prank(OWNER);
+        staking.setWithdrawalAddress(OWNER, ROLE, BOB);
+        bytes memory data = abi.encodeCall(IStaking.claim, (OWNER, ROLE));
+        vm.assertLe(_meter("claim, by the owner, to its withdrawal address", OWNER, data), 95_000);
+    }
+
+    function test_setWithdrawalAddress_costsLessThan65kForTheFirst() public {
+        bytes memory data = abi.encodeCall(IStaking.setWithdrawalAddress, (OWNER, ROLE, BOB));
+        vm.assertLe(_meter("setWithdrawalAddress, first", OWNER, data), 65_000);
+    }
 }
 
 contract UnbondGasTest is StakingGasFixture {

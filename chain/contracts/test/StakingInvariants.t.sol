@@ -30,7 +30,7 @@ contract StakingInvariantsTest is StakingFixture {
     }
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
-        bytes4[12] memory all = [
+        bytes4[13] memory all = [
             StakingHandler.delegate.selector,
             StakingHandler.startUnbonding.selector,
             StakingHandler.withdraw.selector,
@@ -38,6 +38,7 @@ contract StakingInvariantsTest is StakingFixture {
             StakingHandler.claim.selector,
             StakingHandler.donate.selector,
             StakingHandler.setCommission.selector,
+            StakingHandler.setWithdrawalAddress.selector,
             StakingHandler.lock.selector,
             StakingHandler.unlock.selector,
             StakingHandler.slash.selector,

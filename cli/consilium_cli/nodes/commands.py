@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from consilium_core.defaults import USUAL_HOMES, Role
 
-from consilium_cli.options import TokensArgument, YesOption
+from consilium_cli.options import NewPasswordFileOption, TokensArgument, YesOption
 
 if TYPE_CHECKING:
     from consilium.client import Client
@@ -83,6 +83,25 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
         from consilium_cli.nodes.staking import unstake
 
         unstake(_open(role, home), whole_tokens, yes)
+
+    @app.command("withdrawal-address")
+    def withdrawal_address(
+        address: Annotated[
+            str | None, typer.Argument(metavar="[ADDRESS]", help="account that is to be paid; by default it is shown")
+        ] = None,
+        cancel: Annotated[bool, typer.Option("--cancel", help="take back an announced change")] = False,
+        keystore: Annotated[
+            Path | None,
+            typer.Option(help="encrypted key file of the present withdrawal address, which alone can change it"),
+        ] = None,
+        password_file: NewPasswordFileOption = None,
+        home: Path = home_option,
+        yes: YesOption = False,
+    ) -> None:
+        """Shows or sets the account to which this node's own stake and rewards are paid."""
+        from consilium_cli.nodes.withdrawal import WithKey, change_or_show
+
+        change_or_show(_open(role, home), address, cancel, WithKey(keystore, password_file), yes)
 
 
 def _open(role: Role, folder: Path) -> Client | Voter:

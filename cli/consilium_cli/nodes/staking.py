@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from consilium_core.units import ether, tokens
 
 from consilium_cli.nodes.asking import ask, confirmed, elsewhere
 from consilium_cli.nodes.status import opened_voter
+from consilium_cli.nodes.withdrawal import local_time
 
 if TYPE_CHECKING:
     from consilium.client import Client
@@ -63,18 +63,18 @@ def _to_do(steps: Registration) -> list[str]:
 
 
 def claim(folder: Path) -> None:
-    """Takes a voter's vested rewards, and its bonds of ended tasks, into its account."""
+    """Pays out a voter's vested rewards, and frees its bonds of ended tasks."""
     found = opened_voter(folder).claim()
     if found.released:
         typer.echo(f"bonds of tasks {', '.join(map(str, found.released))} are free")
     later = f"; {tokens(found.unvested)} more have not vested yet" if found.unvested else ""
-    typer.echo(f"{tokens(found.rewards)} tokens of rewards are in the account{later}")
+    typer.echo(f"{tokens(found.rewards)} tokens of rewards are in {found.payee}{later}")
 
 
 def unstake(node: Client | Voter, whole_tokens: int | None, agreed: bool) -> None:
     """Withdraws matured stake, then unstakes more, and prints the stake that is unbonding. Raises NotConfirmed."""
     if withdrawn := node.withdraw():
-        typer.echo(f"{tokens(withdrawn)} tokens of stake are in the account")
+        typer.echo(f"{tokens(withdrawn)} tokens of stake are withdrawn")
 
     def confirm(asked: Unstaking) -> bool:
         return confirmed(agreed, f"{_warning(asked)} Do this?")
@@ -83,7 +83,7 @@ def unstake(node: Client | Voter, whole_tokens: int | None, agreed: bool) -> Non
         typer.echo("this node has no stake of its own")
     waiting = node.unbondings()
     for one in waiting:
-        typer.echo(f"{tokens(one.amount)} tokens mature at {_local_time(one.matures_at)}: run `unstake` again then")
+        typer.echo(f"{tokens(one.amount)} tokens mature at {local_time(one.matures_at)}: run `unstake` again then")
     if not withdrawn and not waiting and whole_tokens is None:
         typer.echo("no stake is unbonding: `unstake TOKENS` starts it")
 
@@ -94,7 +94,3 @@ def _warning(asked: Unstaking) -> str:
         f"This unstakes {amount} of {tokens(stake.active)} staked tokens. They earn nothing from then on, but can be"
         f" slashed until they mature. {tokens(stake.locked)} are locked until their tasks end."
     )
-
-
-def _local_time(time: int) -> str:
-    return datetime.datetime.fromtimestamp(time).astimezone().isoformat(" ", "minutes")

@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from consilium_cli.doctor.screen import show_findings
+from consilium_cli.nodes.withdrawal import paid_to
 
 if TYPE_CHECKING:
     from consilium.node_results import ClientStatus, ListedTask, OwnTask, Standing, TaskList, VoterStatus
@@ -100,6 +101,7 @@ def show_own_tasks(found: Standing, words: Words) -> None:
         f"stake {tokens(stake.active)}, of which free {tokens(stake.free)}, unbonding {tokens(stake.unbonding)};"
         f" rewards to claim {tokens(found.claimable)}, not vested yet {tokens(found.unvested)}"
     )
+    console.print(paid_to(found.withdrawal))
 
 
 def stand(state: TaskState) -> str:

@@ -68,6 +68,8 @@ function textOf(event: unknown): string | null {
       return words.of.ended
     case 'PoolWiped':
       return words.of.wiped(account)
+    case 'WithdrawalAddressSet':
+      return words.of.address(account, shortened(of('withdrawalAddress')), formatTime(Number(of('effectiveAt'))))
     case 'CommissionSet': {
       const at = Number(of('effectiveAt'))
       const isRaise = at > Number(fieldOf(event, 'time'))

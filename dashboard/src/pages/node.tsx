@@ -29,10 +29,12 @@ import { AmountsChart, ChartRoom, WorthChart } from '../parts/charts'
 import { Exact } from '../parts/exact'
 import { ListedTable, TableCard } from '../parts/table'
 import { Watch } from '../parts/watch'
+import { PaidTo } from '../parts/withdrawal'
 import { Who } from '../parts/who'
 import * as say from '../strings'
 import Missing from './missing'
 
+const Acting = lazy(() => import('../wallet/withdrawal'))
 const Delegate = lazy(() => import('../wallet/delegate'))
 const words = say.node
 const { columns } = say
@@ -116,6 +118,8 @@ function Body({ of, role }: { of: Schemas['Node']; role: Role }) {
 }
 
 function Stake({ of }: { of: Schemas['Node'] }) {
+  const { withdrawal_address: current, next_withdrawal_address: next, next_withdrawal_at: nextAt } = of
+  const payee = { current, next, nextAt: nextAt ?? 0 }
   return (
     <Card title={words.stake} means={words.stakeMeans}>
       <Facts
@@ -125,8 +129,14 @@ function Stake({ of }: { of: Schemas['Node'] }) {
           [words.free, <Tokens key="free" of={of.free} />],
           [columns.rewarded, <Tokens key="rewarded" of={of.rewarded} />],
           [columns.slashed, <Tokens key="burnt" of={of.burnt} />],
+          [say.withdrawal.title, <PaidTo key="payee" of={payee} />],
         ]}
       />
+      {payee.current && (
+        <OnDemand open={say.withdrawal.open}>
+          <Acting node={of} />
+        </OnDemand>
+      )}
     </Card>
   )
 }

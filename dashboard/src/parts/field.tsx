@@ -3,14 +3,21 @@ import { parseTokens } from '../lib/amounts'
 import * as say from '../strings'
 
 /** A field of a form, with the fault of its text. */
-export function Field(props: { name: string; text: string; fault: string; change: (text: string) => void }) {
+export function Field(props: {
+  name: string
+  text: string
+  fault: string
+  /** The keyboard of a phone; by default one for numbers. */
+  inputMode?: 'text'
+  change: (text: string) => void
+}) {
   const id = useId()
   return (
     <div className="field">
       <label>
         {props.name}
         <input
-          inputMode="decimal"
+          inputMode={props.inputMode ?? 'decimal'}
           autoComplete="off"
           value={props.text}
           aria-invalid={props.fault !== ''}

@@ -58,6 +58,8 @@ export const told = {
     stopped: 'The operator stopped the task after this round',
     ended: 'The task ended',
     wiped: (account: string) => `A slash took all stake of ${account}`,
+    address: (account: string, to: string, at: string) =>
+      `Stake and rewards of ${account} are paid to ${to} from ${at} on`,
     commission: (account: string, percent: string, at: string) =>
       `${account} raises its commission to ${percent} at ${at}`,
   },

@@ -174,7 +174,7 @@ function Delegations({
                 >
                   {words.claim}
                 </button>
-                {isContract === false && (
+                {isContract === false && !one.isPaidElsewhere && (
                   <button type="button" disabled={busy || one.claimable === 0n} onClick={() => ask({ restake: one })}>
                     {restaking.title}
                   </button>

@@ -20,6 +20,8 @@ export interface Holding {
   /** More rewards, which vest by the second up to `vestingEnd`, in seconds since the epoch. */
   vesting: bigint
   vestingEnd: number
+  /** True if a withdrawal address gets it. */
+  isPaidElsewhere: boolean
 }
 
 export interface Claim {
@@ -151,7 +153,8 @@ async function read(client: PublicClient, place: Config, account: Address): Prom
         staking.poolOf([node, numberOf(role)]),
       ])
       const vesting = vestingOf(pool, shares, same(node, account), Date.now() / 1000)
-      return { node, role, shares, worth, claimable, vesting, vestingEnd: pool.vestingEnd }
+      const isPaidElsewhere = pool.hasWithdrawalAddress && same(node, account)
+      return { node, role, shares, worth, claimable, vesting, vestingEnd: pool.vestingEnd, isPaidElsewhere }
     }),
   )
   const requests = await Promise.all(

@@ -10,8 +10,10 @@ import { Card, Facts, Tokens } from '../parts/basics'
 import { Radios } from '../parts/choice'
 import { Command } from '../parts/command'
 import { Field, readAmount } from '../parts/field'
+import { PaidTo } from '../parts/withdrawal'
 import * as say from '../strings'
 import type { Own, OwnNode as Node } from './own'
+import { SetAddress } from './withdrawal'
 
 const words = say.desk
 const AMOUNTS = ['active', 'own', 'free', 'locked', 'unbonding'] as const
@@ -37,6 +39,7 @@ export function OwnNode({ account, own, node, ...staking }: { account: Address; 
         of={[
           ...AMOUNTS.map((one) => [words.amounts[one], <Tokens key={one} of={node[one]} />] as const),
           [words.commission, formatBps(node.commissionBps) + nextCommission],
+          [say.withdrawal.title, <PaidTo key="payee" of={node.payee} />],
           ...(role === 'voter' ? [[words.key, hasKey ? words.keyThere : words.keyMissing] as const] : []),
         ]}
       />
@@ -44,6 +47,16 @@ export function OwnNode({ account, own, node, ...staking }: { account: Address; 
         <AddStake {...staking} account={account} role={role} />
         <Commission {...staking} account={account} role={role} period={own.unbondingPeriod} />
       </div>
+      {node.payee.current === null && (
+        <SetAddress
+          node={account}
+          role={role}
+          payee={node.payee}
+          period={own.unbondingPeriod}
+          busy={staking.busy}
+          send={(call) => staking.send(call.functionName, 0n, ...call.args)}
+        />
+      )}
       {!hasKey && (
         <section className="stack">
           <h3>{command.title}</h3>

@@ -11,13 +11,14 @@ from consilium_chain.ledger.structs import Role
 from consilium_client.config import HomeSettings, HospitalHomeSettings
 from consilium_client.home import Home
 from consilium_core.artifacts.backends import show_place
-from consilium_core.units import ether, tokens
+from consilium_core.units import WEI_PER_ETHER, ether, tokens
 
 from consilium_operators.doctor import probes
 from consilium_operators.doctor.checks import Check, run_checks
 from consilium_operators.doctor.findings import Findings, judge_store, ok, warning
 
 LIMIT = 20.0  # seconds for all checks
+LARGE_STAKE = 10_000 * WEI_PER_ETHER  # tokens have as many decimals
 
 
 def check_connections(home: Home[Any, Any]) -> Findings:
@@ -49,6 +50,9 @@ def _money(own: HomeSettings, role: Role, is_sponsored: bool) -> Findings:
         return warning("money", says, f"send {account} the tokens of a bond", {})
     if role is Role.VOTER and not ledger.staking.is_registered(account, role):
         return warning("money", says, "run `consilium voter register`", {})
+    if stake >= LARGE_STAKE and ledger.withdrawal.of(account, role).current is None:
+        way_out = f"protect it from a thief of this key: `consilium {role.name.lower()} withdrawal-address ADDRESS`"
+        return warning("money", says, way_out, {})
     return ok("money", says, {})
 
 

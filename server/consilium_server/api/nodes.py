@@ -14,6 +14,7 @@ from consilium_server.api import schemas
 from consilium_server.api.reading import At
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import Block, Participant, Payment, PoolRow, Position
+from consilium_server.index.staking_facts import in_effect
 from consilium_server.index.store import latest
 
 MICRO, DAY = 10**6, 86_400
@@ -102,15 +103,12 @@ def _all_nodes(at: At, days: int) -> AllNodes:
         staked_at = firsts[key][1] if key in firsts else None
         new = is_new(staked_at, paid_rounds[key], at.head.time)
         found = realised_yield(start, pool, since, at.head.time)
-        values = dict(pool._mapping) | {
+        values = dict(pool._mapping) | in_effect(pool, at.head.time) | {
             "active": active, "free": max(0, active - pool.locked), "slashes": slashed[key],
             "delegators": delegators[key], "tasks": tasks[key], "rounds": rounds[key],
             "own": _worth(pool, own.get(key, 0)), "staked_at": staked_at, "paid_rounds": paid_rounds[key],
             "is_new": new, "realised_yield": found, "annual_rate": None if new else annualised(found),
         }  # fmt: skip
-        if pool.next_commission_at is not None and pool.next_commission_at <= at.head.time:
-            values |= {"commission_bps": pool.next_commission_bps}
-            values |= {"next_commission_bps": None, "next_commission_at": None}
         nodes.append(schemas.NodeSummary(**values))
     return AllNodes(tuple(nodes), len(accounts))
 

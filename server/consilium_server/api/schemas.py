@@ -188,6 +188,11 @@ class NodeSummary(ApiModel):
     commission_bps: int
     next_commission_bps: int | None
     next_commission_at: Time | None
+    withdrawal_address: Account | None = Field(
+        description="account that gets the owner's stake and rewards; null if that is the node"
+    )
+    next_withdrawal_address: Account | None = Field(description="announced, and paid from next_withdrawal_at on")
+    next_withdrawal_at: Time | None
     rewarded: Amount
     burnt: Amount
     forfeited: Amount

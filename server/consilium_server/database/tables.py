@@ -253,7 +253,8 @@ class Payment(Fact):
 class PoolRow(Fact):
     """A node's pool of stake after a log of Staking that changed it (`Pools.sol`), computed from events only.
 
-    `next_commission_bps`: announced, and in effect from `next_commission_at` on, also without a later row.
+    `next_commission_bps`: announced, and in effect from `next_commission_at` on, also without a later row. So is
+    `next_withdrawal_address`. Without a `withdrawal_address` the node itself is paid.
     `index_x48`: one share's earnings since the registration, with a fraction of 48 bits, plus 2^-48.
     `burnt`, `forfeited`, `rewarded`: sums since then. `voter_key`: true if a voter's key is registered.
     """
@@ -276,6 +277,9 @@ class PoolRow(Fact):
     burnt: Mapped[int] = mapped_column(Amount)
     forfeited: Mapped[int] = mapped_column(Amount)
     voter_key: Mapped[bool]
+    withdrawal_address: Mapped[str | None] = mapped_column(ACCOUNT, default=None)
+    next_withdrawal_address: Mapped[str | None] = mapped_column(ACCOUNT, default=None)
+    next_withdrawal_at: Mapped[int | None] = mapped_column(BigInteger, default=None)
 
 
 class Position(Fact):

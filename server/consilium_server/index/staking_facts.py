@@ -92,13 +92,21 @@ def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
 
 
 def _pool(event: Event, known: Known, key: NodeKey, time: int, changes: Mapping[str, Any]) -> PoolRow:
-    """The pool's next row. A commission that took effect meanwhile is in it, unless the event sets another."""
+    """The pool's next row. An announced change that took effect meanwhile is in it, unless the event sets another."""
     pool = known.pools[key]
-    due: dict[str, Any] = {}
-    if pool.next_commission_at is not None and pool.next_commission_at <= time:
-        due = {"commission_bps": pool.next_commission_bps, "next_commission_bps": None, "next_commission_at": None}
-    known.pools[key] = replace(pool, **place_of(event), **(due | dict(changes)))
+    known.pools[key] = replace(pool, **place_of(event), **(in_effect(pool, time) | dict(changes)))
     return known.pools[key]
+
+
+def in_effect(pool: Any, time: int) -> dict[str, Any]:
+    """The columns of a pool's row that announced changes have changed until `time`."""
+    found: dict[str, Any] = {}
+    if pool.next_commission_at is not None and pool.next_commission_at <= time:
+        found |= {"commission_bps": pool.next_commission_bps, "next_commission_bps": None, "next_commission_at": None}
+    if pool.next_withdrawal_at is not None and pool.next_withdrawal_at <= time:
+        found |= {"withdrawal_address": pool.next_withdrawal_address}
+        found |= {"next_withdrawal_address": None, "next_withdrawal_at": None}
+    return found
 
 
 def _changes(event: Event, known: Known, pool: PoolRow, time: int) -> dict[str, Any]:
@@ -109,6 +117,12 @@ def _changes(event: Event, known: Known, pool: PoolRow, time: int) -> dict[str, 
         case "CommissionSet":
             lowered = {"commission_bps": values["commissionBps"]}
             return lowered | {"next_commission_bps": None, "next_commission_at": None}
+        case "WithdrawalAddressSet" if values["effectiveAt"] > time:  # a change, announced
+            later = {"next_withdrawal_address": values["withdrawalAddress"]}
+            return later | {"next_withdrawal_at": values["effectiveAt"]}
+        case "WithdrawalAddressSet":
+            now = {"withdrawal_address": values["withdrawalAddress"]}
+            return now | {"next_withdrawal_address": None, "next_withdrawal_at": None}
         case "Delegated":
             return {"assets": values["totalAssets"], "shares": values["totalShares"]}
         case "UnbondingStarted":

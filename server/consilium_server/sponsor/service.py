@@ -45,6 +45,7 @@ PAID: dict[tuple[str, str], dict[str, str]] = {
     ("staking", "claim"): {"role": "role", "node": "account"},
     ("staking", "startUnbonding"): {"role": "role", "node": "account"},
     ("staking", "withdraw"): {},
+    ("staking", "setWithdrawalAddress"): {"role": "role", "node": "account"},
     JOIN: {"taskId": "task"},
     ("tasks", "resume"): {"taskId": "task"},
     ("tasks", "commitUpdate"): {"taskId": "task"},

@@ -15,7 +15,7 @@ from consilium_server.database.tables import EventRow
 
 TOLD = (
     "Slashed", "PoolWiped", "HospitalAbsent", "RoundVoided", "RoundSettled", "TaskStopped", "TaskEnded",
-    "CommissionSet",
+    "CommissionSet", "WithdrawalAddressSet",
 )  # fmt: skip
 
 
@@ -87,6 +87,10 @@ def _of_staking(name: str, node: str, values: Mapping[str, Any], time: int) -> T
         percent = int(values["commissionBps"]) / 100
         words = f"{node} raises its commission to {percent:g} % at {_shown(int(values['effectiveAt']))}."
         return Told("commission", words, frozenset([node]))
+    if name == "WithdrawalAddressSet":
+        since, to = int(values["effectiveAt"]), values["withdrawalAddress"]
+        words = f"Stake and rewards of {node} are paid to {to} from {_shown(since)} on."
+        return Told("address", words, frozenset([node, to]))
     return None
 
 

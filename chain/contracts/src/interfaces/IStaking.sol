@@ -49,10 +49,19 @@ interface IStaking {
         uint112 shares;
     }
 
+    /// @notice The account that gets the stake and the rewards of a node's owner, and an announced change of it.
+    struct Withdrawal {
+        address current;
+        uint40 nextAt; // start of `next`; both are 0 if no change is announced
+        address next;
+    }
+
     // Totals in events are those after the change, so that anybody's part can be computed from events alone.
 
     event NodeRegistered(address indexed node, Role indexed role, uint256 commissionBps);
     event CommissionSet(address indexed node, Role indexed role, uint256 commissionBps, uint256 effectiveAt);
+    /// @notice A change, if `effectiveAt` is later than now. Else the address counts, and no change is announced.
+    event WithdrawalAddressSet(address indexed node, Role indexed role, address withdrawalAddress, uint256 effectiveAt);
     event Delegated(
         address indexed node,
         Role indexed role,
@@ -123,6 +132,12 @@ interface IStaking {
     /// @notice The remaining stake would not cover the bonds of running tasks. Wait until they are released.
     error StillBacking(address node, Role role, uint256 locked, uint256 left);
     error NothingToClaim(address account);
+    /// @notice Only the node's withdrawal address may call, or the node itself before it has one.
+    error OnlyWithdrawalAddress(address node, Role role, address caller);
+    /// @notice The address must not be zero, the node, the token, the staking contract or the task contract.
+    error WithdrawalAddressInvalid(address withdrawalAddress);
+    /// @notice The request is paid to `payee`, so the sender cannot redelegate it, nor withdraw it for another.
+    error PaidElsewhere(uint256 requestId, address payee);
     error OnlyTasks(address caller);
     error OnlyDeployer(address caller);
     error TasksAlreadySet(address tasks);
@@ -149,6 +164,21 @@ interface IStaking {
     /// @notice Lowers the commission at once, and takes back a raise that is not yet in effect. Or announces a raise,
     ///         which takes effect after the unbonding period, so that delegators who disagree can unbond before.
     function setCommission(Role role, uint256 commissionBps) external;
+
+    /// @notice Names the account that gets what this contract pays for the owner's own stake in a node: withdrawals, vested
+    ///         rewards and commission. What is paid goes to the address at that time. Delegators' money, and the owner's
+    ///         stake in other nodes, go to those who delegated.
+    ///
+    ///         The node sets the first one, which counts at once and for good. From then on only the withdrawal address
+    ///         changes it, and a change takes effect after the unbonding period. Setting the present address takes back
+    ///         an announced change.
+    function setWithdrawalAddress(address node, Role role, address to) external;
+
+    /// @notice `startUnbonding`, `withdraw` and `claim` for the owner's stake, called by its withdrawal address: a lost
+    ///         key of the node locks nothing. `requestId` is the node's.
+    function startUnbondingFor(address node, Role role, uint256 shares) external returns (uint256 requestId);
+    function withdrawFor(address node, uint256 requestId) external returns (uint256 amount);
+    function claimFor(address node, Role role) external returns (uint256 amount);
 
     // Delegators. Owners are delegators, too: their own stake is shares in the same pool.
 
@@ -177,7 +207,7 @@ interface IStaking {
     function withdraw(uint256 requestId) external returns (uint256 amount);
 
     /// @notice Delegates a matured request to a node, without leaving the contract. Slashes of the old node no longer
-    ///         reach this stake, as after a withdrawal.
+    ///         reach this stake, as after a withdrawal. Not for the own stake of a node with a withdrawal address.
     function redelegate(uint256 requestId, address node, Role role) external returns (uint256 amount);
 
     /// @notice Pays out the sender's vested rewards from a node. The node's owner also gets the commission.
@@ -230,6 +260,8 @@ interface IStaking {
         external
         view
         returns (uint256 shares, uint256 amount, uint256 claimable);
+    /// @notice As of now; `current` is zero if the node itself is paid.
+    function withdrawalAddressOf(address node, Role role) external view returns (Withdrawal memory);
     function requestCount(address delegator) external view returns (uint256);
     /// @notice A request and its worth now; all zero if it is closed.
     function requestOf(address delegator, uint256 requestId)

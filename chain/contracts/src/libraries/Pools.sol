@@ -139,6 +139,7 @@ library Pools {
         uint256 stake = pool.assets | uint256(pool.shares) << 96 | uint256(pool.commissionBps) << 208
             | uint256(pool.nextCommissionBps) << 224;
         uint256 bonds = pool.locked | uint256(pool.unbondingShares) << 96 | uint256(pool.nextCommissionAt) << 208;
+        if (pool.hasWithdrawalAddress) bonds |= 1 << 248;
         uint256 earned = pool.indexX48 | uint256(pool.commission) << 144;
         uint256 stream = pool.unvestedX48 | uint256(pool.vestedAt) << 144 | uint256(pool.vestingEnd) << 184
             | uint256(pool.generation) << 224;

@@ -13,6 +13,7 @@ struct Pool {
     uint96 locked; // bonds of tasks, for which all assets answer
     uint112 unbondingShares; // still answer for bonds, but back no new ones and earn nothing
     uint40 nextCommissionAt; // start of the raise; 0 if none is announced
+    bool hasWithdrawalAddress; // the owner's stake and rewards are paid to another account
     // ---
     uint144 indexX48; // earnings of one share that never unbonds, since the node was registered; plus one
     uint96 commission; // vested commission that the owner can claim

@@ -79,13 +79,17 @@ contract StakingHandler is Test {
         ++roundings; // two holdings round where one did
     }
 
-    function withdraw(uint256 who, uint256 number) external {
+    function withdraw(uint256 who, uint256 number, bool byAddress) external {
         address delegator = actor(who);
         (bool isOpen, uint256 id, uint256 worth) = _request(delegator, number);
         if (!isOpen) return;
-        vm.prank(delegator);
-        uint256 amount = staking.withdraw(id);
+        (IStaking.Request memory request,) = staking.requestOf(delegator, id);
+        address payee = _payee(delegator, request.node);
+        uint256 had = token.balanceOf(payee);
+        vm.prank(byAddress ? payee : delegator);
+        uint256 amount = byAddress ? staking.withdrawFor(delegator, id) : staking.withdraw(id);
         vm.assertEq(amount, worth);
+        vm.assertEq(token.balanceOf(payee), had + amount);
         ++roundings;
         withdrawn += amount;
         paidOut[delegator] += amount;
@@ -97,17 +101,29 @@ contract StakingHandler is Test {
         Pool memory pool = staking.poolOf(owner(where), ROLE);
         if (!isOpen || worth == 0) return;
         if (pool.shares > 0 && worth * pool.shares / pool.assets + pool.shares > type(uint112).max / 2) return;
+        (IStaking.Request memory request,) = staking.requestOf(delegator, id);
+        address payee = _payee(delegator, request.node);
         vm.prank(delegator);
+        if (payee != delegator) {
+            vm.expectRevert(abi.encodeWithSelector(IStaking.PaidElsewhere.selector, id, payee));
+            staking.redelegate(id, owner(where), ROLE);
+            return;
+        }
         vm.assertEq(staking.redelegate(id, owner(where), ROLE), worth);
         roundings += 2;
     }
 
-    function claim(uint256 who, uint256 where) external {
+    function claim(uint256 who, uint256 where, bool byAddress) external {
         (,, uint256 due) = staking.positionOf(actor(who), owner(where), ROLE);
-        vm.prank(actor(who));
-        if (due == 0) vm.expectRevert(abi.encodeWithSelector(IStaking.NothingToClaim.selector, actor(who)));
-        uint256 amount = staking.claim(owner(where), ROLE);
+        address payee = _payee(actor(who), owner(where));
+        uint256 had = token.balanceOf(payee);
+        vm.prank(byAddress ? payee : actor(who));
+        if (due == 0) vm.expectRevert(abi.encodeWithSelector(IStaking.NothingToClaim.selector, payee));
+        uint256 amount = byAddress && actor(who) == owner(where)
+            ? staking.claimFor(owner(where), ROLE)
+            : staking.claim(owner(where), ROLE);
         vm.assertEq(amount, due);
+        vm.assertEq(token.balanceOf(payee), had + amount);
         claimed += amount;
     }
 
@@ -122,6 +138,15 @@ contract StakingHandler is Test {
     function setCommission(uint256 where, uint256 basisPoints) external {
         vm.prank(owner(where));
         staking.setCommission(ROLE, basisPoints % 10_001);
+    }
+
+    /// @notice Of four accounts that hold no stake. One in four calls takes back an announced change.
+    function setWithdrawalAddress(uint256 where, uint256 which) external {
+        address node = owner(where);
+        address payee = _payee(node, node);
+        address to = which % 4 == 0 && payee != node ? payee : address(uint160(0xC01D01 + (which >> 8) % 4));
+        vm.prank(payee);
+        staking.setWithdrawalAddress(node, ROLE, to);
     }
 
     function lock(uint256 where, uint256 amount) external {
@@ -232,6 +257,11 @@ contract StakingHandler is Test {
         vm.prank(delegator);
         vm.expectRevert(abi.encodeWithSelector(IStaking.StillBacking.selector, request.node, ROLE, pool.locked, left));
         staking.withdraw(id);
+    }
+
+    function _payee(address delegator, address node) private view returns (address) {
+        address current = staking.withdrawalAddressOf(node, ROLE).current;
+        return delegator == node && current != address(0) ? current : delegator;
     }
 
     /// @dev Every magnitude as likely as every other.

@@ -63,6 +63,7 @@ export const told: typeof en.told = {
     stopped: 'Der Betreiber hat die Aufgabe nach dieser Runde gestoppt',
     ended: 'Die Aufgabe ist beendet',
     wiped: (account) => `Ein Slash hat den ganzen Stake von ${account} genommen`,
+    address: (account, to, at) => `Stake und Belohnungen von ${account} gehen ab ${at} an ${to}`,
     commission: (account, percent, at) => `${account} erhöht die Provision auf ${percent} am ${at}`,
   },
 }

@@ -75,6 +75,10 @@ export const refused: typeof en.refused = {
     StillUnbonding: 'Das ist noch nicht fällig: Warten Sie bis dahin',
     StillBacking:
       'Eine gebundene Kaution braucht diesen Stake, bis ihre Aufgabe beendet ist: Nehmen Sie weniger heraus, oder warten Sie',
+    OnlyWithdrawalAddress: 'Die Auszahlungsadresse ist ein anderes Konto: Nur sie kann hier handeln',
+    WithdrawalAddressInvalid: 'An dieses Konto kann nicht gezahlt werden: Wählen Sie eine andere Adresse',
+    PaidElsewhere:
+      'Das wird an die Auszahlungsadresse der Node gezahlt und kann deshalb nicht von hier delegiert werden',
     NothingToClaim: 'Es gibt noch nichts abzuholen',
     ERC20InsufficientBalance: 'Das Konto hat zu wenige Token',
     ERC20InsufficientAllowance: 'Die Freigabe gilt für einen kleineren Betrag: Geben Sie neu frei',

@@ -63,6 +63,7 @@ export const told: typeof en.told = {
     stopped: 'El operador detuvo la tarea tras esta ronda',
     ended: 'La tarea terminó',
     wiped: (account) => `Un slash se llevó todo el stake de ${account}`,
+    address: (account, to, at) => `El stake y las recompensas de ${account} se pagan a ${to} desde ${at}`,
     commission: (account, percent, at) => `${account} sube su comisión a ${percent} el ${at}`,
   },
 }

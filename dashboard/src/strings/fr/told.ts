@@ -66,6 +66,7 @@ export const told: typeof en.told = {
     stopped: 'L’opérateur a arrêté la tâche après ce tour',
     ended: 'La tâche est terminée',
     wiped: (account) => `Un slash a pris tout le stake de ${account}`,
+    address: (account, to, at) => `Le stake et les récompenses de ${account} sont versés à ${to} à partir du ${at}`,
     commission: (account, percent, at) => `${account} monte sa commission à ${percent} le ${at}`,
   },
 }
