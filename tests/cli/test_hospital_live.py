@@ -37,6 +37,7 @@ FIELDS = {
     "status": 1, "log": "/home/logs/relay.log",
     "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
     "at": "127.0.0.1:9464", "ports": 8,
+    "current": "", "next": "0x78", "next_at": 1_795_000_000,
     "node": "wss://chain.example", "told": "slash",
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip

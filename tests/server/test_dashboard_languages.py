@@ -12,7 +12,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_server.api.dashboard import built
 from dashboard_driver import NEEDED, violations
 from indexed_network import HOSPITALS, app_of, populated, served
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 pytestmark = NEEDED
 LANGUAGES = ("en", "de", "es", "fr")
@@ -62,11 +62,12 @@ def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -
             "/": ["tasks?sort=-task&limit=25"], "/tasks": ["tasks?limit=25&sort=-task"], "/tasks/1": ["tasks/1"],
             "/tasks/1/rounds/1": ["tasks/1/rounds/1", "tasks/1"], node: [f"{node[1:]}?days=30"],
         }.items():  # fmt: skip
-            page, asked = browser.new_page(), list[str]()
-            page.on("request", lambda request, asked=asked: asked.append(request.url.removeprefix(url)))  # type: ignore[misc]
+            page, sent = browser.new_page(), list[Request]()
+            page.on("request", sent.append)
             page.goto(f"{url}/#{path}")
             expect(page.locator("main h1")).to_be_visible()
             page.wait_for_load_state("load")
+            asked = [one.url.removeprefix(url) for one in sent]
             ahead = [f"/v1/{one}" for one in (*questions, "network")]
             assert {one: asked.count(one) for one in ahead} == dict.fromkeys(ahead, 1), path
             entry = next(at for at, one in enumerate(asked) if "/assets/index-" in one and one.endswith(".js"))
