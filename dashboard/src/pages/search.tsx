@@ -15,9 +15,11 @@ export default function Search() {
   const [text, setText] = useState(params.get('q') ?? '')
   const asked = params.get('q') ?? ''
   useEffect(() => {
-    const timer = setTimeout(() => setParams(text.trim() ? { q: text.trim() } : {}, { replace: true }), PAUSE)
+    const wanted = text.trim()
+    if (wanted === asked) return
+    const timer = setTimeout(() => setParams(wanted ? { q: wanted } : {}, { replace: true }), PAUSE)
     return () => clearTimeout(timer)
-  }, [text, setParams])
+  }, [text, asked, setParams])
   return (
     <Page title={words.title} lead={words.lead}>
       <search>
