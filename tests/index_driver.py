@@ -89,11 +89,12 @@ class Traffic:
         self.chain.await_pool()
         self.chain.rpc("anvil_reorg", depth, [])
 
-    def steps(self, count: int) -> Traffic:
+    def steps(self, count: int, has_addresses: bool = True) -> Traffic:
+        """`has_addresses`: with withdrawal addresses, which earlier contracts had not."""
         acts: list[Callable[[], None]] = [
             self._delegate, self._delegate, self._unbond, self._withdraw, self._redelegate, self._lock, self._lock,
             self._unlock, self._slash, self._reward, self._reward, self._claim, self._commission, self._wait,
-            self._ruin, self._address,
+            self._ruin, *([self._address] if has_addresses else []),
         ]  # fmt: skip
         with self._mined_by_hand() as mine:
             for _ in range(count):

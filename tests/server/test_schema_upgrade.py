@@ -37,7 +37,7 @@ from fastapi.testclient import TestClient
 from index_driver import Traffic, changeable_chain
 from indexed_network import IndexedNetwork, app_of
 from raised_faults import raises_fault
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, insert, inspect, select, text
 from worker_driver import COMMAND, Worker, until
 
 VERSIONS = sorted(engines._versions())
@@ -58,11 +58,26 @@ def upgrade():
 @pytest.fixture(scope="module")
 def traffic() -> Iterator[Traffic]:
     with changeable_chain() as chain:
-        yield Traffic(chain, seed=5).steps(60)
+        yield Traffic(chain, seed=5).steps(60, has_addresses=False)
 
 
 def reader(chain: LocalChain) -> Ledger:
     return Ledger(Connection(chain.node.url), chain.deployment)
+
+
+def as_written(before: Engine, ledger: Ledger, folder: Path) -> None:
+    """What an earlier program would have indexed: today's rows, without tables and columns that came later."""
+    newest = open_database(f"sqlite:///{folder / 'newest.sqlite'}")
+    Indexer(ledger, newest).catch_up()
+    known = inspect(before)
+    with newest.connect() as rows, writing(before) as connection:
+        for table in Base.metadata.sorted_tables:
+            if known.has_table(table.name):
+                columns = [table.c[one["name"]] for one in known.get_columns(table.name)]
+                found = [dict(row) for row in rows.execute(select(*columns)).mappings()]
+                if found:
+                    connection.execute(insert(table), found)
+    newest.dispose()
 
 
 def as_of(version: str, url: str) -> Engine:
@@ -80,7 +95,7 @@ def test_what_an_earlier_version_wrote_is_kept_and_brought_up_to_date(
     traffic: Traffic, database_url: str, tmp_path: Path, version: str
 ) -> None:
     before, ledger = as_of(version, database_url), reader(traffic.chain)
-    Indexer(ledger, before).catch_up()
+    as_written(before, ledger, tmp_path)
     has_jobs = version >= "0002"
     if has_jobs:
         with writing(before) as connection:
@@ -89,7 +104,7 @@ def test_what_an_earlier_version_wrote_is_kept_and_brought_up_to_date(
     after = open_database(database_url)
     with after.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-    traffic.steps(5)
+    traffic.steps(5, has_addresses=False)
     assert reindex(ledger, after, None, tmp_path, replace=False) > 100  # or it raises IndexDiffers
     assert [job.mark for job in all_jobs(after)] == ["what was copied"] * has_jobs
     after.dispose()
