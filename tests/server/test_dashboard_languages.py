@@ -53,6 +53,13 @@ def test_a_page_is_in_its_readers_language_until_another_is_chosen(tmp_path: Pat
     assert found.errors == []
 
 
+def listened(page: Page) -> list[Request]:
+    """The page's requests from now on."""
+    sent: list[Request] = []
+    page.on("request", lambda request: sent.append(request))
+    return sent
+
+
 def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -> None:
     """What is loaded ahead is what the page asks for: a question in other words would come twice."""
     network = populated(tmp_path)
@@ -62,8 +69,8 @@ def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -
             "/": ["tasks?sort=-task&limit=25"], "/tasks": ["tasks?limit=25&sort=-task"], "/tasks/1": ["tasks/1"],
             "/tasks/1/rounds/1": ["tasks/1/rounds/1", "tasks/1"], node: [f"{node[1:]}?days=30"],
         }.items():  # fmt: skip
-            page, sent = browser.new_page(), list[Request]()
-            page.on("request", sent.append)
+            page = browser.new_page()
+            sent = listened(page)
             page.goto(f"{url}/#{path}")
             expect(page.locator("main h1")).to_be_visible()
             page.wait_for_load_state("load")
