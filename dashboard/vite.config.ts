@@ -26,7 +26,8 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0, // the content security policy has no `data:`
     modulePreload: { polyfill: false }, // which would be an inline script
-    // Few files, since a browser asks for six at a time over HTTP/1.1. `vendor` is the same in all languages and versions.
+    // Few files: over HTTP/1.1 a browser asks for six at a time. `vendor` is the same in all languages and versions. Pages
+    // without a wallet load nothing of one.
     rolldownOptions: {
       output: {
         codeSplitting: {
@@ -40,7 +41,7 @@ export default defineConfig({
               name: (id, graph) => (firstModules(graph).has(id) ? 'base' : null),
               test: /\/src\//,
             },
-            { name: 'shared', test: /\/src\/(?:api|lib|parts|strings)\//, minShareCount: 3 },
+            { name: 'shared', test: /\/src\/(?:api|lib|parts|strings)\/(?!wallets)/, minShareCount: 3 },
           ],
         },
       },
