@@ -1,4 +1,4 @@
-"""What Prometheus rules and Grafana boards ask for, held against the metrics that a process has."""
+"""Names in Prometheus rules and Grafana boards, held against the metrics that a process has."""
 
 from __future__ import annotations
 

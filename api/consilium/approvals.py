@@ -15,9 +15,11 @@ from consilium_client.home import approval_file
 from consilium_client.second_signature import (
     SignedApproval,
     Statement,
+    malformed,
     own_statement,
     parse_statement,
     read_approval,
+    read_bounded,
     require_approved,
     statement_bytes,
 )
@@ -45,12 +47,12 @@ class ApprovalRequest:
         SpecInvalid.
         """
         place = Path(folder)
-        statement, policy, task = (_read(place / name) for name in (STATEMENT, POLICY, TASK))
+        statement, policy, task = (read_bounded(place / name, MOST_BYTES) for name in (STATEMENT, POLICY, TASK))
         found = parse_statement(statement)
         hashes = {POLICY: (hashlib.sha256(policy).hexdigest(), found.policy), TASK: (spec_hash(task).hex(), found.spec)}
         for name, (here, named) in hashes.items():
             if "0x" + here != named:
-                raise _malformed(f"{place / name} is not the file that {STATEMENT} names")
+                raise malformed(f"{place / name} is not the file that {STATEMENT} names")
         read_policy(place / POLICY, Policy)
         return cls(found, policy.decode(), parse_task_spec(task))
 
@@ -64,7 +66,7 @@ class ApprovalRequest:
         try:
             return SignedApproval(statement=self.statement, signer=signer, signature=signature.lower())
         except ValidationError as error:
-            raise _malformed(validation_faults(error)) from None
+            raise malformed(validation_faults(error)) from None
 
 
 def request_approval(client: Client, task: int, folder: str | Path) -> Statement:
@@ -97,18 +99,3 @@ def take_approval(client: Client, task: int, file: str | Path) -> SignedApproval
     require_approved(approval, own, policy, client._ledger)
     write_private_file(approval_file(client.folder, task), approval.written)
     return approval
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise _malformed(f"{path} cannot be read: {error.strerror}") from None
-    if len(raw) > MOST_BYTES:
-        raise _malformed(f"{path} has more than {MOST_BYTES:,} bytes")
-    return raw
-
-
-def _malformed(why: str) -> OwnersRefusal:
-    return OwnersRefusal("SecondSignatureMalformed", why=why)

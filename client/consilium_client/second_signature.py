@@ -94,13 +94,13 @@ def parse_statement(raw: bytes) -> Statement:
         domain = tree["domain"]
         found = Statement(chain_id=domain["chainId"], contract=domain["verifyingContract"], **tree["message"])
     except ValidationError as error:
-        raise _malformed(validation_faults(error)) from None
+        raise malformed(validation_faults(error)) from None
     except (KeyError, TypeError):
-        raise _malformed("it is not the typed data that `consilium hospital approve` writes") from None
+        raise malformed("it is not the typed data that `consilium hospital approve` writes") from None
     except ValueError as error:
-        raise _malformed(str(error)) from None
+        raise malformed(str(error)) from None
     if found.typed != tree:
-        raise _malformed("its types or its domain are not those of an approval")
+        raise malformed("its types or its domain are not those of an approval")
     return found
 
 
@@ -108,20 +108,28 @@ def statement_bytes(statement: Statement) -> bytes:
     return json.dumps(statement.typed, indent=1).encode() + b"\n"
 
 
-def read_approval(path: Path) -> SignedApproval:
-    """Raises OwnersRefusal (SecondSignatureMalformed)."""
+def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+    """A file of at most `most` bytes. Raises OwnersRefusal (SecondSignatureMalformed)."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            raw = file.read(most + 1)
     except OSError as error:
-        raise _malformed(f"{shown(str(path), 200)} cannot be read: {error.strerror}") from None
+        raise malformed(f"{shown(str(path), 200)} cannot be read: {error.strerror}") from None
+    if len(raw) > most:
+        raise malformed(f"{shown(str(path), 200)} has more than {most:,} bytes")
+    return raw
+
+
+def read_approval(path: Path) -> SignedApproval:
+    """Raises OwnersRefusal (SecondSignatureMalformed)."""
+    raw = read_bounded(path)
     try:
-        parse_json(_bounded(raw))
+        parse_json(raw)
         return SignedApproval.model_validate_json(raw)
     except ValidationError as error:
-        raise _malformed(validation_faults(error)) from None
+        raise malformed(validation_faults(error)) from None
     except ValueError as error:
-        raise _malformed(str(error)) from None
+        raise malformed(str(error)) from None
 
 
 def require_approved(approval: SignedApproval, own: Statement, policy: Policy, ledger: Ledger) -> None:
@@ -168,5 +176,6 @@ def _bounded(raw: bytes) -> bytes:
     return raw
 
 
-def _malformed(why: str) -> OwnersRefusal:
+def malformed(why: str) -> OwnersRefusal:
+    """The refusal of a file that is no request or signature; `why` completes it."""
     return OwnersRefusal("SecondSignatureMalformed", why=why)

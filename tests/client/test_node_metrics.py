@@ -128,7 +128,7 @@ def test_a_silent_chain_is_a_fault_and_keeps_the_last_figures(pair: Pair, monkey
 
 @pytest.fixture
 def counted(pair: Pair, tmp_path: Path) -> NodeMetrics:
-    """Of a voter that has heard nothing."""
+    """Metrics of a voter that has heard nothing."""
     return NodeMetrics(Watched(Role.VOTER, tmp_path, pair.made.aggregator, dict))
 
 

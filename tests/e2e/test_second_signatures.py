@@ -74,7 +74,7 @@ class World:
         return self.say("join", str(self.task), *link, "--yes")
 
     def statement(self, task: int | None = None) -> Statement:
-        """What this hospital needs now."""
+        """The statement that this hospital needs now."""
         out = self.folder / f"request-{len(list(self.folder.iterdir()))}"
         return request_approval(self.client, task or self.task, out)
 

@@ -61,7 +61,7 @@ def listened(page: Page) -> list[Request]:
 
 
 def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -> None:
-    """What is loaded ahead is what the page asks for: a question in other words would come twice."""
+    """The page asks for the same as was loaded ahead: a question in other words would come twice."""
     network = populated(tmp_path)
     node = f"/nodes/{HOSPITALS[0]}/hospital"
     with served(app_of(network, dashboard=str(built()))) as url, chromium() as browser:

@@ -66,7 +66,7 @@ def reader(chain: LocalChain) -> Ledger:
 
 
 def as_written(before: Engine, ledger: Ledger, folder: Path) -> None:
-    """What an earlier program would have indexed: today's rows, without tables and columns that came later."""
+    """Writes today's rows as an earlier program would have, without tables and columns that came later."""
     newest = open_database(f"sqlite:///{folder / 'newest.sqlite'}")
     Indexer(ledger, newest).catch_up()
     known = inspect(before)

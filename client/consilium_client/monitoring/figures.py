@@ -155,7 +155,7 @@ class NodeMetrics(Collector):
         yield _gauge("peak_memory_bytes", "the most that it, or an ended child, has used", peaks, "process")
 
     def _of_chain(self) -> Iterator[GaugeMetricFamily]:
-        """Of the newest block that the node has read. The contract's deadlines follow the chain's clock."""
+        """The time of the newest block that the node has read. The contract's deadlines follow the chain's clock."""
         node, now = self._node, time.time()
         pace = node.ledger.connection.blocks.heartbeat.pace
         if pace.number < 0:

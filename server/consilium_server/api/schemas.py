@@ -64,14 +64,11 @@ RoleName = Annotated[str, _one_of(Role), _enum(Role)]
 SlashReasonName = Annotated[str, _one_of(SlashReason), _enum(SlashReason)]
 
 Amount = Annotated[
-    str,
-    Field(
-        pattern=r"^(0|[1-9][0-9]*)$",
-        coerce_numbers_to_str=True,
-        description="smallest units, decimal",
+    str, Field(
+        pattern=r"^(0|[1-9][0-9]*)$", coerce_numbers_to_str=True, description="smallest units, decimal",
         examples=["12500000000000000000"],
     ),
-]
+]  # fmt: skip
 Time = Annotated[int, Field(ge=0, description="seconds since the epoch", examples=[1_795_000_000])]
 Hash = Annotated[
     str,
@@ -79,13 +76,11 @@ Hash = Annotated[
     BeforeValidator(lambda value: hexed(value) if isinstance(value, bytes) else value),
 ]
 Account = Annotated[
-    str,
-    Field(
-        pattern=r"^0x[0-9a-fA-F]{40}$",
-        description="account with EIP-55's capitals",
+    str, Field(
+        pattern=r"^0x[0-9a-fA-F]{40}$", description="account with EIP-55's capitals",
         examples=["0xC02aaA39b223FE8D0A0e5C4F27eAD9083C756Cc2"],
     ),
-]
+]  # fmt: skip
 GivenAccount = Annotated[
     str, AfterValidator(checksummed), Field(pattern=r"^0x[0-9a-fA-F]{40}$", description="in any capitals")
 ]
