@@ -19,10 +19,11 @@ FIELDS: Final = {
     "performance": "performance", "accessibility": "accessibility", "best-practices": "best_practices", "seo": "seo",
 }  # fmt: skip
 PATIENCE: Final = 180.0  # seconds for a page
+TRIES: Final = 3  # of a page: Chromium sometimes ends under Lighthouse
 
 
 class Lighthouse:
-    """Raises CalledProcessError if npm or Lighthouse fails, and FileNotFoundError without npm."""
+    """Raises CalledProcessError if npm fails, RuntimeError if Lighthouse does, and FileNotFoundError without npm."""
 
     VERSION: ClassVar[str] = (
         "Lighthouse " + json.loads((PINNED / "package.json").read_text())["dependencies"]["lighthouse"]
@@ -46,7 +47,7 @@ class Lighthouse:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.json"  # a pipe gets its first 64 KiB alone
             command.append(f"--output-path={file}")
-            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=PATIENCE)
+            _run(command)
             found = json.loads(file.read_text())
         scores = {field: round(100 * found["categories"][name]["score"]) for name, field in FIELDS.items()}
         of_others = [
@@ -54,3 +55,14 @@ class Lighthouse:
         ]
         lost = [one for one in of_others if found["audits"][one]["score"] not in (None, 1)]
         return {**scores, "lost": lost}
+
+
+def _run(command: list[str]) -> None:
+    """Raises RuntimeError with Lighthouse's last words if every try fails, and TimeoutExpired."""
+    said = ""
+    for _ in range(TRIES):
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
+        if ended.returncode == 0:
+            return
+        said = ended.stderr[-1_000:]
+    raise RuntimeError(f"Lighthouse failed {TRIES} times on {command[2]}: {said}")

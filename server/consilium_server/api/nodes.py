@@ -1,10 +1,11 @@
-"""Nodes: stake, commission, rewards and slashes. Computed once per head for all nodes, and cached."""
+"""Nodes: stake, commission, rewards and slashes. Computed once per head for all nodes from later blocks, and cached."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from dataclasses import dataclass
+import time
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from typing import Any
 
 from consilium_chain.ledger.structs import Role
@@ -17,11 +18,15 @@ from consilium_server.database.tables import Block, Participant, Payment, PoolRo
 from consilium_server.index.staking_facts import in_effect
 from consilium_server.index.store import latest
 
+Key = tuple[str, int]  # node, role
 MICRO, DAY = 10**6, 86_400
 FRACTION_BITS = 48
-PERIODS = 8  # cached at once
+CACHED = 16  # periods and states; readers of the last state may still run when the next is computed
+RELOADED = 600.0  # seconds after which all is read anew: an index may be rebuilt under the same blocks
 YEAR_DAYS = 365
 NEW_DAYS, NEW_ROUNDS = 30, 5  # a younger node, or one of fewer paid rounds, is new: its past says too little
+
+_PARTICIPANT = Participant.account, Participant.role
 
 
 @dataclass(frozen=True)
@@ -32,24 +37,90 @@ class AllNodes:
     delegators: int
 
 
+@dataclass
+class Gathered:
+    """Facts of all nodes up to a block, by node and role. Later blocks are added to them, since a network's stake and
+    payments are too many to be read anew for each block.
+
+    `block`, `hash`: the last block in them. `first_stakes`: each pool's first row with stake, and its time.
+    `positions`: generation and shares by delegator. `paid`, `rewarded`: tasks and rounds with a payment, or a reward.
+    """
+
+    read_at: float
+    block: int = -1
+    hash: bytes = b""
+    pools: dict[Key, Any] = field(default_factory=dict)
+    first_stakes: dict[Key, tuple[Any, int]] = field(default_factory=dict)
+    positions: dict[Key, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
+    paid: dict[Key, set[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(set))
+    rewarded: dict[Key, set[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(set))
+    slashes: Counter[Key] = field(default_factory=Counter)
+    tasks: Counter[Key] = field(default_factory=Counter)
+
+    def is_before(self, at: At) -> bool:
+        """True if its last block is still in the tables, so that a reorganisation took nothing of it back."""
+        return at.db.scalar(select(Block.hash).where(Block.number == self.block)) == self.hash
+
+    def add(self, at: At) -> None:
+        """Adds all blocks after the last one."""
+        after = self.block
+        self._add_pools(at, after)
+        columns = Position.node, Position.role, Position.delegator, Position.generation, Position.shares
+        for node, role, delegator, generation, shares in _later(at, Position, after, *columns):
+            self.positions[node, role][delegator] = (generation, shares)
+        payments = Payment.account, Payment.role, Payment.kind, Payment.task, Payment.round
+        for account, role, kind, task, round_ in _later(at, Payment, after, *payments):
+            if role is None:
+                continue
+            self.paid[account, role].add((task, round_))
+            if kind == "reward":
+                self.rewarded[account, role].add((task, round_))
+            self.slashes[account, role] += kind == "slash"
+        self.tasks.update((row.account, row.role) for row in _later(at, Participant, after, *_PARTICIPANT))
+        latest_block = select(Block.number, Block.hash).order_by(Block.number.desc()).limit(1)
+        self.block, self.hash = at.db.execute(latest_block).one_or_none() or (-1, b"")
+
+    def _add_pools(self, at: At, after: int) -> None:
+        self.pools |= _pools(at, PoolRow.block > after)
+        new = _pools(at, PoolRow.block > after, first=True)
+        new = {key: row for key, row in new.items() if key not in self.first_stakes}
+        # Most nodes stake when they register. The rows of the others are searched.
+        late = {node for (node, _), row in new.items() if not row.assets}
+        staked = _pools(at, PoolRow.node.in_(late), PoolRow.assets > 0, first=True) if late else {}
+        firsts = {key: row for key, row in new.items() if row.assets} | {k: staked[k] for k in new if k in staked}
+        blocks = select(Block.number, Block.time).where(Block.number.in_({row.block for row in firsts.values()}))
+        times = {number: time for number, time in at.db.execute(blocks)}
+        self.first_stakes |= {key: (row, times[row.block]) for key, row in firsts.items()}
+
+
 class NodeTable:
-    """Caches the latest state, for the last few periods that clients requested."""
+    """Caches the latest states, for the last few periods that clients requested."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._state = ""
-        self._cached: dict[int, AllNodes] = {}
+        self._gathered: Gathered | None = None
+        self._cached: dict[tuple[str, int], AllNodes] = {}
 
     def at(self, at: At, days: int) -> AllNodes:
         """All nodes at a head, with their yield over so many days."""
+        key = at.head.state, days
         with self._lock:  # also while computing, so that a new state is computed once
-            if self._state != at.head.state:
-                self._state, self._cached = at.head.state, {}
-            if days not in self._cached:
-                if len(self._cached) == PERIODS:
+            if key not in self._cached:
+                if len(self._cached) == CACHED:
                     self._cached.clear()
-                self._cached[days] = _all_nodes(at, days)
-            return self._cached[days]
+                before, self._gathered = self._gathered, None  # a failure leaves half of a block in it
+                gathered = _gather(at, before)
+                self._cached[key] = _all_nodes(at, gathered, days)
+                self._gathered = gathered
+            return self._cached[key]
+
+
+def _gather(at: At, before: Gathered | None) -> Gathered:
+    now = time.monotonic()
+    fits = before is not None and now - before.read_at < RELOADED and before.is_before(at)
+    gathered = before if before is not None and fits else Gathered(now)
+    gathered.add(at)
+    return gathered
 
 
 def realised_yield(start: Any, end: Any, since: int, until: int) -> schemas.Yield:
@@ -75,42 +146,37 @@ def is_new(staked_at: int | None, paid_rounds: int, now: int) -> bool:
     return staked_at is None or now - staked_at < NEW_DAYS * DAY or paid_rounds < NEW_ROUNDS
 
 
-def _all_nodes(at: At, days: int) -> AllNodes:
-    ends = _pools(at)
-    firsts = _first_stakes(at)
-    starts = _starts(at, at.head.time - days * DAY, firsts)
-    positions = latest(Position, (Position.delegator, Position.node, Position.role))
-    generations = {key: row.generation for key, row in ends.items()}
-    delegators: Counter[tuple[str, int]] = Counter()
+def _all_nodes(at: At, gathered: Gathered, days: int) -> AllNodes:
+    starts = _starts(at, at.head.time - days * DAY, gathered.first_stakes)
     accounts: set[str] = set()
-    own: dict[tuple[str, int], int] = {}
-    for row in at.db.execute(select(positions).where(positions.c.shares > 0)):
-        if generations.get((row.node, row.role)) == row.generation:
-            delegators[row.node, row.role] += 1
-            accounts.add(row.delegator)
-            if row.delegator == row.node:
-                own[row.node, row.role] = row.shares
-    paid = (Payment.account, Payment.role)
-    tasks = _counts(at, select(Participant.account, Participant.role))
-    rounds = _counts(at, select(*paid, Payment.task, Payment.round).where(Payment.role.is_not(None)).distinct())
-    slashed = _counts(at, select(*paid).where(Payment.role.is_not(None), Payment.kind == "slash"))
-    rewarded = select(*paid, Payment.task, Payment.round).where(Payment.role.is_not(None), Payment.kind == "reward")
-    paid_rounds = _counts(at, rewarded.distinct())
     nodes = []
-    for key, pool in sorted(ends.items()):
+    for key, pool in sorted(gathered.pools.items()):
         start, since = starts.get(key, (pool, at.head.time))
         active = _worth(pool, pool.shares - pool.unbonding_shares)
-        staked_at = firsts[key][1] if key in firsts else None
-        new = is_new(staked_at, paid_rounds[key], at.head.time)
+        staked_at = gathered.first_stakes[key][1] if key in gathered.first_stakes else None
+        paid_rounds = len(gathered.rewarded.get(key, ()))
+        new = is_new(staked_at, paid_rounds, at.head.time)
         found = realised_yield(start, pool, since, at.head.time)
+        held = {
+            delegator: shares
+            for delegator, (generation, shares) in gathered.positions.get(key, {}).items()
+            if shares and generation == pool.generation
+        }
+        accounts.update(held)
         values = dict(pool._mapping) | in_effect(pool, at.head.time) | {
-            "active": active, "free": max(0, active - pool.locked), "slashes": slashed[key],
-            "delegators": delegators[key], "tasks": tasks[key], "rounds": rounds[key],
-            "own": _worth(pool, own.get(key, 0)), "staked_at": staked_at, "paid_rounds": paid_rounds[key],
+            "active": active, "free": max(0, active - pool.locked), "slashes": gathered.slashes[key],
+            "delegators": len(held), "tasks": gathered.tasks[key], "rounds": len(gathered.paid.get(key, ())),
+            "own": _worth(pool, held.get(pool.node, 0)), "staked_at": staked_at, "paid_rounds": paid_rounds,
             "is_new": new, "realised_yield": found, "annual_rate": None if new else annualised(found),
         }  # fmt: skip
         nodes.append(schemas.NodeSummary(**values))
     return AllNodes(tuple(nodes), len(accounts))
+
+
+def _later(at: At, fact: Any, after: int, *columns: Any) -> Any:
+    """Columns of the rows in blocks after this one, in the chain's order."""
+    order = fact.block, fact.log_index, fact.item
+    return at.db.execute(select(*columns).where(fact.block > after).order_by(*order))
 
 
 def _worth(pool: Any, shares: int) -> int:
@@ -123,18 +189,6 @@ def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], An
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
 
 
-def _first_stakes(at: At) -> dict[tuple[str, int], tuple[Any, int]]:
-    """Each pool's first row with stake, and the time of that row, by node and role."""
-    firsts = _pools(at, first=True)
-    # Most nodes stake when they register. The rows of the others are searched.
-    late = {node for (node, _), row in firsts.items() if not row.assets}
-    staked = _pools(at, PoolRow.node.in_(late), PoolRow.assets > 0, first=True) if late else {}
-    firsts = {key: row for key, row in firsts.items() if row.assets} | staked
-    blocks = select(Block.number, Block.time).where(Block.number.in_({row.block for row in firsts.values()}))
-    times = {number: time for number, time in at.db.execute(blocks)}
-    return {key: (row, times[row.block]) for key, row in firsts.items()}
-
-
 def _starts(
     at: At, began: int, firsts: dict[tuple[str, int], tuple[Any, int]]
 ) -> dict[tuple[str, int], tuple[Any, int]]:
@@ -142,13 +196,6 @@ def _starts(
     last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
     then = {} if last is None else _pools(at, PoolRow.block <= last)
     return firsts | {key: (row, began) for key, row in then.items() if row.assets}
-
-
-def _counts(at: At, rows: Any) -> Counter[tuple[str, int]]:
-    """Number of rows of each account in each role."""
-    found = rows.subquery()
-    query = select(found.c.account, found.c.role, func.count()).group_by(found.c.account, found.c.role)
-    return Counter({(account, role): count for account, role, count in at.db.execute(query)})
 
 
 def totals(rows: tuple[schemas.NodeSummary, ...]) -> dict[str, schemas.Totals]:
