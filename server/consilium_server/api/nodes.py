@@ -44,6 +44,7 @@ class Gathered:
 
     `block`, `hash`: the last block in them. `first_stakes`: each pool's first row with stake, and its time.
     `positions`: generation and shares by delegator. `paid`, `rewarded`: tasks and rounds with a payment, or a reward.
+    `earlier`: by number of days, the last block that is so old, and the pools' rows in force then.
     """
 
     read_at: float
@@ -56,6 +57,7 @@ class Gathered:
     rewarded: dict[Key, set[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(set))
     slashes: Counter[Key] = field(default_factory=Counter)
     tasks: Counter[Key] = field(default_factory=Counter)
+    earlier: dict[int, tuple[int, dict[Key, Any]]] = field(default_factory=dict)
 
     def is_before(self, at: At) -> bool:
         """True if its last block is still in the tables, so that a reorganisation took nothing of it back."""
@@ -79,6 +81,18 @@ class Gathered:
         self.tasks.update((row.account, row.role) for row in _later(at, Participant, after, *_PARTICIPANT))
         latest_block = select(Block.number, Block.hash).order_by(Block.number.desc()).limit(1)
         self.block, self.hash = at.db.execute(latest_block).one_or_none() or (-1, b"")
+
+    def starts(self, at: At, days: int) -> dict[Key, tuple[Any, int]]:
+        """Each pool's row in force so many days ago, with that time; the first row with stake for a younger stake."""
+        began = at.head.time - days * DAY
+        last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
+        if len(self.earlier) == CACHED and days not in self.earlier:
+            self.earlier.clear()
+        if last is not None:
+            after, then = self.earlier.get(days, (-1, {}))
+            self.earlier[days] = last, then | _pools(at, PoolRow.block > after, PoolRow.block <= last)
+        then = self.earlier[days][1] if days in self.earlier else {}
+        return self.first_stakes | {key: (row, began) for key, row in then.items() if row.assets}
 
     def _add_pools(self, at: At, after: int) -> None:
         self.pools |= _pools(at, PoolRow.block > after)
@@ -147,7 +161,7 @@ def is_new(staked_at: int | None, paid_rounds: int, now: int) -> bool:
 
 
 def _all_nodes(at: At, gathered: Gathered, days: int) -> AllNodes:
-    starts = _starts(at, at.head.time - days * DAY, gathered.first_stakes)
+    starts = gathered.starts(at, days)
     accounts: set[str] = set()
     nodes = []
     for key, pool in sorted(gathered.pools.items()):
@@ -187,15 +201,6 @@ def _pools(at: At, *where: Any, first: bool = False) -> dict[tuple[str, int], An
     """Pools, by node and role."""
     found = latest(PoolRow, (PoolRow.node, PoolRow.role), *where, first=first)
     return {(row.node, row.role): row for row in at.db.execute(select(found))}
-
-
-def _starts(
-    at: At, began: int, firsts: dict[tuple[str, int], tuple[Any, int]]
-) -> dict[tuple[str, int], tuple[Any, int]]:
-    """Each pool's row in force at a time, with that time; the first row with stake for a pool that had none then."""
-    last = at.db.scalar(select(func.max(Block.number)).where(Block.time <= began))
-    then = {} if last is None else _pools(at, PoolRow.block <= last)
-    return firsts | {key: (row, began) for key, row in then.items() if row.assets}
 
 
 def totals(rows: tuple[schemas.NodeSummary, ...]) -> dict[str, schemas.Totals]:
