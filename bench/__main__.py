@@ -6,6 +6,7 @@ ignores.
 commit    parameters committed to in a second, and against other ways; what opening and masks cost
 streaming memory of a hospital and of the aggregator, up to 100M parameters
 gas       gas of every transaction of a task on a local chain
+costs     a year of a consortium on three networks at assumed fees, calculated; a second
 round     a private round against plain Flower and against SecAgg+; an hour
 demo      the whole demo, by the clock
 foretold  a simulation beside the demo that it foretells, on four data sets
@@ -62,6 +63,7 @@ PARTS = {
     "commit": "bench.zk.commit",
     "streaming": "bench.zk.streaming",
     "gas": "bench.chain.gas",
+    "costs": "bench.chain.costs",
     "round": "bench.e2e.round",
     "foretold": "bench.e2e.foretold",
     "demo": "bench.e2e.demo",

@@ -159,7 +159,7 @@ def signed_invite(
     except ValueError as error:
         raise InviteRefused("InviteMalformed", why=str(error)) from None
     invite.require_safe()
-    invite.require_on_chain(DeployNode(invite.chain_url))
+    invite.require_stores(invite.require_on_chain(DeployNode(invite.chain_url)))
     return sign_invite(invite, ledger.connection.signer)
 
 

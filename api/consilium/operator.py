@@ -116,10 +116,11 @@ class Operator:
     ) -> SignedInvite:
         """Signs an invite to a task that this account proposed: `written` is a file's content, `link` the same as text.
 
-        `superlink`, `ca_certificate`: of the task's aggregator. `artifacts`: URLs of the artifact store. `chain_url`: a
-        public chain node, by default this operator's. `days`: until it expires. `name`: of the operator, to show.
-        `sponsor_url`, `sponsor_ca`, `report_to`: as for `Client.create`. An invite is public: URLs with keys are
-        refused. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid, Refused (TaskUnknown).
+        `superlink`, `ca_certificate`: of the task's aggregator. `artifacts`: URLs of artifact stores, on two hosts for
+        a task by digest. `chain_url`: a public chain node, by default this operator's. `days`: until it expires.
+        `name`: of the operator, to show. `sponsor_url`, `sponsor_ca`, `report_to`: as for `Client.create`. An invite is
+        public: URLs with keys are refused. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid,
+        Refused (TaskUnknown).
         """
         from consilium.invites import signed_invite
 

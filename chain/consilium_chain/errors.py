@@ -227,6 +227,8 @@ class InviteRefused(FaultError, ChainError):
         "InviteContractsWrong": "the invite's contracts do not belong together ({wrong}). Do not join; ask the operator"
         " by another way",
         "InviteTooLate": "task {task} takes no more nodes; ask its operator for an invite to another one",
+        "InviteOneStore": "task {task} publishes by digest, so its sums are in artifact stores alone, and the invite"
+        " names one host of a store ({named}); name a second one with another --artifacts, so that one may fail",
         "InviteOfAnother": "the invite is {found}, and not {asked}; pass the right one",
     }
 

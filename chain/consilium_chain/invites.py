@@ -43,6 +43,7 @@ FORMAT = "consilium-invite-1"
 PREFIX = "consilium-invite:"
 MOST_BYTES = 1 << 15  # of a file, and of a link
 LONGEST_URL, MOST_STORES, MOST_CERTIFICATES = 300, 8, 4
+LEAST_STORES = 2  # of a task by digest, whose sums no chain keeps
 USUAL_DAYS, MOST_DAYS = 14, 90
 DAY, MOST_NUMBER = 86_400, 1 << 53  # seconds; exact in JSON
 STRUCT = {"operator": "address", "task": "uint256", "expiresAt": "uint64", "content": "bytes32"}
@@ -121,6 +122,12 @@ class Invite(Section):
         for place in self.artifacts:
             if why := _fault_of_store(place, is_local):
                 raise InviteRefused("InviteUnsafe", field="artifacts", why=why)
+
+    def require_stores(self, ledger: Ledger) -> None:
+        """Raises InviteRefused (InviteOneStore) unless a task by digest has stores on two hosts."""
+        hosts = {urlsplit(place).netloc or place for place in self.artifacts}
+        if len(hosts) < LEAST_STORES and ledger.tasks.params(self.task).digests:
+            raise InviteRefused("InviteOneStore", task=self.task, named=", ".join(hosts))
 
     def require_operators(self, ledger: Ledger) -> None:
         """Raises InviteRefused (InviteNotOperators) unless its signer proposed the task; Refused (TaskUnknown)."""

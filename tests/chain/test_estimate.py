@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rlp
 from chain_driver import LocalChain, TaskDriver
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rpc.outgoing import MAX_BLOBS_PER_TRANSACTION
 from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_chain.tasks.concerns import MAX_BLOBS_PER_TRANSACTION as BLOBS_AT_ONCE
 from consilium_chain.tasks.concerns import Rule
+from consilium_chain.tasks.costs import _relayed as relayed_bytes
+from consilium_chain.tasks.costs import posted_bytes
 from consilium_chain.tasks.estimate import _relayed, estimate
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
@@ -64,34 +67,49 @@ def own_chain() -> Iterator[LocalChain]:
         yield chain
 
 
-def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], int]:
-    """Gas by sender, and blobs. Without transfers of tokens, with which the driver begins, and without the releases of
-    everybody's bonds, which it does in one's name: an estimate has each party's own.
+def spent(chain: LocalChain, first_block: int) -> tuple[Counter[str], Counter[str], int]:
+    """Gas and bytes of signed transactions by sender, and blobs. Without transfers of tokens, with which the driver
+    begins, and without the releases of everybody's bonds, which it does in one's name: estimates have each party's own.
     """
-    gas, blobs = Counter[str](), 0
+    gas, posted, blobs = Counter[str](), Counter[str](), 0
     for number in range(first_block, chain.treasury.connection.blocks.number() + 1):
         for sent in chain.rpc("eth_getBlockByNumber", hex(number), True)["transactions"]:
             receipt = chain.rpc("eth_getTransactionReceipt", sent["hash"])
             if sent["input"][:10] not in (TRANSFER, RELEASE):
                 gas[sent["from"].lower()] += int(receipt["gasUsed"], 16)
+                posted[sent["from"].lower()] += signed_bytes(sent)
             blobs += len(sent.get("blobVersionedHashes") or [])
-    return gas, blobs
+    return gas, posted, blobs
+
+
+def signed_bytes(sent: dict[str, Any]) -> int:
+    """As a rollup posts it: RLP of a type 2 transaction, with its signature. Such a chain takes no blobs."""
+    numbers = [int(sent[name], 16) for name in ("chainId", "nonce", "maxPriorityFeePerGas", "maxFeePerGas", "gas")]
+    signature = [int(sent[name], 16) for name in ("yParity", "r", "s")]
+    to, data = bytes.fromhex(sent["to"][2:]), bytes.fromhex(sent["input"][2:])
+    return 1 + len(rlp.encode([*numbers, to, int(sent["value"], 16), data, [], *signature]))
 
 
 @pytest.mark.parametrize(
-    ("hospitals", "voters", "cohorts", "decoys"),
-    [(3, 2, 1, False), (12, 3, 4, True), pytest.param(4, 3, 2, True, marks=pytest.mark.deep)],
-)
+    ("hospitals", "voters", "cohorts", "decoys", "publication"),
+    [
+        (3, 2, 1, False, "digests"), (12, 3, 4, True, "blobs"),
+        pytest.param(3, 2, 1, False, "blobs", marks=pytest.mark.deep),
+        pytest.param(4, 3, 2, True, "digests", marks=pytest.mark.deep),
+    ],
+)  # fmt: skip
 def test_a_played_task_costs_what_it_was_said_to(
-    own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, decoys: bool
+    own_chain: LocalChain, hospitals: int, voters: int, cohorts: int, decoys: bool, publication: str
 ) -> None:
-    """Everybody's first task. Its hospitals commit for themselves, and its operator does what anybody may."""
+    """Everybody's first task, in gas and in bytes. Its hospitals commit for themselves, and its operator does what
+    anybody may.
+    """
     chain = own_chain
     for pool in chain._pools.values():
         pool.clear()
     spec = spec_of(
         privacy=None,
-        update={"masked": False},
+        update={"masked": False, "publication": publication},
         rounds={
             "rounds": 2, "cohorts": cohorts, "max_hospitals": hospitals, "min_hospitals": 1, "min_cohort_size": 1,
             "max_weight": 16,
@@ -119,19 +137,31 @@ def test_a_played_task_costs_what_it_was_said_to(
             task.draw().judge([good] * voters)
     assert task.phase is Phase.ENDED
     task.home()
-    gas, blobs = spent(chain, first)
+    gas, posted, blobs = spent(chain, first)
     found, count = estimate(spec), spec.rounds.rounds
     relayed = _relayed(hospitals, spec.statistics_blobs) + count * _relayed(hospitals, spec.update_blobs)
 
-    def of(*ledgers: Any) -> int:
-        return sum(gas[ledger.address.lower()] for ledger in ledgers)
+    def of(counted: Counter[str], *ledgers: Any) -> int:
+        return sum(counted[ledger.address.lower()] for ledger in ledgers)
 
+    ours = (task.operator, task.aggregator)
     for who, paid, said in [
-        ("hospitals", of(*task.nodes), hospitals * found.hospital_alone.total),
-        ("voters", of(*task.judges), voters * found.seated.total),
-        ("others", of(task.operator, task.aggregator), found.operator.total + found.aggregator.total - relayed),
+        ("hospitals", of(gas, *task.nodes), hospitals * found.hospital_alone.total),
+        ("voters", of(gas, *task.judges), voters * found.seated.total),
+        ("others", of(gas, *ours), found.operator.total + found.aggregator.total - relayed),
     ]:
         assert paid <= said <= 1.9 * paid, who
+    most = posted_bytes(spec)
+    for who, sent, said in [
+        ("hospitals", of(posted, *task.nodes), hospitals * most["hospital_alone"]),
+        ("voters", of(posted, *task.judges), voters * most["seated"]),
+        (
+            "others",
+            of(posted, *ours),
+            most["operator"] + most["aggregator"] - (1 + count) * relayed_bytes(hospitals, 1),
+        ),
+    ]:
+        assert sent <= said <= 1.5 * sent, who
     assert blobs == found.published_blobs
 
 

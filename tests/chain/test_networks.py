@@ -13,7 +13,8 @@ from consilium_zk.drand import QUICKNET
 from raised_faults import raises_fault
 
 CHAIN_IDS = {
-    "local": 31_337, "sepolia": 11_155_111, "hoodi": 560_048, "base-sepolia": 84_532, "ethereum": 1, "base": 8_453,
+    "local": 31_337, "sepolia": 11_155_111, "hoodi": 560_048, "base-sepolia": 84_532, "arbitrum-sepolia": 421_614,
+    "ethereum": 1, "base": 8_453, "arbitrum": 42_161,
 }  # fmt: skip
 NETWORK = """
 [networks.some]
@@ -32,13 +33,16 @@ def test_shipped_networks_keep_urls_of_providers_out() -> None:
     networks = read_networks(None).networks
     assert {name: network.chain_id for name, network in networks.items()} == CHAIN_IDS
     assert [name for name, network in networks.items() if network.url is not None] == ["local"]
-    assert [name for name, network in networks.items() if not network.blobs] == ["base-sepolia", "base"]
+    rollups = {name: network for name, network in networks.items() if not network.blobs}
+    assert list(rollups) == ["base-sepolia", "arbitrum-sepolia", "base", "arbitrum"]
+    assert {network.beacon.kind for network in rollups.values()} == {"quicknet"}
 
 
 def test_unknown_network_is_refused_with_those_known() -> None:
     with raises_fault(
-        DeployFailed, "NetworkUnknown", match="choose base, base-sepolia, ethereum, hoodi, local, sepolia, or add it"
-    ):
+        DeployFailed, "NetworkUnknown",
+        match="choose arbitrum, arbitrum-sepolia, base, base-sepolia, ethereum, hoodi, local, sepolia, or add it",
+    ):  # fmt: skip
         pick_network(read_networks(None), "goerli")
 
 

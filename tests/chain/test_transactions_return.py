@@ -148,6 +148,21 @@ def test_what_offers_too_little_is_replaced(chain: LocalChain, front: Provider, 
     chain.rpc("evm_mine")
 
 
+@pytest.mark.parametrize(
+    ("base", "tip"), [(10**5, 10**6), (5 * 10**6, 5 * 10**6), (GWEI // 2, GWEI // 2), (30 * GWEI, GWEI)]
+)
+def test_a_tip_is_as_high_as_the_base_fee_and_a_gwei_at_most(chain: LocalChain, base: int, tip: int) -> None:
+    """5,000,000 wei is the least base fee of Base, where a gwei more would be 200 times the price."""
+    chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(base))
+    chain.rpc("evm_mine")
+    fees = chain.treasury.connection.fees
+    assert fees.present() == base + tip
+    assert fees.offer() == {"maxPriorityFeePerGas": tip, "maxFeePerGas": 2 * base + tip}
+    assert fees.highest() == 2 * base + tip
+    chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(GWEI))
+    chain.rpc("evm_mine")
+
+
 def test_who_watches_is_told_of_all_that_leaves(chain: LocalChain, front: Provider) -> None:
     ledger, told = account(chain, front), list[str]()
 

@@ -41,12 +41,24 @@ def test_committed_results_are_short_enough_to_read(path: Path) -> None:
     json.loads(text, parse_constant=refuse)
 
 
-@pytest.mark.parametrize("part", ["decoys", "hundred", "learning", "load", "round", "soak"])
+@pytest.mark.parametrize("part", ["costs", "decoys", "hundred", "learning", "load", "round", "soak"])
 def test_pictures_can_be_drawn_from_committed_results(part: str, tmp_path: Path) -> None:
     module, result = import_module(PARTS[part]), json.loads((BENCH / "results" / f"{part}.json").read_text())
     module.plot(result, tmp_path)
     assert (tmp_path / f"{part}.svg").stat().st_size > 10_000
     assert module.table(result)
+
+
+def test_a_years_costs_are_calculated_again_and_documented() -> None:
+    """They follow from the estimate: new gas figures need `python -m bench costs`, and new figures on the page."""
+    committed = json.loads((BENCH / "results" / "costs.json").read_text())
+    found = import_module(PARTS["costs"]).measure(quick=True)
+    assert {name: committed[name] for name in ("assumed", "rows")} == {
+        name: found[name] for name in ("assumed", "rows")
+    }
+    page = (BENCH.parent / "docs" / "deploying.md").read_text(encoding="utf-8")
+    for row in committed["rows"]:
+        assert f"{row['all']:,.0f}" in page
 
 
 @given(VALUES)

@@ -47,6 +47,7 @@ ELSEWHERE = {
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {"InviteContractsWrong", "InviteTooLate"},
+    "a task by digest, tried by tests/e2e/test_invited_nodes.py": {"InviteOneStore"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},

@@ -246,6 +246,25 @@ def test_an_operator_signs_no_secrets_and_no_task_of_another(world: World) -> No
     assert not world.file.exists()
 
 
+def test_a_task_by_digest_names_stores_on_two_hosts(world: World) -> None:
+    """The chain keeps none of its sums, and one host may fail."""
+    spec = parse_task_spec((TASK + '[update]\npublication = "digests"\n').encode())
+    (aggregator,) = world.chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
+    world.task = world.operator.operator.propose(task_params(spec, bytes(32), aggregator.address))
+    refused(world.invite(), "error (InviteOneStore)", f"task {world.task} publishes by digest", "--artifacts")
+    same = ("--artifacts", "https://a.example.org/one", "--artifacts", "https://a.example.org/two")
+    operator = api.Operator(
+        world.chain.node.url, world.folder / "book.json", keystore=world.folder / "operator.json",
+        password_file=world.folder / "password",
+    )  # fmt: skip
+    with raises_fault(InviteRefused, "InviteOneStore", match=r"one host of a store \(a\.example\.org\)"):
+        operator.invite(
+            world.task, superlink="h:1", ca_certificate=world.folder / "tls" / "ca.crt", artifacts=same[1::2]
+        )
+    assert not world.file.exists()
+    done(world.invite("--artifacts", "https://b.example.org/artifacts"))
+
+
 @pytest.mark.deep
 def test_a_later_task_is_joined_by_its_own_invite(world: World) -> None:
     done(world.invite())

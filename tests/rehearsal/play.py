@@ -424,7 +424,9 @@ class Rehearsal:
                 time.sleep(min(0.25, self.block_seconds / 10))
                 continue
             block = head.number
-            self.fees.append((self.at, ledger.connection.fees.present() / 10**9 - 1))
+            offer = ledger.connection.fees.offer()
+            base_fee = (offer["maxFeePerGas"] - offer["maxPriorityFeePerGas"]) / 2
+            self.fees.append((self.at, base_fee / 10**9))
             state = ledger.tasks.state(self.task)
             place = state.round, state.phase
             if place != seen:

@@ -20,8 +20,9 @@ from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.heartbeat import Heartbeat
 
 BLOCKS_TIMED = 10
-TIP = 10**9  # wei per gas
-LEAST_TIP = TIP // 10  # the part of an offer above the base fee that block builders want
+# Wei per gas: a tip is as high as the base fee within these bounds. On a rollup whose base fee is 0.005 gwei, the most
+# would be 200 times the price.
+LEAST_TIP, MOST_TIP = 10**6, 10**9
 BLOB_FEE = 10**10  # wei per blob gas: the least that is offered
 MULTICALL = "multicall"  # of Tasks
 
@@ -116,6 +117,11 @@ class Blocks:
                 yield from (one for one in found if one is not None)
 
 
+def tip(base: int) -> int:
+    """The tip beside a base fee, both in wei per gas."""
+    return min(max(base, LEAST_TIP), MOST_TIP)
+
+
 class Fees:
     """Prices of gas and blob gas, in wei. Every method raises ChainUnreachable."""
 
@@ -130,11 +136,17 @@ class Fees:
 
     def present(self) -> int:
         """About the price of gas for a transaction in the next block."""
-        return self._base() + TIP
+        base = self._base()
+        return base + tip(base)
 
     def highest(self) -> int:
-        """The price of gas that a transaction sent now offers: usually it pays half."""
-        return 2 * self._base() + TIP
+        """The price of gas that a transaction sent now offers: usually it pays half to two thirds."""
+        return self.offer()["maxFeePerGas"]
+
+    def offer(self) -> dict[str, int]:
+        """The fields of a transaction sent now that name its price of gas."""
+        base = self._base()
+        return {"maxPriorityFeePerGas": tip(base), "maxFeePerGas": 2 * base + tip(base)}
 
     def blob(self) -> int:
         """The price of blob gas now (EIP-7516)."""
@@ -147,7 +159,8 @@ class Fees:
 
     def suffice(self, fields: Mapping[str, Any]) -> bool:
         """True if a block could take a transaction with these fields now."""
-        by_gas = fields["maxFeePerGas"] >= self._base() + LEAST_TIP
+        base = self._base()
+        by_gas = fields["maxFeePerGas"] >= base + tip(base) // 10  # block builders want a part of it
         return by_gas and ("maxFeePerBlobGas" not in fields or fields["maxFeePerBlobGas"] >= self.blob())
 
 

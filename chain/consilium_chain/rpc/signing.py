@@ -13,7 +13,7 @@ from eth_account.typed_transactions import base as blob_transactions
 from eth_typing import ChecksumAddress
 from web3.types import TxParams
 
-from consilium_chain.rpc.blocks import TIP, Fees
+from consilium_chain.rpc.blocks import Fees
 from consilium_chain.rpc.cell_proofs import Sidecar
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.outgoing import BLOB_GAS, Own, Unsent, gas_limit
@@ -61,8 +61,7 @@ class Signing:
             "nonce": self._endpoint.web3.eth.get_transaction_count(self.address, "pending"),
             "data": unsent.data,
             "value": unsent.value,
-            "maxPriorityFeePerGas": TIP,
-            "maxFeePerGas": self._fees.highest(),
+            **self._fees.offer(),
         }
         if unsent.to is not None:
             fields["to"] = unsent.to

@@ -107,7 +107,8 @@ def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
         )
     if update.publication == "digests":
         yield Concern(
-            Rule.DIGESTS, "sums are in the artifact store only, which must keep them as long as they are needed"
+            Rule.DIGESTS,
+            "sums are in artifact stores only, which must keep them as long as needed: name stores on two hosts",
         )
     if local := spec.training.local:
         yield Concern(Rule.LOCAL, f"voters judge starting values of {', '.join(local)}; the model leaves them out")

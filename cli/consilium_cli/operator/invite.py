@@ -18,7 +18,9 @@ def invite(
     output: Annotated[Path, typer.Option(dir_okay=False, help="file for the invite")],
     superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink, as hospitals reach it")],
     ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
-    artifacts: Annotated[list[str], typer.Option(help="public URL of the artifact store; may be repeated")],
+    artifacts: Annotated[
+        list[str], typer.Option(help="public URL of an artifact store; may be repeated, by digest it must")
+    ],
     chain_url: Annotated[
         str | None, typer.Option(help="public URL of a chain node, for hospitals; by default --rpc")
     ] = None,
