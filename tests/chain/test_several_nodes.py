@@ -1,4 +1,4 @@
-"""A node goes on when its chain node dies: the next of `chain_url` is asked, if it is of the same chain and not behind."""
+"""A node goes on when its chain node dies: the next of `chain_url` is asked, if it is of the chain and not behind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ from consilium_chain.settings import AccountSettings, chain_urls, read_settings
 from consilium_core.errors import ConfigInvalid
 from consilium_core.logs import log_to
 from consilium_zk.blobs import from_scalars
-from consilium_zk.kzg import commit
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_typing import HexStr
@@ -160,7 +160,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("mode", FAULTS)
 def test_reads_go_on_at_the_next_node(local_chain: LocalChain, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "TIMEOUT", 1.0)
+    monkeypatch.setattr(endpoint, "TIMEOUT", 3.0)
     with fronts(local_chain) as (first, second), journal() as told:
         ledger = ledger_at(local_chain, first.url, second.url)
         supply, number = ledger.token.balance(local_chain.treasury.address), ledger.connection.blocks.number()
@@ -168,7 +168,7 @@ def test_reads_go_on_at_the_next_node(local_chain: LocalChain, mode: str, monkey
         break_off(first, mode)
         began = time.monotonic()
         assert ledger.token.balance(local_chain.treasury.address) == supply
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
         assert ledger.connection.blocks.number() >= number
         assert second.asked[:4] == ["eth_chainId", "eth_blockNumber", "eth_getCode", "eth_getCode"]
         assert told == [("chain-node-changed", {"node": second.shown, "before": first.shown, "error": FAULTS[mode]})]
@@ -180,7 +180,7 @@ def test_an_error_of_the_call_stays_at_its_node(local_chain: LocalChain) -> None
         ledger = ledger_at(local_chain, first.url, second.url)
         with refused("TaskUnknown"):
             ledger.tasks.state(10**6)
-        with pytest.raises(ChainUnreachable, match="(?i)method"):
+        with pytest.raises(ChainUnreachable, match=r"(?i)method"):
             ledger.connection.endpoint.ask("eth_noSuchMethod")
         first.mode = "400"  # as of logs of too many blocks
         with pytest.raises(ChainUnreachable, match=first.shown):
@@ -194,7 +194,7 @@ def test_all_dead_nodes_are_named_with_the_way_out(local_chain: LocalChain) -> N
         first.stop()
         second.mode = "503"
         for _ in range(2):
-            with pytest.raises(ChainUnreachable, match="consilium chain local.*another URL") as caught:
+            with pytest.raises(ChainUnreachable, match=r"consilium chain local.*another URL") as caught:
                 ledger.connection.blocks.number()
             assert f"{first.shown}, {second.shown} (ConnectionError, HTTP 503)" in str(caught.value)
             assert SECRET not in str(caught.value)
@@ -292,7 +292,8 @@ def test_the_first_node_is_asked_again_once_it_answers(
         assert connection.shown_url == second.shown
         first.start()
         until(lambda: connection.blocks.number() and connection.shown_url == first.shown)
-        assert [fields["error"] for _, fields in told] == ["ConnectionError", "AnswersAgain"]
+        changes = [fields["error"] for event, fields in told if event == "chain-node-changed"]
+        assert changes == ["ConnectionError", "AnswersAgain"]
 
 
 @pytest.mark.parametrize("is_mined", [True, False])
@@ -330,14 +331,15 @@ def test_a_transaction_that_died_with_its_node_goes_to_the_next(local_chain: Loc
         assert second.sent[0] == first.sent[0] == own.signed.raw_transaction.to_0x_hex()
 
 
-def test_a_transaction_with_blobs_is_known_by_its_own_hash(local_chain: LocalChain) -> None:
-    signing = local_chain.treasury.connection.signing
-    blob = from_scalars([1] * 4096)
-    prover = CellProver(0)
-    prover.prove(blob, commit(blob))
-    unsent = Unsent(HexStr("0x"), signing.address, "carry", 50_000, sidecars=[prover.sidecar(blob)])
-    signed = signing.sign(unsent, signing.fields(unsent, 50_000)).signed
-    assert several_nodes._digest(bytes(signed.raw_transaction)) == signed.hash.to_0x_hex()
+def test_a_transaction_with_blobs_whose_answer_is_lost_is_sent_once(local_chain: LocalChain) -> None:
+    account, blob = funded(local_chain), from_scalars([1] * 4096)
+    with fronts(local_chain) as (first, second), journal():
+        connection = ledger_at(local_chain, first.url, second.url, account=account).connection
+        first.mode = DEAD_AFTER_SENDING
+        sidecars = [CellProver(0).sidecar(blob)]
+        pending = connection.transactions.submit_raw(replace(transfer(account), value=0, sidecars=sidecars))
+        assert connection.transactions.receipt(pending).transaction == pending.digest.to_0x_hex()
+        assert connection.web3.eth.get_transaction_count(account.address) == 1
 
 
 def test_blocks_are_told_by_the_next_node(local_chain: LocalChain) -> None:

@@ -220,8 +220,7 @@ def _tried(node: Node, action: Callable[[JSONBaseProvider], T]) -> T:
 
 def _digest(raw: bytes) -> str:
     """A signed transaction's hash, which leaves blobs and their proofs out (EIP-4844)."""
-    body = rlp.decode(raw[1:])[0] if raw[0] == BLOBS else b""
-    return "0x" + keccak(raw[:1] + rlp.encode(body) if isinstance(body, list) else raw).hex()
+    return "0x" + keccak(raw[:1] + rlp.encode(rlp.decode(raw[1:])[0]) if raw[0] == BLOBS else raw).hex()
 
 
 def _status_of(error: requests.exceptions.RequestException) -> int | None:
