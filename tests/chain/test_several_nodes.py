@@ -248,6 +248,19 @@ def test_a_node_that_is_behind_is_not_used(local_chain: LocalChain) -> None:
         assert ledger.connection.blocks.number() >= number
 
 
+def test_a_node_that_lacks_a_block_is_used_once_it_has_it(local_chain: LocalChain) -> None:
+    with fronts(local_chain) as (first, second), journal() as told:
+        local_chain.mine(5)
+        blocks = ledger_at(local_chain, first.url, second.url).connection.blocks
+        number = blocks.number()
+        frozen = hex(number - 1)
+        second.instead = {"eth_blockNumber": lambda _, answer: answer | {"result": frozen}}
+        first.stop()
+        threading.Timer(1.0, second.instead.clear).start()
+        assert blocks.number() >= number
+        assert [event for event, _ in told] == ["chain-node-changed"]
+
+
 def test_a_node_that_falls_behind_is_left_and_a_reorganisation_is_believed(local_chain: LocalChain) -> None:
     with fronts(local_chain) as (first, second), journal() as told:
         local_chain.mine(20)

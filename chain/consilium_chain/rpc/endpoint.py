@@ -143,7 +143,8 @@ class Endpoint:
         of several nodes is not: that one is asked now.
         """
         if self._several is not None:
-            self._several.saw(number)
+            with self.reading():
+                self._several.saw(number)
 
     def follow(self, heard: Callable[[int], None]) -> None:
         """Has a node behind a WebSocket tell new blocks; see `SocketProvider`. Raises ChainUnreachable."""

@@ -30,7 +30,7 @@ TIMEOUT, CONNECT_TIMEOUT = 15.0, 4.0  # seconds, which are not tried again
 TRIES, PAUSE = 3, 0.25  # of a request at one node; seconds after the first try, then twice as many
 LOOK_EVERY = 120.0  # seconds between two looks at the nodes before the present one
 STILL = 60.0  # seconds without a new block, after which the others are asked for theirs
-MOST_BEHIND = 3  # blocks
+MOST_BEHIND, CATCH_UP = 3, 15.0  # blocks that a node may lack, and the seconds in which it must get them
 KEPT, KEPT_SECONDS = 8, 120.0  # transactions that are sent again to the next node
 OF_THE_CALL = (400, 413, 422)  # statuses of HTTP with which nodes refuse a request that they would take in parts
 BLOBS = 3  # the type of transactions with blobs
@@ -54,6 +54,13 @@ class Node:
         if "result" not in answer:
             raise requests.exceptions.InvalidJSONError("the node refuses")
         return answer["result"]
+
+    def newest(self) -> int:
+        """The newest block's number. Raises as `ask`, and for another answer."""
+        try:
+            return int(self.ask("eth_blockNumber"), 16)
+        except (TypeError, ValueError) as error:
+            raise requests.exceptions.InvalidJSONError("the node names no block") from error
 
 
 class SeveralNodes(JSONBaseProvider):
@@ -119,12 +126,16 @@ class SeveralNodes(JSONBaseProvider):
         raise ChainUnreachable(", ".join(node.shown for node in faults), ", ".join(faults.values()))
 
     def saw(self, number: int) -> None:
-        """A node's newest block. Raises ChainUnreachable after a change from a node that is behind to another one."""
+        """A node's newest block. Raises ChainUnreachable after a change from a node that is behind to another one, and
+        requests' errors.
+        """
         if number > self._head:
             self._head, self._head_since = number, time.monotonic()
         elif number < self._head - MOST_BEHIND:
             with self._lock:
                 behind, node = self._head - number, self.present
+                if node.newest() >= self._head - MOST_BEHIND:
+                    return  # that answer came late
                 if self._leave(node, {node: "Behind"}):
                     raise ChainUnreachable(node.shown, f"it is {behind} blocks behind")
                 self._head = number  # no node has more: the chain was reorganised
@@ -159,9 +170,13 @@ class SeveralNodes(JSONBaseProvider):
     def _looked_at(self, node: Node) -> str:
         if self.chain_id is not None and int(node.ask("eth_chainId"), 16) != self.chain_id:
             return "ChainMismatch"
-        node.head = int(node.ask("eth_blockNumber"), 16)
-        if node.head < self._head - MOST_BEHIND:
-            return "Behind"
+        end = time.monotonic() + CATCH_UP
+        # No block less than what was seen: logs up to that block would be incomplete, and no error would say so.
+        while (head := node.newest()) < self._head:
+            if head < self._head - MOST_BEHIND or time.monotonic() > end:
+                return "Behind"
+            time.sleep(2 * PAUSE)
+        node.head = head
         codes = self.codes.items()
         return "" if all(node.ask("eth_getCode", one, "latest") == code for one, code in codes) else "CodeMismatch"
 
@@ -192,8 +207,8 @@ class SeveralNodes(JSONBaseProvider):
         with self._lock:
             if is_still:
                 try:
-                    self.saw(int(self.present.ask("eth_blockNumber"), 16))
-                except (requests.exceptions.RequestException, ChainUnreachable, TypeError, ValueError):
+                    self.saw(self.present.newest())
+                except (requests.exceptions.RequestException, ChainUnreachable):
                     return  # the next request finds it out
             for at, node in enumerate(self._nodes):
                 if at == self._at and not is_still:
