@@ -17,6 +17,11 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 
+MOST_NODES = 8
+ChainUrl = Annotated[str, Field(min_length=1)]
+ChainUrls = ChainUrl | Annotated[tuple[ChainUrl, ...], Field(min_length=1, max_length=MOST_NODES)]
+"""One URL of a chain node (http or ws), or several of the same chain: the first that answers is asked."""
+
 TaskNumber = Annotated[int, Field(ge=1, description="the task to take part in")]
 
 
@@ -26,7 +31,9 @@ class AccountSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     home: Annotated[Path, Field(description="folder for this node's own files, readable by its user alone")]
-    chain_url: Annotated[str, Field(description="URL of a chain node (http or ws)")]
+    chain_url: Annotated[
+        ChainUrls, Field(description="URL of a chain node (http or ws), or several: the first that answers is asked")
+    ]
     deployment: Annotated[Path, Field(description="address book of the contracts")]
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
@@ -60,6 +67,10 @@ class NodeSettings(AccountSettings):
     @property
     def relays(self) -> tuple[str, ...]:
         return self.drand_relays
+
+
+def chain_urls(setting: ChainUrls) -> tuple[str, ...]:
+    return (setting,) if isinstance(setting, str) else setting
 
 
 SettingsType = TypeVar("SettingsType", bound=BaseModel)

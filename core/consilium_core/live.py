@@ -111,6 +111,8 @@ WORDS: Words = {
     "chain-unreachable": CHAIN_UNREACHABLE,
     "blocks-told": "the chain node {node} tells new blocks",
     "blocks-polled": "[yellow]the chain node {node} tells no new blocks ({error}); this node asks for them[/yellow]",
+    "chain-node-changed": "[yellow]the chain node {node} is asked now, not {before} ({error})[/yellow]",
+    "chain-node-unused": "[yellow]the chain node {node} cannot be used now ({error})[/yellow]",
     "superlink-unreachable": "[yellow]the aggregator's SuperLink {superlink}: {why}[/yellow]",
     "superlink-reached": "the aggregator's SuperLink {superlink} answers again",
     "relay-ended": (

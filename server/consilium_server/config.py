@@ -13,7 +13,7 @@ from consilium_chain.keystore import open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.settings import AccountSettings, NodeSettings, TaskNumber
+from consilium_chain.settings import AccountSettings, ChainUrls, NodeSettings, TaskNumber
 from consilium_core.artifacts.backends import Places
 from consilium_core.notify import MailSettings
 from consilium_core.typed_toml import Section
@@ -69,7 +69,9 @@ class IndexSettings(Section):
 class IndexerSettings(IndexSettings):
     """Settings of an indexer. It only reads the chain, and needs no account."""
 
-    chain_url: Annotated[str, Field(description="URL of a chain node (http or ws)")]
+    chain_url: Annotated[
+        ChainUrls, Field(description="URL of a chain node (http or ws), or several: the first that answers is asked")
+    ]
 
     def connect(self) -> Ledger:
         """Connects as a reader. Raises DeploymentInvalid, ChainUnreachable."""
@@ -195,8 +197,8 @@ class ApiSettings(IndexSettings):
     port: Annotated[int, Field(ge=1, le=65_535)] = 8_080
     host: Annotated[str, Field(description="address to listen on; TLS is a proxy's")] = "127.0.0.1"
     chain_url: Annotated[
-        str | None,
-        Field(description="chain node for the latest block, gas prices, and sign-in of contract wallets"),
+        ChainUrls | None,
+        Field(description="chain node, or several, for the latest block, gas prices, and sign-in of contract wallets"),
     ] = None
     most_behind: Annotated[int, Field(ge=0, description="blocks that the index may be behind and still be ready")] = 20
     admins: tuple[AccountSetting, ...] = ()

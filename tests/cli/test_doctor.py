@@ -278,6 +278,19 @@ def test_a_mirror_may_be_away(stand: Stand) -> None:
     assert stand.doctor("worker").levels("artifacts") == ["ok", "warning"]
 
 
+def test_each_chain_node_is_checked(stand: Stand) -> None:
+    for urls, levels in (
+        ([stand.chain.node.url, DEAD], ["ok", "warning"]),
+        ([DEAD, stand.chain.node.url], ["fault", "ok"]),
+    ):
+        stand.write("worker", chain_url=urls)
+        found = stand.doctor("worker")
+        assert found.levels("chain") == levels
+        assert found.levels("money") == ["ok"]
+        stand.write("hospital", chain_url=urls)
+        assert stand.doctor("hospital").levels("chain") == levels
+
+
 def test_a_store_that_takes_nothing_is_a_fault(stand: Stand) -> None:
     stand.write("worker", artifacts=[str(stand.folder / "password")])
     assert stand.doctor("worker").levels("artifacts") == ["fault"]

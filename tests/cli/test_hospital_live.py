@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
-from consilium_chain.rpc import retry, socket_provider
+from consilium_chain.rpc import retry, several_nodes, socket_provider
 from consilium_client import membership
 from consilium_client.data import door
 from consilium_client.evaluation import handing_in
@@ -38,7 +38,7 @@ FIELDS = {
     "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
     "at": "127.0.0.1:9464", "ports": 8,
     "current": "", "next": "0x78", "next_at": 1_795_000_000,
-    "node": "wss://chain.example", "told": "slash",
+    "node": "wss://chain.example", "before": "https://other.example", "told": "slash",
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip
 
@@ -52,6 +52,7 @@ def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
         *hospitals,
         accountant,
         retry,
+        several_nodes,
         socket_provider,
         owner,
         membership,

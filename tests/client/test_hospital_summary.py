@@ -132,7 +132,7 @@ def test_everybody_starts_from_the_counted_base_rate(local_chain: LocalChain, tm
     home = task.homes[0]
     common = [
         "operator", "statistics", str(task.task), "--artifacts", str(task.folder / "artifacts"), "--rpc",
-        home.chain_url, "--address-book", str(home.deployment),
+        str(home.chain_url), "--address-book", str(home.deployment),
     ]  # fmt: skip
     picture = tmp_path / "summary.png"
     told = CliRunner().invoke(app, [*common, "--picture", str(picture)], catch_exceptions=False)

@@ -146,6 +146,9 @@ def test_rounds_deadlines_slashes_and_faults_are_counted(counted: NodeMetrics) -
     counted.hear("round-failed", {"task": 3, "round": 1, "error": "/home/ward/rows.csv"})
     assert value("consilium_node_faults_total", {"event": "round-failed"}) == 1
     assert b"rows.csv" not in counted.text()
+    assert value("consilium_node_chain_changes_total") == 0
+    counted.hear("chain-node-changed", {"node": "https://b", "before": "https://a", "error": "HTTP 503"})
+    assert value("consilium_node_chain_changes_total") == 1
 
 
 def test_money_is_read_again_after_what_moves_it(counted: NodeMetrics, monkeypatch: pytest.MonkeyPatch) -> None:

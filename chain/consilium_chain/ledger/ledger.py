@@ -38,6 +38,7 @@ class Ledger:
                 f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is on chain"
                 f" {connection.chain_id}; pass the address book or the URL that matches"
             )
+        connection.endpoint.require_contracts((deployment.tasks, deployment.staking))
         self.connection, self.deployment = connection, deployment
         self.contracts = contracts = Contracts(connection, deployment)
         self._beacon = open_beacon(connection, deployment, drand_relays)

@@ -52,7 +52,9 @@ class Blocks:
     def number(self) -> int:
         """The latest block's number."""
         with self._endpoint.reading():
-            return int(self._endpoint.web3.eth.block_number)
+            number = int(self._endpoint.web3.eth.block_number)
+        self._endpoint.saw(number)
+        return number
 
     def now(self) -> int:
         """The chain's clock: timestamp of the latest block, in seconds."""
@@ -91,9 +93,12 @@ class Blocks:
         try:
             with self._endpoint.reading():
                 block = self._endpoint.web3.eth.get_block("latest" if number is None else number)
-                return Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
+                found = Head(int(block["number"]), bytes(block["hash"]), int(block["timestamp"]))
         except BlockNotFound:
             return None
+        if number is None:
+            self._endpoint.saw(found.number)
+        return found
 
     def header(self, number: int) -> bytes:
         """RLP of a block's header, whose keccak256 is the block's hash (yellow paper, 4.4)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from eth_account.signers.local import LocalAccount
@@ -27,8 +28,8 @@ class Connection:
     Without an account it can only read.
     """
 
-    def __init__(self, url: str, account: LocalAccount | None = None) -> None:
-        """Raises ChainUnreachable."""
+    def __init__(self, url: str | Sequence[str], account: LocalAccount | None = None) -> None:
+        """`url`: as an Endpoint's. Raises ChainUnreachable."""
         self.account = account
         self.endpoint = Endpoint(url)
         self.blocks = Blocks(self.endpoint)

@@ -92,6 +92,7 @@ class Heartbeat:
         looks = [self._ask_for(part) for part in parts]
         answers = {one: answer for look in looks for one, answer in look.answers.items()}
         oldest = min(looks, key=lambda look: look.number)  # a block may come between the parts
+        self._endpoint.saw(oldest.number)
         self._latest = Look(oldest.number, oldest.time, answers)
         self.pace = before.answered(at, oldest.number, oldest.time)
         return self._latest

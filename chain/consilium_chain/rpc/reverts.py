@@ -54,6 +54,16 @@ def _decode_error(data: str) -> tuple[str, dict[str, Any]]:
     return error.name, dict(zip(error.inputs, shown, strict=True))
 
 
+# Error texts of geth, reth and anvil if a nonce is used already, for another transaction or the same one.
+NONCE_SPENT, ALREADY_THERE = "nonce too low", ("already known", "already imported")
+_NONCE_TAKEN = (NONCE_SPENT, "replacement transaction underpriced", *ALREADY_THERE)
+
+
+def is_nonce_taken(answer: Mapping[str, Any]) -> bool:
+    """True for an error answer to a transaction whose nonce is used already."""
+    return "error" in answer and any(words in message_of(answer) for words in _NONCE_TAKEN)
+
+
 def refusal_of(error: Web3RPCError) -> str:
     """The node's error text."""
     return message_of(error.rpc_response or {})

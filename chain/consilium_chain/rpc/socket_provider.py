@@ -71,6 +71,16 @@ class SocketProvider(JSONBaseProvider):
         self.heard(-1)
         emit("blocks-polled", node=without_secrets(self._url), error=why)
 
+    def close(self) -> None:
+        """Ends the connection, which the next request opens again. Nothing is told any more."""
+        with self._lock:
+            connection, self._connection, self._is_refused = self._connection, None, False
+            was_told, self._subscription = self.is_told, None
+        if was_told:
+            self.heard(-1)
+        if connection is not None:
+            connection.close()
+
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         encoded = self.encode_rpc_request(method, params)
         number, answer = int(json.loads(encoded)["id"]), Future[RPCResponse]()
@@ -105,7 +115,9 @@ class SocketProvider(JSONBaseProvider):
         """Until the connection ends: hands on answers and new blocks."""
         fault, is_open = requests.exceptions.ConnectionError("the connection ended"), False
         try:
-            with connect(self._url, open_timeout=self._timeout, max_size=self._largest) as connection:
+            with connect(
+                self._url, open_timeout=self._timeout, close_timeout=LONGER, max_size=self._largest
+            ) as connection:
                 if not opened.set_running_or_notify_cancel():
                     return
                 opened.set_result(connection)
@@ -119,8 +131,10 @@ class SocketProvider(JSONBaseProvider):
                     opened.set_exception(fault)
                 return
         with self._lock:
-            was_told, self._subscription = self.is_told, None
-            self._connection, self._is_refused = None, False
+            is_present, was_told = self._connection is connection, False
+            if is_present:
+                was_told, self._subscription = self.is_told, None
+                self._connection, self._is_refused = None, False
             waiting = list(self._waiting.values())
         if was_told:  # until the next request connects and subscribes again
             self._lose("ConnectionLost")

@@ -34,7 +34,14 @@ from consilium_chain.rpc.outgoing import (
     Witness,
 )
 from consilium_chain.rpc.pace import GROWTH, LONGEST_PAUSE
-from consilium_chain.rpc.reverts import refusal_of, refusal_on_chain, refused
+from consilium_chain.rpc.reverts import (
+    ALREADY_THERE,
+    NONCE_SPENT,
+    is_nonce_taken,
+    refusal_of,
+    refusal_on_chain,
+    refused,
+)
 from consilium_chain.rpc.signing import Signing
 
 RECEIPT_POLL = 0.03  # seconds, at first, then slower; on a chain that is not fast once a block
@@ -43,11 +50,7 @@ LOOK_AGAIN = (
     5.0  # seconds between two checks that the node still has the transaction, and that its offer is high enough
 )
 ETHER_GAS = 50_000  # more than 21,000, for an account may point to code, which runs
-# Error texts of geth, reth and anvil if another process of the account has used this nonce meanwhile, for another
-# transaction or the same one.
-_NONCE_SPENT, _ALREADY_THERE = "nonce too low", ("already known", "already imported")
-_NONCE_TAKEN = (_NONCE_SPENT, "replacement transaction underpriced", *_ALREADY_THERE)
-NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds
+NONCE_TRIES, NONCE_PAUSE = 20, 0.1  # seconds: another process of the account may use a nonce meanwhile
 
 
 class Transactions:
@@ -165,9 +168,9 @@ class Transactions:
             digest = self._eth.send_raw_transaction(again.signed.raw_transaction)
         except Web3RPCError as error:
             said = refusal_of(error)
-            if _NONCE_SPENT in said:
+            if NONCE_SPENT in said:
                 return "was replaced by another transaction with its number"
-            if enough and not any(words in said for words in _ALREADY_THERE):
+            if enough and not any(words in said for words in ALREADY_THERE):
                 raise
             return ""  # it arrived meanwhile, or the account cannot offer more: the earlier one may still be taken
         if not enough:
@@ -210,7 +213,7 @@ class Transactions:
                     digest = self._eth.send_raw_transaction(own.signed.raw_transaction)
                     return Pending(digest, unsent.call, own)
                 except Web3RPCError as error:
-                    if not left or not any(words in refusal_of(error) for words in _NONCE_TAKEN):
+                    if not left or not is_nonce_taken(error.rpc_response or {}):
                         raise
                     time.sleep(NONCE_PAUSE)
             raise AssertionError("the last try ends it")
@@ -233,7 +236,7 @@ class Transactions:
 
     def _witnessed(self, kind: str, content: bytes, unsent: Unsent, **which: str) -> None:
         if self.witness is not None:
-            to, contract = self.endpoint.shown_url, unsent.to or ""
+            to, contract = self.endpoint.shown_urls, unsent.to or ""
             self.witness.leaving(kind, to, content, call=unsent.call, contract=contract, **which)
 
     @contextmanager

@@ -111,7 +111,7 @@ class SponsoredTransactions(Transactions):
 
 
 class SponsoredConnection(Connection):
-    def __init__(self, url: str, account: LocalAccount, code: str, sponsor: Sponsor) -> None:
+    def __init__(self, url: str | Sequence[str], account: LocalAccount, code: str, sponsor: Sponsor) -> None:
         """`code`: the address of the deployed `SponsoredAccount`."""
         super().__init__(url, account)
         self.transactions = SponsoredTransactions(self, code, sponsor)

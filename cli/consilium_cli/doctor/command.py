@@ -35,9 +35,11 @@ def doctor_command(
     import json
 
     from consilium.machine import Level, doctor
+    from consilium_core.live import log_to_stderr
 
     from consilium_cli.doctor.screen import show_findings
 
+    log_to_stderr()
     where, address = _where(role, config, home), _address(role, public)
     if authority is not None and not authority.is_file():
         raise typer.BadParameter(f"the file {authority} does not exist", param_hint="--authority")

@@ -67,6 +67,7 @@ class NodeMetrics(Collector):
         self._slashed = count("consilium_node_slashed_tokens_total", "tokens that slashes cost")
         self._rewards = count("consilium_node_rewards_tokens_total", "tokens earned")
         self._faults = count("consilium_node_faults_total", "faults that cost money if they stay", ("event",))
+        self._chain_changes = count("consilium_node_chain_changes_total", "changes to another node of the chain")
         for outcome in OUTCOMES.values():
             self._rounds.labels(outcome)
         for event in FAULTS:
@@ -82,6 +83,8 @@ class NodeMetrics(Collector):
         if event in ("joined", "settled", "left"):
             self._due.set()
         match event:
+            case "chain-node-changed":
+                self._chain_changes.inc()
             case "settled":
                 self._rounds.labels(OUTCOMES[fields["reason"]]).inc()
                 self._missed.inc(fields["reason"] in MISSED)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.structs import Role
+from consilium_chain.settings import ChainUrls, chain_urls
 from consilium_client.config import HomeSettings, HospitalHomeSettings
 from consilium_client.home import Home
 from consilium_core.artifacts.backends import show_place
 from consilium_core.units import WEI_PER_ETHER, ether, tokens
+from consilium_core.visible_text import without_secrets
 
 from consilium_operators.doctor import probes
 from consilium_operators.doctor.checks import Check, run_checks
-from consilium_operators.doctor.findings import Findings, judge_store, ok, warning
+from consilium_operators.doctor.findings import Findings, Level, judge_store, ok, warning
 
 LIMIT = 20.0  # seconds for all checks
 LARGE_STAKE = 10_000 * WEI_PER_ETHER  # tokens have as many decimals
@@ -26,7 +30,7 @@ def check_connections(home: Home[Any, Any]) -> Findings:
     sponsor = own.sponsor if isinstance(own, HospitalHomeSettings) else None
     checks = [
         Check("key file", lambda: ok("key file", f"account {address_of(own.keystore)}", {}), "the key file"),
-        Check("chain", partial(probes.chain, own.chain_url, own.deployment), "the chain node"),
+        *chain_checks(own.chain_url, own.deployment),
         Check("money", partial(_money, own, home.role, sponsor is not None), "the chain node", ("key file", "chain")),
         Check("artifacts", partial(_stores, own), "the artifact store"),
     ]
@@ -35,6 +39,13 @@ def check_connections(home: Home[Any, Any]) -> Findings:
             Check("sponsor", partial(probes.tls, "the sponsor", sponsor.url, sponsor.ca_certificate), sponsor.url)
         )
     return run_checks(checks, LIMIT)
+
+
+def chain_checks(urls: ChainUrls, book: Path) -> Iterator[Check]:
+    """Each node by itself. The first is asked as long as it answers."""
+    for index, url in enumerate(chain_urls(urls)):
+        worst = Level.WARNING if index else Level.FAULT
+        yield Check("chain", partial(probes.chain, url, book), f"the chain node {without_secrets(url)}", worst=worst)
 
 
 def _money(own: HomeSettings, role: Role, is_sponsored: bool) -> Findings:

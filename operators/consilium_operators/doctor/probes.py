@@ -26,6 +26,7 @@ from consilium_chain.deploying.verify import Code, codes_at, strangers_of
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.settings import ChainUrls
 from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.artifacts.backends import Place, show_place
@@ -310,7 +311,7 @@ def contracts(url: str, book: Path) -> Findings:
     return findings.judge_contracts({name: code.value for name, code in codes.items()}, Code.SAME.value, strangers)
 
 
-def money(url: str, keystore: Path, gas: int, is_sponsored: bool) -> Findings:
+def money(url: ChainUrls, keystore: Path, gas: int, is_sponsored: bool) -> Findings:
     """Raises ChainUnreachable, KeystoreError."""
     connection, account = Connection(url), address_of(keystore)
     return findings.judge_money(account, connection.ether_of(account), connection.fees.present(), gas, is_sponsored)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.structs import Phase
-from consilium_chain.settings import AccountSettings, read_settings
+from consilium_chain.settings import AccountSettings, ChainUrls, chain_urls, read_settings
 from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_core.artifacts.backends import Place, show_place
@@ -21,6 +21,7 @@ from consilium_core.errors import CoreError
 
 from consilium_operators.doctor import probes, servers
 from consilium_operators.doctor.checks import Check
+from consilium_operators.doctor.connections import chain_checks
 from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, warning
 
 # Estimates of each role's peak, rounded up (docs/hospital.md and docs/voter.md have those of nodes).
@@ -81,14 +82,15 @@ def _existing(path: Path, what: str) -> list[FileProbe]:
 # Checks of several roles
 
 
-def _chain(url: str, book: Path) -> Iterator[Check]:
+def _chain(urls: ChainUrls, book: Path) -> Iterator[Check]:
     """Each check reads the address book itself: a wrong one is a finding like others."""
-    yield Check("chain", partial(probes.chain, url, book), "the chain node")
-    yield Check("contracts", partial(probes.contracts, url, book), "the chain node", ("chain",))
-    yield Check("links", partial(servers.judge_link, "the chain node", url), "a URL")
+    yield from chain_checks(urls, book)
+    for url in chain_urls(urls):
+        yield Check("contracts", partial(probes.contracts, url, book), "the chain node", ("chain",))
+        yield Check("links", partial(servers.judge_link, "the chain node", url), "a URL")
 
 
-def _money(machine: Machine, url: str, keystore: Path, is_sponsored: bool = False) -> Check:
+def _money(machine: Machine, url: ChainUrls, keystore: Path, is_sponsored: bool = False) -> Check:
     probe = partial(probes.money, url, keystore, GAS[machine.role], is_sponsored)
     return Check("money", probe, "the chain node", ("chain",))
 

@@ -10,6 +10,7 @@ from threading import BoundedSemaphore
 
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.endpoint import Endpoint
+from consilium_chain.settings import ChainUrls
 from consilium_chain.wallet_signatures import contract_accepts
 from eth_account.messages import encode_defunct
 
@@ -23,7 +24,7 @@ MOST_AT_ONCE = 4
 class ContractWallets:
     """Asks contracts about signatures. Raises RequestRefused (SignInRefused) if it cannot ask."""
 
-    def __init__(self, chain_url: str) -> None:
+    def __init__(self, chain_url: ChainUrls) -> None:
         self._url = chain_url
         self._turns = BoundedSemaphore(MOST_AT_ONCE)
 

@@ -23,6 +23,7 @@ from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError, name_of
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
+from consilium_chain.settings import ChainUrls
 from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_core.logs import emit
 from sqlalchemy import Engine, select
@@ -224,7 +225,7 @@ class Broadcaster:
         self._streams.discard(stream)
         self._metrics.subscribers.set(len(self._streams))
 
-    async def _watch_chain(self, url: str) -> None:
+    async def _watch_chain(self, url: ChainUrls) -> None:
         connection: Connection | None = None
         terms_due = 0.0
         while True:
