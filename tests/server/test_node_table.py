@@ -33,14 +33,18 @@ def play(network: IndexedNetwork, chance: random.Random) -> None:
     with network.mined():
         for _ in range(chance.randint(1, 4)):
             node, role = chance.choice(NODES)
-            match chance.randrange(4):
+            match chance.randrange(5):
                 case 0:
                     before = chance.choice((0, 5))
                     network.delegate(chance.choice([node, *DELEGATORS]), node, role, chance.randint(1, 9), before)
                 case 1:
                     network.pay(2, chance.randint(0, 9), node, role, "reward", chance.randint(1, 99))
-                case 2:
+                case 2 if network.pools[node, role]["assets"] > 1:
                     network.pay(2, chance.randint(0, 9), node, role, "slash", 1)
+                case 3:  # a slash of all stake: shares of before are worth nothing
+                    place = network.told("staking", "StakeSlashed", {"amount": "0"}, account=node, role=role)
+                    generation = network.pools[node, role]["generation"] + 1
+                    network.pool(place, node, role, generation=generation, shares=0, assets=0, unbonding_shares=0)
                 case _:
                     newcomer = account(f"newcomer {network.block} {network.fork} {network.log}")
                     network.register(newcomer, Role.HOSPITAL)

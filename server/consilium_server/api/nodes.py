@@ -43,7 +43,8 @@ class Gathered:
     payments are too many to be read anew for each block.
 
     `block`, `hash`: the last block in them. `first_stakes`: each pool's first row with stake, and its time.
-    `positions`: generation and shares by delegator. `paid`, `rewarded`: tasks and rounds with a payment, or a reward.
+    `positions`: generation and shares by delegator; `holders`: those of them with shares that are worth something;
+    `accounts`: number of nodes that each holds. `paid`, `rewarded`: tasks and rounds with a payment, or a reward.
     `earlier`: by number of days, the last block that is so old, and the pools' rows in force then.
     """
 
@@ -53,6 +54,8 @@ class Gathered:
     pools: dict[Key, Any] = field(default_factory=dict)
     first_stakes: dict[Key, tuple[Any, int]] = field(default_factory=dict)
     positions: dict[Key, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
+    holders: dict[Key, dict[str, int]] = field(default_factory=dict)
+    accounts: Counter[str] = field(default_factory=Counter)
     paid: dict[Key, set[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(set))
     rewarded: dict[Key, set[tuple[int, int | None]]] = field(default_factory=lambda: defaultdict(set))
     slashes: Counter[Key] = field(default_factory=Counter)
@@ -66,10 +69,15 @@ class Gathered:
     def add(self, at: At) -> None:
         """Adds all blocks after the last one."""
         after = self.block
+        generations = {key: pool.generation for key, pool in self.pools.items()}
         self._add_pools(at, after)
+        changed = {key for key, pool in self.pools.items() if generations.get(key) != pool.generation}
         columns = Position.node, Position.role, Position.delegator, Position.generation, Position.shares
         for node, role, delegator, generation, shares in _later(at, Position, after, *columns):
             self.positions[node, role][delegator] = (generation, shares)
+            changed.add((node, role))
+        for key in changed & self.pools.keys():
+            self._hold(key, self.pools[key].generation)
         payments = Payment.account, Payment.role, Payment.kind, Payment.task, Payment.round
         for account, role, kind, task, round_ in _later(at, Payment, after, *payments):
             if role is None:
@@ -81,6 +89,20 @@ class Gathered:
         self.tasks.update((row.account, row.role) for row in _later(at, Participant, after, *_PARTICIPANT))
         latest_block = select(Block.number, Block.hash).order_by(Block.number.desc()).limit(1)
         self.block, self.hash = at.db.execute(latest_block).one_or_none() or (-1, b"")
+
+    def _hold(self, key: Key, now: int) -> None:
+        """`now`: the pool's generation; shares of earlier ones are worth nothing."""
+        positions, before = self.positions[key], self.holders.get(key, {})
+        held = {
+            delegator: shares for delegator, (generation, shares) in positions.items() if shares and generation == now
+        }
+        self.accounts.update(held.keys() - before.keys())
+        gone = before.keys() - held.keys()
+        self.accounts.subtract(gone)
+        for delegator in gone:
+            if not self.accounts[delegator]:
+                del self.accounts[delegator]
+        self.holders[key] = held
 
     def starts(self, at: At, days: int) -> dict[Key, tuple[Any, int]]:
         """Each pool's row in force so many days ago, with that time; the first row with stake for a younger stake."""
@@ -162,7 +184,6 @@ def is_new(staked_at: int | None, paid_rounds: int, now: int) -> bool:
 
 def _all_nodes(at: At, gathered: Gathered, days: int) -> AllNodes:
     starts = gathered.starts(at, days)
-    accounts: set[str] = set()
     nodes = []
     for key, pool in sorted(gathered.pools.items()):
         start, since = starts.get(key, (pool, at.head.time))
@@ -171,12 +192,7 @@ def _all_nodes(at: At, gathered: Gathered, days: int) -> AllNodes:
         paid_rounds = len(gathered.rewarded.get(key, ()))
         new = is_new(staked_at, paid_rounds, at.head.time)
         found = realised_yield(start, pool, since, at.head.time)
-        held = {
-            delegator: shares
-            for delegator, (generation, shares) in gathered.positions.get(key, {}).items()
-            if shares and generation == pool.generation
-        }
-        accounts.update(held)
+        held = gathered.holders.get(key, {})
         values = dict(pool._mapping) | in_effect(pool, at.head.time) | {
             "active": active, "free": max(0, active - pool.locked), "slashes": gathered.slashes[key],
             "delegators": len(held), "tasks": gathered.tasks[key], "rounds": len(gathered.paid.get(key, ())),
@@ -184,7 +200,7 @@ def _all_nodes(at: At, gathered: Gathered, days: int) -> AllNodes:
             "is_new": new, "realised_yield": found, "annual_rate": None if new else annualised(found),
         }  # fmt: skip
         nodes.append(schemas.NodeSummary(**values))
-    return AllNodes(tuple(nodes), len(accounts))
+    return AllNodes(tuple(nodes), len(gathered.accounts))
 
 
 def _later(at: At, fact: Any, after: int, *columns: Any) -> Any:
