@@ -37,7 +37,9 @@ class Lighthouse:
         subprocess.run(command, cwd=INSTALLED, check=True, stdin=subprocess.DEVNULL)
 
     def of(self, url: str, is_phone: bool) -> dict[str, Any]:
-        """Scores of 100 by `FIELDS`, and the names of the audits that are not full, but for performance."""
+        """Scores of 100 by `FIELDS`, the names of the audits that are not full, but for performance, and Lighthouse's
+        index of this processor: its slow phone is a quarter of it, whatever it is.
+        """
         script = INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
         command = [
             "node", f"{script}", url, "--output=json", "--quiet",
@@ -54,7 +56,7 @@ class Lighthouse:
             one["id"] for name in list(FIELDS)[1:] for one in found["categories"][name]["auditRefs"] if one["weight"]
         ]
         lost = [one for one in of_others if found["audits"][one]["score"] not in (None, 1)]
-        return {**scores, "lost": lost}
+        return {**scores, "lost": lost, "processor_index": round(found["environment"]["benchmarkIndex"])}
 
 
 def _run(command: list[str]) -> None:

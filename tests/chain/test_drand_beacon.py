@@ -15,6 +15,7 @@ from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.beacons import DrandProver, PrevrandaoProver, open_beacon
+from consilium_chain.rpc.blocks import LEAST_TIP
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY
 from consilium_zk.drand import QUICKNET, RoundSignature, seed
@@ -112,7 +113,7 @@ def test_an_operator_is_told_how_long_randomness_takes(drand_chain: LocalChain, 
         False,
         (BEACON_LOOKAHEAD + 1) * prevrandao.block_seconds,
     )
-    assert prevrandao.gas_price >= 10**9
+    assert prevrandao.gas_price >= LEAST_TIP
     assert prevrandao.takes_blobs
 
 

@@ -152,6 +152,9 @@ class Node:
     def follow(self, heard: object) -> None:
         pass
 
+    def saw(self, number: int) -> None:
+        pass
+
     def ask(self, *_: object) -> str:
         self.questions.append(self.clock.now)
         return "0x" + b"".join(part.to_bytes(32, "big") for part in self.blocks.newest(self.clock.now)).hex()

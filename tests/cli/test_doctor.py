@@ -258,7 +258,7 @@ BROKEN: dict[str, tuple[Break, str, str, str]] = {
         "another address for Tasks.token, Staking.token",
     ),
     "no ether": (_ether(0), "money", "fault", "send 0x"),
-    "little ether": (_ether(10**15), "money", "warning", "has 0.001000 ether, enough for"),
+    "little ether": (_ether(10**12), "money", "warning", "has 0.000001 ether, enough for"),
     "no artifact store": (_setting(artifacts=["/nowhere/at/all"]), "artifacts", "fault", "/nowhere/at/all: no such"),
 }
 

