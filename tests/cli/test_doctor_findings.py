@@ -128,7 +128,7 @@ CASES: list[tuple[Callable[..., Findings], Facts, list[tuple[str, Level]], str]]
     (judge_contracts, changed(CONTRACTS, strangers=["Tasks.token"]), [("contracts", FAULT)], "Tasks.token"),
     (judge_money, MONEY, [("money", OK)], "0.100000 ether, enough for 100,000,000 gas"),
     (judge_money, changed(MONEY, wei=3 * 10**15), [("money", OK)], "3,000,000 gas"),
-    (judge_money, changed(MONEY, wei=3 * 10**15 - 10**9), [("money", WARNING)], "send 0xA 0.000000 ether or more"),
+    (judge_money, changed(MONEY, wei=3 * 10**15 - 10**9), [("money", WARNING)], "send 0xA 0.000001 ether or more"),
     (judge_money, changed(MONEY, wei=0), [("money", FAULT)], "send 0xA 0.003000 ether"),
     (judge_money, changed(MONEY, wei=0, is_sponsored=True), [("money", OK)], "a sponsor pays"),
     (judge_port, PORT, [("ports", OK)], "is free"),

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from consilium_core.private_files import exposing
+from consilium_core.units import ether
 
 MIB = 1 << 20
 LOCAL_CHAINS = (31_337, 1_337)  # tests and demos move their clocks
@@ -174,7 +175,7 @@ def judge_money(account: str, wei: int, price: int, gas: int, is_sponsored: bool
     if is_sponsored:
         return ok("money", f"{says}; a sponsor pays its gas", values)
     missing = (gas - enough_for) * price
-    remedy = f"send {account} {-(-missing // 10**12) / 10**6:.6f} ether or more"  # rounded up: a rollup's gas is cheap
+    remedy = f"send {account} {ether(missing)} ether or more"
     return graded(Level.WARNING if wei else Level.FAULT, "money", says, remedy, values)
 
 

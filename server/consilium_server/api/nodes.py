@@ -26,8 +26,6 @@ RELOADED = 600.0  # seconds after which all is read anew: an index may be rebuil
 YEAR_DAYS = 365
 NEW_DAYS, NEW_ROUNDS = 30, 5  # a younger node, or one of fewer paid rounds, is new: its past says too little
 
-_PARTICIPANT = Participant.account, Participant.role
-
 
 @dataclass(frozen=True)
 class AllNodes:
@@ -86,7 +84,8 @@ class Gathered:
             if kind == "reward":
                 self.rewarded[account, role].add((task, round_))
             self.slashes[account, role] += kind == "slash"
-        self.tasks.update((row.account, row.role) for row in _later(at, Participant, after, *_PARTICIPANT))
+        participants = Participant.account, Participant.role
+        self.tasks.update((account, role) for account, role in _later(at, Participant, after, *participants))
         latest_block = select(Block.number, Block.hash).order_by(Block.number.desc()).limit(1)
         self.block, self.hash = at.db.execute(latest_block).one_or_none() or (-1, b"")
 
