@@ -103,7 +103,8 @@ def test_metrics_equal_the_reference_for_all_rows_and_for_each_site(saved: Saved
             assert measure.low <= measure.value <= measure.high
 
 
-def test_an_interval_holds_the_truth_about_nineteen_times_in_twenty() -> None:
+@pytest.mark.parametrize(("seeds", "fewest"), [(25, 21), pytest.param(100, 87, marks=pytest.mark.deep)])
+def test_an_interval_holds_the_truth_about_nineteen_times_in_twenty(seeds: int, fewest: int) -> None:
     """Labels are drawn by the model's own probabilities, so the truth of a row's accuracy and loss is known."""
     hits = {"accuracy": 0, "log_loss": 0}
     _, many = calibrated(200_000, 99)
@@ -112,14 +113,14 @@ def test_an_interval_holds_the_truth_about_nineteen_times_in_twenty() -> None:
         "accuracy": float(np.maximum(likely, 1 - likely).mean()),
         "log_loss": float(-(likely * np.log(likely) + (1 - likely) * np.log(1 - likely)).mean()),
     }
-    for seed in range(100):
+    for seed in range(seeds):
         found = measured(*calibrated(150, seed), YES_OR_NO, np.random.default_rng(seed), 200)
         for name, value in truth.items():
             one = found["accuracy" if name == "accuracy" else "log_loss"]
             assert one.low is not None
             assert one.high is not None
             hits[name] += one.low <= value <= one.high
-    assert all(87 <= count <= 100 for count in hits.values()), hits
+    assert all(fewest <= count <= seeds for count in hits.values()), hits
 
 
 def test_intervals_follow_from_the_seed(saved: SavedModel) -> None:

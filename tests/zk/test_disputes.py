@@ -270,9 +270,20 @@ def sound(play: Play, one: int) -> bool:
     return len(play.uploads[one]) == BLOBS and play.uploads[one][0][:32] != b"\xff" * 32
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(st.integers(3, LARGEST), st.integers(0, 2**32), st.data())
 def test_only_liars_are_named_and_one_is_whenever_the_sum_fails(size: int, seed: int, data: st.DataObject) -> None:
+    names_liars_alone(size, seed, data)
+
+
+@pytest.mark.deep
+@settings(max_examples=30)
+@given(st.integers(3, LARGEST), st.integers(0, 2**32), st.data())
+def test_only_liars_are_named_in_many_cohorts(size: int, seed: int, data: st.DataObject) -> None:
+    names_liars_alone(size, seed, data)
+
+
+def names_liars_alone(size: int, seed: int, data: st.DataObject) -> None:
     places = data.draw(st.permutations(range(size)))
     absent = places[: data.draw(st.integers(0, (size - 2) // 2))]
     present = places[len(absent) :]
