@@ -34,6 +34,10 @@ ROWS = 6_000  # whose lines are more than all buffers between the two ends
 WHO = HOSPITALS[0]
 EXPORT = f"/v1/accounts/{WHO}/history.csv"
 FAR = {"requests_per_minute": 10_000}
+# How a client that reads nothing is let go has nothing to do with where the rows are.
+ONE_DATABASE = pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
 
 
 def pay_often(network: IndexedNetwork, rows: int) -> None:
@@ -94,6 +98,7 @@ def test_export_to_many_who_do_not_read_holds_no_connection(network: IndexedNetw
                 one.close()
 
 
+@ONE_DATABASE
 def test_client_that_takes_nothing_is_let_go(network: IndexedNetwork, capfd: pytest.CaptureFixture[str]) -> None:
     pay_often(network, ROWS)
     with served(app_of(network, limits=FAR, stalled_seconds=STALLED), SMALL) as url:
@@ -113,6 +118,7 @@ def test_client_that_takes_nothing_is_let_go(network: IndexedNetwork, capfd: pyt
         slow.close()
 
 
+@ONE_DATABASE
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux gives up what is buffered")
 def test_what_is_buffered_for_a_client_that_takes_nothing_is_given_up(network: IndexedNetwork) -> None:
     settings = settings_of(network, host="localhost", stalled_seconds=STALLED).model_copy(update={"port": 0})

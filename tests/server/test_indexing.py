@@ -271,6 +271,7 @@ def test_a_node_that_gives_no_events_is_told_and_nothing_kept(traffic: Traffic, 
     assert rows(database, Checkpoint) == []
 
 
+@ONE_DATABASE
 def test_the_chain_may_be_reorganised_while_it_is_read(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     chain = traffic.chain
 
@@ -360,6 +361,7 @@ def test_reorganisations_of_any_depth_leave_what_a_fresh_index_has(
     assert same_as_anew(database, reader(chain), tmp_path)
 
 
+@ONE_DATABASE
 def test_a_chain_that_became_shorter_is_followed(traffic: Traffic, database: Engine, tmp_path: Path) -> None:
     follower = Indexer(reader(traffic.chain), database)
     with traffic.chain.undone():
@@ -369,6 +371,7 @@ def test_a_chain_that_became_shorter_is_followed(traffic: Traffic, database: Eng
     assert same_as_anew(database, reader(traffic.chain), tmp_path)
 
 
+@ONE_DATABASE
 def test_a_fork_below_all_checkpoints_is_found_by_its_blocks(
     traffic: Traffic, database: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
