@@ -117,7 +117,13 @@ class Wide(TaskDriver):
         return self
 
 
-@pytest.mark.parametrize(("blobs", "share_bundle"), [(1, 0), (2, 0), (5, 1_000), (16, 20_000), (MOST_BLOBS, 0)])
+@pytest.mark.parametrize(
+    ("blobs", "share_bundle"),
+    [
+        (1, 0), (16, 20_000), (MOST_BLOBS, 0),
+        *(pytest.param(*one, marks=pytest.mark.deep) for one in ((2, 0), (5, 1_000))),
+    ],
+)  # fmt: skip
 def test_commit_is_bounded(local_chain: LocalChain, blobs: int, share_bundle: int) -> None:
     task = Wide(local_chain, 2, blobs).watch()
     task.join()
@@ -138,7 +144,7 @@ def test_relayed_commits_are_bounded(local_chain: LocalChain, hospitals: int, bl
     assert task.phase is Phase.UPLOADING
 
 
-@pytest.mark.parametrize(("hospitals", "blobs"), [(1, 1), (3, 24), (2, MOST_BLOBS)])
+@pytest.mark.parametrize(("hospitals", "blobs"), [(1, 1), (2, MOST_BLOBS), pytest.param(3, 24, marks=pytest.mark.deep)])
 def test_sums_by_digest_are_bounded(local_chain: LocalChain, hospitals: int, blobs: int) -> None:
     task = Wide(local_chain, hospitals, blobs, digests=True).watch()
     task.join()

@@ -47,6 +47,7 @@ def from_folder(folder: Path) -> str:
     return told(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder))
 
 
+@pytest.mark.deep
 def test_a_flower_without_a_name_that_we_use_is_said_loudly(tmp_path: Path) -> None:
     wheel(tmp_path, PINNED)
     wheel(tmp_path, "99.0.0", without="flwr/supernode/start_client_internal.py")
