@@ -3,7 +3,7 @@
 A part may measure more than the figures of its page and picture: all of it goes into bench/results/raw, which git
 ignores.
 
-commit    parameters committed to in a second, and against other ways; what opening and masks cost
+commit    parameters committed to in a second, and against other ways; what masks cost
 streaming memory of a hospital and of the aggregator, up to 100M parameters
 gas       gas of every transaction of a task on a local chain
 costs     a year of a consortium on three networks at assumed fees, calculated; a second

@@ -21,7 +21,7 @@ from consilium_client.hospital.node import HospitalNode
 from consilium_client.voter.node import VoterNode
 from consilium_server.aggregator.disputes import Statements, make_accusation
 from consilium_server.aggregator.unmasking import cohort_answers
-from consilium_server.aggregator.uploads import Answer, Contribution, Upload, sum_cohort
+from consilium_server.aggregator.uploads import Answer, Contribution, Upload, parse_upload_body, sum_cohort
 from consilium_server.errors import SumMismatch
 from consilium_zk.blobs import Blob, add, parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
@@ -153,7 +153,7 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
     for node in nodes:
         reply = round_.ask(node, Part.UPLOAD)
         assert reply.code is ReplyCode.OK
-        uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
+        uploads[node.index] = Upload([parse_blob(blob) for blob in reply.blobs], *parse_upload_body(reply.body, 1))
     statements = Statements(aggregator, task, 0)
     cohort = masked_cohort(aggregator, task, 0, (1 << HOSPITALS) - 1)
     share_bundles = read_share_bundles(aggregator, round_.store, task, 0, cohort)
@@ -163,8 +163,7 @@ def accused(chain: LocalChain, folder: Path, liar: type[HospitalNode]) -> Accuse
     answers = cohort_answers(aggregator, round_.store, task, 0, (1 << HOSPITALS) - 1, round_.round_state)
     for node in nodes:
         answers.take({node.index: Answer(round_.ask(node, Part.ANSWER).body)})
-    points, hospitals = aggregator.record.committed_points(task, 0), aggregator.tasks.hospitals(task)
-    parts = [Contribution(upload, points[hospitals[index].node], 1) for index, upload in uploads.items()]
+    parts = [Contribution(upload, 1) for upload in uploads.values()]
     with pytest.raises(SumMismatch):
         sum_cohort(0, parts, [secrets.randbits(CHECK_BITS)], answers.residue())
     accusation = make_accusation(

@@ -20,7 +20,14 @@ from consilium_chain.deploying.address_book import SUPPLY, Deployment, deploy
 from consilium_chain.errors import Refused
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import Accusation, CohortsFate, Decoys, PublishedCohort
+from consilium_chain.ledger.publishing import (
+    Accusation,
+    CohortsFate,
+    Commitments,
+    Decoys,
+    PublishedCohort,
+    cohort_commitments,
+)
 from consilium_chain.ledger.roles import NO_KEY, CommittedUpdate
 from consilium_chain.ledger.structs import Phase, Role, RoundState, TaskParams, members
 from consilium_chain.rpc.blocks import BLOCKS_TIMED
@@ -31,10 +38,9 @@ from consilium_chain.settlement.accounting import take_stock
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_zk.blobs import Blob, add, scale, with_blinders
-from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
-from consilium_zk.curve import to_eip2537
+from consilium_zk.constants import BLS_MODULUS
 from consilium_zk.drand import DrandChain
-from consilium_zk.kzg import commit, open_combined, versioned_hash
+from consilium_zk.kzg import Commitment, commit, versioned_hash
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import Ticket, public_key, sign_ticket
 from eth_account import Account
@@ -209,6 +215,7 @@ class Update:
 
     lanes: NDArray[np.uint64]
     blobs: list[Blob]
+    points: list[Commitment]
     committed: CommittedUpdate
 
 
@@ -294,27 +301,36 @@ class TaskDriver:
     # Hospitals
 
     def make_update(self, index: int, round_: int | None = None) -> Update:
-        """Random lanes, packed, blinded and opened at the challenge of this hospital and round."""
+        """Random lanes, packed and blinded, with the points and hashes of this hospital and round."""
         number = self.round if round_ is None else round_
         layout, count = (self.layout, self.lanes) if number or self.statistics is None else self.statistics
         lanes = self.random.integers(0, 2**layout.bits - 1, count, dtype=np.uint64)
         return self.update_of(index, number, lanes, pack(lanes, layout))
 
     def update_of(self, index: int, round_: int, lanes: NDArray[np.uint64], packed: Sequence[Blob]) -> Update:
-        """Packed blobs, blinded and opened."""
+        """Packed blobs, blinded."""
         blobs = [with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS)) for blob in packed]
-        return Update(lanes, blobs, self.committed(index, round_, blobs))
+        points = [commit(blob) for blob in blobs]
+        return Update(lanes, blobs, points, self.committed(index, round_, points))
 
-    def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
+    def committed(self, index: int, round_: int, points: Sequence[Commitment]) -> CommittedUpdate:
+        """The commitment of a hospital to these points."""
         node = self.nodes[index]
-        commitments = [commit(blob) for blob in blobs]
-        challenge = node.messages.challenge(self.task, round_, node.address, commitments)
-        return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
+        return CommittedUpdate(node.messages.point_hashes(self.task, round_, node.address, points))
+
+    def cohort_of(self, index: int) -> int:
+        """The number of a hospital's cohort in this round; 0 outside all."""
+        cohorts = range(self.round_state.cohorts)
+        return next((cohort for cohort in cohorts if index in self.cohort(cohort)), 0)
+
+    def send_commitment(self, index: int, committed: CommittedUpdate, round_: int | None = None) -> Receipt:
+        round_ = self.round if round_ is None else round_
+        return self.nodes[index].hospital.commit_update(self.task, round_, self.cohort_of(index), committed)
 
     def commit(self, index: int, update: Update | None = None) -> Update:
         round_ = self.round
         update = update or self.make_update(index, round_)
-        self.nodes[index].hospital.commit_update(self.task, round_, update.committed)
+        self.send_commitment(index, update.committed)
         self.updates[round_, index] = update
         return update
 
@@ -335,9 +351,16 @@ class TaskDriver:
         sums = [
             add([scale(u.blobs[place], w) for u, w in zip(updates, weights, strict=True)]) for place in range(count)
         ]
-        slices = [slice(place * BYTES_PER_EIP2537_G1, (place + 1) * BYTES_PER_EIP2537_G1) for place in range(count)]
-        points = [[u.committed.points[part] for u in updates] for part in slices]
-        return PublishedCohort(cohort, sums, points)
+        return PublishedCohort(cohort, sums, self.commitments(cohort, present))
+
+    def commitments(self, cohort: int, survivors: Sequence[int]) -> list[Commitments]:
+        """A cohort's commitments to each blob, in the chain's order."""
+        round_ = self.round
+        index_of = {node.address: index for index, node in enumerate(self.nodes)}
+        committed = self.operator.record.point_hashes(self.task, round_)
+        hashes = {index_of[hospital]: own for hospital, own in committed.items()}
+        shown = {index: self.updates[round_, index].points for index in survivors}
+        return cohort_commitments(hashes, sum(1 << index for index in self.cohort(cohort)), shown)
 
     def publish(
         self,

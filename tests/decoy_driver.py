@@ -49,7 +49,7 @@ class DecoyDriver(TaskDriver):
         self.hidden: dict[int, HiddenSums] = {}
 
     def make_update(self, index: int, round_: int | None = None) -> Update:
-        """Quantised values in every lane, packed, blinded and opened."""
+        """Quantised values in every lane, packed and blinded."""
         number = self.round if round_ is None else round_
         if number == 0 and self.statistics is not None:
             return super().make_update(index, number)
@@ -75,7 +75,11 @@ class DecoyDriver(TaskDriver):
         if not self.params.has_decoys(self.round):
             return found
         total = CohortSum(list(found.blobs), [commit(blob) for blob in found.blobs])
-        return replace(found, blobs=self.hiding().hide(cohort, total, self.weight_of(cohort, survivors)).blobs)
+        weight, points = self.weight_of(cohort, survivors), self.points_of(cohort, survivors)
+        return replace(found, blobs=self.hiding().hide(cohort, total, weight, points).blobs)
+
+    def points_of(self, cohort: int, survivors: Sequence[int]) -> dict[int, list[Commitment]]:
+        return {index: self.updates[self.round, index].points for index in self.cohort(cohort) if index in survivors}
 
     def weight_of(self, cohort: int, survivors: Sequence[int]) -> int:
         round_ = self.round
@@ -98,8 +102,8 @@ class DecoyDriver(TaskDriver):
         state, secrets = self.round_state, self.hidden[self.round].secrets
         found = []
         for cohort in members(state.viable_cohorts):
-            points = self.cohort_sum(cohort, list(members(state.survivors))).points
-            blobs = [DisclosedBlob(pair, own) for pair, own in zip(secrets.blinders[cohort], points, strict=True)]
+            given = self.cohort_sum(cohort, list(members(state.survivors))).commitments
+            blobs = [DisclosedBlob(pair, own) for pair, own in zip(secrets.blinders[cohort], given, strict=True)]
             found.append(DisclosedCohort(cohort, blobs))
         return found
 

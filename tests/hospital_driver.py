@@ -26,6 +26,8 @@ from consilium_client.voter.node import VoterNode
 from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
+from consilium_zk.blobs import parse_blob
+from consilium_zk.kzg import commit
 from eth_account.signers.local import LocalAccount
 
 OPEN_POLICY = {"operators": "any", "models": "any", "programs": "any", "columns": "any", "masked_only": False}
@@ -76,10 +78,18 @@ class Committing:
         return parse_signed_update(reply.body[:size], node.ledger.address, 1)
 
     def relay(self, *updates: SignedUpdate) -> None:
-        self.aggregator.aggregator.commit_updates(self.task, 0, updates)
+        self.aggregator.aggregator.commit_updates(self.task, 0, [(0, update) for update in updates])
 
     def set_ether(self, node: HospitalNode, wei: int) -> None:
         self.chain.rpc("anvil_setBalance", node.ledger.address, hex(wei))
+
+
+def has_point_of(committing: Committing, upload: RoundReply, signed: SignedUpdate) -> bool:
+    """True if an unmasked upload of one blob shows its blob's point, and the hospital signed the hash of it."""
+    (blob,) = upload.blobs
+    point = commit(parse_blob(blob))
+    found = committing.aggregator.messages.point_hashes(committing.task, 0, signed.hospital, [point])
+    return (upload.body, tuple(found)) == (point, signed.point_hashes)
 
 
 def take(node: HospitalNode, *steps: Step) -> None:

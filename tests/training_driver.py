@@ -117,8 +117,8 @@ class TrainingTask(TaskDriver):
         layout, values = (
             (spec.update_layout, spec.lanes) if self.round else (spec.statistics_layout, spec.statistics_values)
         )
-        committed = CommittedUpdate(made.signed.points, made.signed.opening, base=self.false_base or made.signed.base)
-        return Update(unpack(made.blobs, values, layout, 1), list(made.blobs), committed)
+        committed = CommittedUpdate(made.signed.point_hashes, base=self.false_base or made.signed.base)
+        return Update(unpack(made.blobs, values, layout, 1), list(made.blobs), list(made.points), committed)
 
     def shown_sum(self, cohort: int, survivors: Sequence[int]) -> PublishedCohort:
         published = super().shown_sum(cohort, survivors)

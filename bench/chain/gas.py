@@ -11,7 +11,7 @@ import json
 import secrets
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -22,9 +22,16 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.address_book import LOCAL_VESTING, deploy
 from consilium_chain.keystore import voter_key
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import CohortsFate, DisclosedBlob, DisclosedCohort, PublishedCohort
+from consilium_chain.ledger.publishing import (
+    CohortsFate,
+    Commitments,
+    DisclosedBlob,
+    DisclosedCohort,
+    PublishedCohort,
+    cohort_commitments,
+)
 from consilium_chain.ledger.roles import CommittedUpdate
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, members
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, members
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
@@ -39,9 +46,8 @@ from consilium_server.aggregator.decoys import HiddenSums
 from consilium_server.aggregator.uploads import Contribution, Upload, sum_cohort
 from consilium_zk.blobs import Blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import to_eip2537
 from consilium_zk.decoys import is_flipped
-from consilium_zk.kzg import commit, open_combined
+from consilium_zk.kzg import Commitment, commit
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.tickets import public_key, sign_ticket
 from eth_account import Account
@@ -126,12 +132,12 @@ class Rehearsal:
         self._delegate()
         while (state := self.treasury.tasks.state(self.task)).phase is not Phase.ENDED:
             apart = state.round == ROUNDS
-            blobs = self._commit(state.round)
+            contributions = self._commit(state.round)
             if state.round != STATISTICS_ROUND:
                 self._hidden = HiddenSums(
                     self.task, state.round, secrets.token_bytes(32), self.sums.negated_delta(state.round)
                 )
-            self._publish(state.round, blobs, apart)
+            self._publish(state.round, contributions, apart)
             if state.round != STATISTICS_ROUND:
                 self._judge(state.round, apart)
         for ledger in (*self.hospitals, *self.voters, self.aggregator):
@@ -165,24 +171,36 @@ class Rehearsal:
             block = self.treasury.connection.blocks.wait_after(block)
         return request
 
-    def _commit(self, round_: int) -> list[Blob]:
-        """Cohorts, then everybody's commitment; returns the hospitals' weighted blobs, one each."""
+    def _cohorts(self, round_: int) -> list[int]:
+        """The members of each cohort, as bit maps."""
+        count = self.treasury.tasks.round_state(self.task, round_).cohorts
+        return [self.treasury.tasks.cohort_members(self.task, round_, cohort) for cohort in range(count)]
+
+    def _commit(self, round_: int) -> list[Contribution]:
+        """Cohorts, then everybody's commitment; returns the hospitals' uploads, of one blob each."""
         if self.treasury.tasks.state(self.task).phase is Phase.FORMING:
             self.aggregator.phases.form_cohorts(self.task, self._await_beacon(round_))
         layout = self.spec.statistics_layout if round_ == STATISTICS_ROUND else self.spec.update_layout
-        weighted = []
-        for ledger, hospital in zip(self.hospitals, self.treasury.tasks.hospitals(self.task), strict=True):
-            blob = _random_update(layout)
-            point = commit(blob)
-            challenge = ledger.messages.challenge(self.task, round_, ledger.address, [point])
-            update = CommittedUpdate(to_eip2537(point), open_combined([blob], challenge))
-            ledger.hospital.commit_update(self.task, round_, update)
-            weighted.append(blob if round_ == STATISTICS_ROUND else scale(blob, hospital.weight))
-        return weighted
+        cohort_of = {index: cohort for cohort, map_ in enumerate(self._cohorts(round_)) for index in members(map_)}
+        contributions = []
+        for index, hospital in enumerate(self.treasury.tasks.hospitals(self.task)):
+            ledger, blob = self.hospitals[index], _random_update(layout)
+            points = [commit(blob)]
+            update = CommittedUpdate(ledger.messages.point_hashes(self.task, round_, ledger.address, points))
+            ledger.hospital.commit_update(self.task, round_, cohort_of[index], update)
+            weight = 1 if round_ == STATISTICS_ROUND else hospital.weight
+            contributions.append(Contribution(Upload([scale(blob, weight)], points), weight))
+        return contributions
 
-    def _publish(self, round_: int, blobs: Sequence[Blob], apart: bool) -> None:
+    def _commitments(self, round_: int, points: Mapping[int, Sequence[Commitment]]) -> list[Commitments]:
+        """A cohort's commitments to each blob, in the chain's order. `points`: of its members, by index."""
+        indices = {hospital.node: index for index, hospital in enumerate(self.treasury.tasks.hospitals(self.task))}
+        hashes = {indices[node]: row for node, row in self.treasury.record.point_hashes(self.task, round_).items()}
+        return cohort_commitments(hashes, sum(1 << index for index in points), points)
+
+    def _publish(self, round_: int, contributions: Sequence[Contribution], apart: bool) -> None:
         decoys = self._hidden.decoys if self.params.has_decoys(round_) else None
-        sums = self._sums(round_, blobs)
+        sums = self._sums(round_, contributions)
         everyone = (1 << HOSPITALS) - 1
         if not apart or decoys is None:
             (receipt,) = self.aggregator.aggregator.publish_sums(self.task, round_, CohortsFate(everyone), sums, decoys)
@@ -200,25 +218,17 @@ class Rehearsal:
             sidecars = [self.aggregator.aggregator.prover.sidecar(blob) for blob in cohort.blobs]
             self._note("publish alone (1 blob)", connection.transactions.send(showing, Sending(PUBLISH_GAS, sidecars)))
 
-    def _sums(self, round_: int, blobs: Sequence[Blob]) -> list[PublishedCohort]:
+    def _sums(self, round_: int, contributions: Sequence[Contribution]) -> list[PublishedCohort]:
         """The sums to publish; with decoys `_hidden` keeps the secrets that disclose them."""
-        points, hospitals = (
-            self.treasury.record.committed_points(self.task, round_),
-            self.treasury.tasks.hospitals(self.task),
-        )
         found = []
-        for cohort in range(self.treasury.tasks.round_state(self.task, round_).cohorts):
-            indices = list(members(self.treasury.tasks.cohort_members(self.task, round_, cohort)))
-            own = [points[hospitals[i].node] for i in indices]
-            weights = [1 if round_ == STATISTICS_ROUND else hospitals[i].weight for i in indices]
-            contributions = [
-                Contribution(Upload([blobs[i]]), p, w) for i, p, w in zip(indices, own, weights, strict=True)
-            ]
-            shown = sum_cohort(cohort, contributions, [1])
+        for cohort, map_ in enumerate(self._cohorts(round_)):
+            own = {index: contributions[index] for index in members(map_)}
+            points = {index: one.points for index, one in own.items()}
+            shown = sum_cohort(cohort, list(own.values()), [1])
             if self.params.has_decoys(round_):
-                shown = self._hidden.hide(cohort, shown, sum(weights))
+                shown = self._hidden.hide(cohort, shown, sum(one.weight for one in own.values()), points)
             digests = [self.store.put_blob(*pair) for pair in zip(shown.blobs, shown.commitments, strict=True)]
-            found.append(PublishedCohort(cohort, shown.blobs, [[to_eip2537(p[0]) for p in own]], digests))
+            found.append(PublishedCohort(cohort, shown.blobs, self._commitments(round_, points), digests))
         return found
 
     def _judge(self, round_: int, apart: bool) -> None:
@@ -232,7 +242,7 @@ class Rehearsal:
             ledger.voter.commit_scores(self.task, round_, public_key(key), ticket, commitment)
         for ledger, (scores, salt) in zip(self.voters, ballots, strict=True):
             ledger.voter.reveal_scores(self.task, round_, scores, salt)
-        self._open(round_, state, apart)
+        self._disclose(round_, apart)
 
     def _ballot(self, round_: int, cohorts: int, index: int) -> tuple[int, ...]:
         """An honest voter's: every sum improves, every decoy harms."""
@@ -240,16 +250,12 @@ class Rehearsal:
         sides = [[-90_000 if side else 90_000 for side in flipped], [90_000 if side else -90_000 for side in flipped]]
         return tuple(score + index for side in sides for score in side)
 
-    def _open(self, round_: int, state: RoundState, apart: bool) -> None:
-        points, hospitals = (
-            self.treasury.record.committed_points(self.task, round_),
-            self.treasury.tasks.hospitals(self.task),
-        )
-        cohorts = []
-        for cohort, pairs in self._hidden.secrets.blinders.items():
-            present = members(self.treasury.tasks.cohort_members(self.task, round_, cohort))
-            own = [to_eip2537(points[hospitals[i].node][0]) for i in present]
-            cohorts.append(DisclosedCohort(cohort, [DisclosedBlob(pair, own) for pair in pairs]))
+    def _disclose(self, round_: int, apart: bool) -> None:
+        cohorts, maps = [], self._cohorts(round_)
+        shown = self._hidden.secrets
+        for cohort, pairs in shown.blinders.items():
+            own = self._commitments(round_, {index: shown.points[index] for index in members(maps[cohort])})
+            cohorts.append(DisclosedCohort(cohort, [DisclosedBlob(*blob) for blob in zip(pairs, own, strict=True)]))
         negated_delta = self._hidden.negated_delta.points
         if not apart:
             (receipt,) = self.aggregator.aggregator.disclose_decoys(

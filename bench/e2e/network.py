@@ -3,7 +3,7 @@
 Real: the contracts on a local chain (anvil) and every transaction of every party, with its checks; hospitals', voters'
 and aggregators' own classes with homes, keys and approvals as their owners make them; what crosses the network between
 hospitals and aggregators, byte for byte (`HospitalNode.answer` behind the relay's own Flower app: training, quantising,
-masks, share bundles, KZG commitments and openings, signatures, audit logs); the aggregators (`Aggregator.conduct`),
+masks, share bundles, KZG commitments, signatures, audit logs); the aggregators (`Aggregator.conduct`),
 their sums, checks, blobs and cell proofs; tickets, evaluations, commitments and reveals of the voters
 (`VoterNode.poll`).
 

@@ -12,8 +12,7 @@ and the contract has added up the commitments. How it is judged then, so that th
 hospitals read ahead meanwhile is counted apart.
 
     configure  server: cohorts are assigned, everybody is asked
-    update     hospitals: derive the base, of what they read ahead, train, quantise, pack, blind, commit, open, deal,
-               sign
+    update     hospitals: derive the base, of what they read ahead, train, quantise, pack, blind, commit, deal, sign
                server: checks it, stores share bundles, commits for all on chain
     upload     hospitals: read share bundles, weigh, mask; server: fixes the survivors on chain
     unmask     hospitals: open the shares dealt to them
@@ -177,15 +176,14 @@ def read_ahead(node: Any) -> None:
 
 def watch_hospital(parts: Parts, node: Any) -> None:
     """What is in no part is Flower's messages, the socket's, and what the node asks the chain."""
-    from consilium_client.hospital import hooks, masking, round_updates, training
+    from consilium_client.hospital import masking, round_updates, training
     from consilium_zk.secure_aggregation import MaskingHospital
 
     parts.watch("derive base", node.training.record, "base")
     parts.watch("train", training, "learn")
     parts.watch("quantise and pack", node.training, "packed")
     parts.watch("blind", node.updates, "_blinded")
-    parts.watch("commit", hooks, "commit")
-    parts.watch("open", hooks, "open_combined")
+    parts.watch("commit", round_updates, "commit")
     parts.watch("deal", node.updates, "secret_shares")
     parts.watch("sign", node.ledger.hospital, "sign_update")
     parts.watch("keep on disk", node.updates.pending, "write")

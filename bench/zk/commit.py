@@ -1,4 +1,4 @@
-"""What a commitment costs, from floats to KZG commitments, and what follows it: opening, checking, masking, unmasking.
+"""What a commitment costs, from floats to KZG commitments, and what follows it: masking, unmasking.
 
 Against the KZG library alone on the same blobs, against the same commitments computed with py_ecc, and against one
 Pedersen commitment to each parameter (the construction of zkFL; Wang et al., arXiv 2310.02554). One core, processor
@@ -21,7 +21,7 @@ import numpy as np
 from consilium_zk import masks
 from consilium_zk.blobs import Blob, add, from_scalars, scale, to_scalars, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_FIELD_ELEMENT, FIELD_ELEMENTS_PER_BLOB
-from consilium_zk.kzg import challenge, combined_commitment, commit, open_at, open_combined, setup, verify_opening
+from consilium_zk.kzg import commit, setup
 from consilium_zk.packing import LaneLayout, pack
 from consilium_zk.quantise import Quantiser
 from matplotlib.axes import Axes
@@ -118,19 +118,6 @@ def measure_bits(bits: int, parameters: int, repetitions: int) -> dict[str, Any]
     }
 
 
-def measure_opening(repetitions: int) -> dict[str, Any]:
-    """Opening and checking one blob; the checking is what the precompile does on chain."""
-    lanes = np.random.default_rng(1).integers(0, 255, 50_000, dtype=np.uint64)
-    blob = with_blinders(pack(lanes, LaneLayout(8, TOTAL_WEIGHT))[0], *(secrets.randbelow(BLS_MODULUS) for _ in "ab"))
-    point, z = commit(blob), secrets.randbelow(BLS_MODULUS)
-    opening = open_at(blob, z)
-    return {
-        "commit_s": spread([timed(lambda: commit(blob))[0] for _ in range(repetitions)]),
-        "open_s": spread([timed(lambda: open_at(blob, z))[0] for _ in range(repetitions)]),
-        "verify_s": spread([timed(lambda: verify_opening(point, z, opening))[0] for _ in range(repetitions)]),
-    }
-
-
 def measure_others(repetitions: int) -> dict[str, Any]:
     """One blob's parameters committed to by the full path; samples of them with py_ecc and with Pedersen commitments.
 
@@ -223,26 +210,20 @@ class Pedersen:
 
 
 def measure_after(parameters: int, repetitions: int) -> dict[str, Any]:
-    """What follows the commitment to an update of 8-bit values: its opening, the opening's check, masks.
+    """What follows the commitment to an update of 8-bit values: masks.
 
-    Opening and check are one for all blobs. Mask: what the last of a cohort does, its weight, own mask and one mask
+    Mask: what the last of a cohort does, its weight, own mask and one mask
     with each other. Unmask: the survivors' own masks, and those of who dropped out with them, away from a sum.
     """
-    say(f"opening, checking, masking and unmasking {parameters:,} parameters, {repetitions} times")
+    say(f"masking and unmasking {parameters:,} parameters, {repetitions} times")
     update = np.random.default_rng(3).normal(0, VALUE_RANGE / 4, parameters).astype(np.float32)
     _, blobs = full_path(update, Quantiser(8, VALUE_RANGE), LaneLayout(8, TOTAL_WEIGHT))
-    points = [commit(blob) for blob in blobs]
-    bound = challenge(1, bytes(20), 1, 1, bytes(20), points)
-    opening = open_combined(blobs, bound)
     context, roots = b"bench", [secrets.randbelow(BLS_MODULUS) for _ in range(COHORT)]
     keys = {index: masks.mask_key(root) for index, root in enumerate(roots)}
     own = [masks.own_seed(root, context) for root in roots]
     last = COHORT - 1
     pairs = masks.pair_seeds(last, roots[last], keys, context)
     weight = TOTAL_WEIGHT // COHORT
-
-    def check() -> bool:
-        return verify_opening(combined_commitment(points, bound), bound.point, opening)
 
     def masked() -> list[Blob]:
         return [add([scale(blob, weight), masks.mask(last, own[last], pairs, k)]) for k, blob in enumerate(blobs)]
@@ -251,12 +232,8 @@ def measure_after(parameters: int, repetitions: int) -> dict[str, Any]:
         gone = {last: pairs} if dropped else {}
         return [masks.without(b, masks.residue(own[: COHORT - dropped], gone, k)) for k, b in enumerate(blobs)]
 
-    if not check():
-        raise RuntimeError("the opening does not verify")
     work: dict[str, Callable[[], object]] = {
         "commit": lambda: [commit(blob) for blob in blobs],
-        "open": lambda: open_combined(blobs, bound),
-        "verify": check,
         "mask": masked,
         "unmask": lambda: unmasked(0),
         "unmask, 1 dropped out": lambda: unmasked(1),
@@ -306,7 +283,6 @@ def measure(quick: bool) -> dict[str, Any]:
     with single_core():
         setup()
         rows = [measure_bits(bits, parameters, repetitions) for bits in (8, 16)]
-        per_blob = measure_opening(repetitions)
         others = measure_others(repetitions)
         after = measure_after(parameters, repetitions)
     rates = after["params_per_s_core"]
@@ -315,14 +291,13 @@ def measure(quick: bool) -> dict[str, Any]:
         "ratio_to_raw_ckzg": rows[0]["ratio_to_raw_ckzg"],
         "ratio_to_py_ecc": others["ratios"]["py_ecc"]["median"],
         "ratio_to_pedersen_per_parameter": others["ratios"]["pedersen_by_tables"]["median"],
-        **{f"{name}_params_per_s_core": rates[name] for name in ("open", "verify", "mask", "unmask")},
+        **{f"{name}_params_per_s_core": rates[name] for name in ("mask", "unmask")},
         "aim_params_per_s_core": AIM,
         "what": "stochastic quantisation, packing, blinding and commitment on one core, processor time,"
         " against ckzg.blob_to_kzg_commitment alone on the same blobs, alternating; py_ecc's and Pedersen's time a"
-        " parameter over ours (Pedersen with tables of multiples, its faster way); opening and check are one for all"
-        f" blobs; mask and unmask in a cohort of {COHORT}, of whom nobody dropped out",
+        " parameter over ours (Pedersen with tables of multiples, its faster way);"
+        f" mask and unmask in a cohort of {COHORT}, of whom nobody dropped out",
         "rows": rows,
-        "per_blob": per_blob,
         "others": others,
         "after": after,
         "projection": projection(others["ns_per_parameter"]),
@@ -373,8 +348,6 @@ def plot_rates(result: dict[str, Any], axes: Axes) -> None:
         ("commit", result["params_per_s_core"], COLOURS["committing"]),
         (f"unmask the sum of {COHORT}", result["unmask_params_per_s_core"], COLOURS["uploading"]),
         (f"mask, one of {COHORT}", result["mask_params_per_s_core"], COLOURS["uploading"]),
-        ("open", result["open_params_per_s_core"], COLOURS["committing"]),
-        ("check an opening", result["verify_params_per_s_core"], COLOURS["committing"]),
     ]
     for position, (_, rate, shade) in enumerate(reversed(bars)):
         axes.barh(position, rate, color=shade)
@@ -398,16 +371,9 @@ def table(result: dict[str, Any]) -> list[tuple[str, str]]:
         )
         for row in result["rows"]
     ]
-    blob = {name: entry["median"] * 1000 for name, entry in result["per_blob"].items()}
-    rates = {
-        name: f"{result[f'{name}_params_per_s_core'] / 1e6:.1f} M" for name in ("open", "verify", "mask", "unmask")
-    }
+    rates = {name: f"{result[f'{name}_params_per_s_core'] / 1e6:.1f} M" for name in ("mask", "unmask")}
     return [
         *lines,
-        (
-            "one blob",
-            f"commit {blob['commit_s']:.1f} ms, open {blob['open_s']:.1f} ms, verify {blob['verify_s']:.1f} ms",
-        ),
         (
             "commit, against others",
             f"{result['ratio_to_py_ecc']:,.0f} × as fast as py_ecc,"

@@ -1,6 +1,6 @@
 """One side of a private round in a process of its own, blob by blob: a hospital's, or the aggregator's.
 
-    streamed.py hospital FOLDER INDEX    from update.bin to an opened commitment and a masked upload
+    streamed.py hospital FOLDER INDEX    from update.bin to commitments and a masked upload
     streamed.py aggregator FOLDER        from the survivors' uploads to their mean, checked against their commitments
 
 Both write what they took: seconds of processor time, and memory. Memory is the kernel's count of this process's largest
@@ -26,7 +26,7 @@ from consilium_zk import masks
 from consilium_zk.blobs import Blob, add, parse_blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.curve import Commitment, weighted_sum
-from consilium_zk.kzg import challenge, combined_commitment, commit, commits_to, open_combined, setup, verify_opening
+from consilium_zk.kzg import commit, commits_to, setup
 from consilium_zk.packing import LaneLayout, packed, unpack
 from consilium_zk.quantise import Quantiser
 from numpy.typing import NDArray
@@ -129,11 +129,6 @@ def hospital(folder: Path, index: int) -> dict[str, object]:
             commitments.append(commit(blinded))
             sink.write(blinded)
     (folder / f"commitments-{index}").write_bytes(b"".join(commitments))
-    bound = challenge(1, bytes(20), 1, 1, index.to_bytes(20, "big"), commitments)
-    with stages.stage("open"):
-        opening = open_combined(blobs_of(spool), bound)
-    if not verify_opening(combined_commitment(commitments, bound), bound.point, opening):
-        raise RuntimeError("the opening does not verify")
     own, pairs = plan.own_seed(index), plan.pair_seeds(index)
     with stages.stage("mask"), (folder / f"upload-{index}").open("wb") as sink:
         for number, blob in enumerate(blobs_of(spool)):

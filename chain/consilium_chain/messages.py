@@ -8,8 +8,9 @@ are closed; and in masked tasks ANSWER, answered after the survivors are fixed. 
     SIGNED: in `status` also `body`, the bytes of `SignedUpdate.to_wire`, followed in masked tasks by the secret shares,
         whose digest it has.
     ANSWERED: likewise, the bytes of `secure_aggregation.MaskingHospital.answer`.
-    OK: an ArrayRecord `blobs`: "0", "1", … with 131,072 raw bytes each; and in masked tasks in `status` a `body`, the
-        bytes of `statements.SignedStatement` on these blobs.
+    OK: an ArrayRecord `blobs`: "0", "1", … with 131,072 raw bytes each; and in `status` a `body`: the points that the
+        hospital committed to, 48 bytes a blob, followed in masked tasks by the bytes of `statements.SignedStatement` on
+        these blobs.
     Other codes: an empty ArrayRecord `blobs`.
 """
 
@@ -34,7 +35,7 @@ class ReplyCode(IntEnum):
 
 
 def signed_update_bytes(blobs: int) -> int:
-    """Bytes on the wire: signature (64), value (32), proof (48), digest of secret shares (32), digest of the base (32),
-    points (48 a blob).
+    """Bytes on the wire: signature (64), digest of secret shares (32), digest of the base (32), hashes of points (32 a
+    blob).
     """
-    return 64 + 32 + 48 + 32 + 32 + 48 * blobs
+    return 64 + 32 + 32 + 32 * blobs

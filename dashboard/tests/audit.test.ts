@@ -70,12 +70,14 @@ test('the digest of a record covers its commitments, and not the block at which 
     block: 9n,
     outcome: 'settled',
     cohorts: [],
-    points: new Map([[0, '0xaa']]),
+    pointHashes: new Map([[0, ['0xcc']]]),
+    points: new Map([[0, ['0xaa']]]),
   } as unknown as RoundRecord
   const digestOf = (changed: Partial<RoundRecord>) =>
     roundReport(of, 0, { steps: allHold, record: { ...record, ...changed } }, 0).inputs?.record_sha256
   expect(digestOf({ block: 10n })).toBe(digestOf({}))
-  expect(digestOf({ points: new Map([[0, '0xab']]) })).not.toBe(digestOf({}))
+  expect(digestOf({ points: new Map([[0, ['0xab']]]) })).not.toBe(digestOf({}))
+  expect(digestOf({ pointHashes: new Map([[0, ['0xcd']]]) })).not.toBe(digestOf({}))
 })
 
 test('a report names the rounds that it did not come to, and any change of it changes what is signed', () => {
@@ -103,7 +105,8 @@ test('the file that `consilium verify-report` is tested with is what this page w
     block: 9n,
     outcome: 'settled',
     cohorts: [{ survivors: [0, 1, 2], expected: [`0x01${'cd'.repeat(31)}`, null] }],
-    points: new Map([[0, '0xaa']]),
+    pointHashes: new Map([[0, ['0xcc']]]),
+    points: new Map([[0, ['0xaa']]]),
   } as unknown as RoundRecord
   const rounds = [
     roundReport(made, 0, { steps: allHold, record }, 1_790_000_000.25),

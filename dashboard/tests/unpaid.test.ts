@@ -60,7 +60,15 @@ const settled = (changes: Partial<Round> = {}): Round => ({
   ended_at: 1,
   cohorts: [cohort],
   commitments: [
-    { hospital: hospital.account, position: 0, points: [], share_bundle: null, transaction: '0x', block: 1 },
+    {
+      hospital: hospital.account,
+      position: 0,
+      point_hashes: [],
+      points: null,
+      share_bundle: null,
+      transaction: '0x',
+      block: 1,
+    },
   ],
   committee: { seed: null, seat_weight: null, ballots: [], spread: [] },
   payments: [],

@@ -1,4 +1,5 @@
 import {
+  concat,
   decodeFunctionData,
   encodeAbiParameters,
   encodeEventTopics,
@@ -22,7 +23,8 @@ const [TASK, ROUND] = [4, 2]
 const [TASK_ID, NUMBER] = [BigInt(TASK), BigInt(ROUND)]
 const LAST = 1_000n
 const ABI: Abi = tasksAbi // whose calls are not known to the compiler by their names
-const POINTS = HOSPITALS.map((_, index): Hex => `0x${(index + 1).toString().repeat(96)}`)
+const [FIRST, LAST_POINT]: [Hex, Hex] = [`0x${'a1'.repeat(48)}`, `0x${'c3'.repeat(48)}`]
+const HASHES = HOSPITALS.map((_, index): Hex => `0x${(index + 1).toString().repeat(64)}`)
 const HASH: Hex = `0x01${'ab'.repeat(31)}`
 const SEED: Hex = `0x${'5e'.repeat(32)}`
 const DIGEST: Hex = `0x${'d1'.repeat(32)}`
@@ -52,21 +54,24 @@ const LOGS: Log[] = [
     block: 10n,
     name: 'UpdateCommitted',
     indexed: { ...OF, hospital },
-    data: [POINTS[index], DIGEST, DIGEST],
+    data: [[HASHES[index]], DIGEST, DIGEST],
   })),
   { block: 12n, name: 'SurvivorsFixed', indexed: OF, data: [0b101n] },
   { block: 12n, name: 'DecoysSet', indexed: OF, data: [SEED, DIGEST] },
   { block: 13n, name: 'CohortPublished', indexed: OF, data: [0n, 0n, HASH] },
   { block: 700n, name: 'PhaseStarted', indexed: OF, data: [10, 99n] },
+  { block: 705n, name: 'PointsShown', indexed: OF, data: [0n, 0n, '0x0200', concat([LAST_POINT, FIRST])] },
   { block: 705n, name: 'CohortDisclosed', indexed: OF, data: [0n, true] },
   { block: 706n, name: 'CohortDisclosed', indexed: { ...OF, round: 3n }, data: [0n, false] }, // of another round
 ]
+
+const commitments = { order: '0x020100', others: HASHES.slice(1, 2), points: '0x' } as const
 
 function disclosure(first: bigint, task = TASK_ID): Hex {
   return encodeFunctionData({
     abi: tasksAbi,
     functionName: 'discloseDecoys',
-    args: [task, NUMBER, 0n, 0n, SEED, NEGATED_DELTA, [{ first, second: 9n, points: '0x' }]],
+    args: [task, NUMBER, 0n, 0n, SEED, NEGATED_DELTA, [{ first, second: 9n, commitments }]],
   })
 }
 
@@ -216,6 +221,8 @@ describe('a record', () => {
     const { steps, record } = await readRound(nodeOf(), config, TASK, ROUND)
     expect(steps.map((step) => step.state)).toEqual(['holds'])
     expect(record).toMatchObject({
+      chainId: 31337,
+      contract: TASKS,
       outcome: 'settled',
       blobs: 1,
       committed: [0, 1, 2],
@@ -224,7 +231,7 @@ describe('a record', () => {
       decoys: { seedCommitment: SEED, negatedDeltaDigest: DIGEST },
       openingBlocks: null,
       before: [{ round: 1, cohorts: [{ cohort: 0, weight: 4, isFlipped: true, hashes: [HASH] }] }],
-      events: 8,
+      events: 9,
       block: LAST,
     })
     expect(record?.cohorts).toEqual([
@@ -249,7 +256,13 @@ describe('a record', () => {
         isFlipped: false,
       },
     ])
-    expect([...(record?.points ?? [])]).toEqual(POINTS.map((points, index) => [index, points]))
+    expect([...(record?.pointHashes ?? [])]).toEqual(HASHES.map((hash, index) => [index, [hash]]))
+    expect(record?.points).toEqual(
+      new Map([
+        [0, [FIRST]],
+        [2, [LAST_POINT]],
+      ]),
+    )
     expect(record?.shown.map(({ first }) => first)).toEqual([1n, 3n])
     expect(record?.shown[0]).toEqual({
       cohort: 0,

@@ -1,8 +1,9 @@
-import { bytesToHex, concat, hexToBytes, numberToBytes, sha256, slice, type Hex } from 'viem'
+import { bytesToHex, concat, hexToBytes, numberToBytes, sha256, slice, type Address, type Hex } from 'viem'
 import { describe, expect, it, test } from 'vitest'
 import decoys from '../../tests/vectors/decoys.json'
 import blobs from '../../tests/vectors/kzg/blob_to_kzg_commitment.json'
 import vectors from '../../tests/vectors/protocol.json'
+import { pointHash } from '../src/verify/core'
 import {
   BLOB_LENGTH,
   BlobMalformed,
@@ -16,7 +17,6 @@ import {
   parseCeremony,
   parseEip2537,
   parsePoint,
-  parsePoints,
   PointMalformed,
   SCALARS,
   versionedHash,
@@ -69,7 +69,7 @@ test('many blobs are checked by one combination, and one wrong one is found', ()
 })
 
 describe('weighted sums, by the vectors of py_ecc', () => {
-  const points = vectors.openings.map(({ commitments }) => parsePoint(commitments as Hex))
+  const points = vectors.committed.map(({ commitments }) => parsePoint(commitments as Hex))
   it.each([vectors.weighted_sum, vectors.unweighted_sum])('$versioned_hash', (sum) => {
     const found = weightedSum(points, sum.weights.map(BigInt))
     expect(compressed(found)).toBe(sum.commitment)
@@ -85,21 +85,30 @@ describe('weighted sums, by the vectors of py_ecc', () => {
   })
 })
 
+test('hashes of points, by the vectors of eth_abi', () => {
+  const place = {
+    chainId: vectors.chain_id,
+    contract: vectors.tasks as Address,
+    task: vectors.task,
+    round: vectors.round,
+  }
+  const made = [...vectors.committed, vectors.committed_three]
+  const hashes = made.map(({ hospital, commitments, point_hashes }) =>
+    point_hashes.map((_, blob) =>
+      pointHash(place, hospital as Address, blob, slice(commitments as Hex, blob * 48, (blob + 1) * 48)),
+    ),
+  )
+  expect(hashes).toEqual(made.map(({ point_hashes }) => point_hashes))
+})
+
 describe('points', () => {
   it.each(vectors.compressions)('$compressed', ({ point, compressed: raw }) => {
     expect(compressed(parseEip2537(point as Hex))).toBe(raw)
     expect(parsePoint(raw as Hex).equals(parseEip2537(point as Hex))).toBe(true)
   })
 
-  it('come in a row', () => {
-    const raws = vectors.openings.map(({ commitments }) => commitments as Hex)
-    expect(parsePoints(concat(raws)).map(compressed)).toEqual(raws)
-    expect(parsePoints('0x')).toEqual([])
-    expect(() => parsePoints(slice(concat(raws), 0, 49))).toThrow(PointMalformed)
-  })
-
   it('are refused outside the group, off the curve, and in another encoding', () => {
-    const good = vectors.openings[0]?.commitments as Hex
+    const good = vectors.committed[0]?.commitments as Hex
     const bytes = hexToBytes(good)
     const flipped = (at: number, bit: number) => {
       const copy = bytes.slice()

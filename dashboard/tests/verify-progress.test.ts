@@ -1,4 +1,4 @@
-import { concat, keccak256, numberToBytes, slice, type Hex } from 'viem'
+import { keccak256, numberToBytes, slice, type Hex } from 'viem'
 import { describe, expect, it } from 'vitest'
 import vectors from '../../tests/vectors/progress.json'
 import { Progress, seedCommitment } from '../src/verify/decoys'
@@ -7,6 +7,7 @@ import { BLOB_LENGTH, commit, EIP2537_LENGTH, parseEip2537, USABLE, versionedHas
 import type { Cohort, RoundRecord } from '../src/verify/record'
 import { verify } from '../src/verify/run'
 import { ceremony } from './verify-ceremony'
+import { committedTo } from './verify-points'
 
 type Case = (typeof vectors.cases)[number]
 type Sum = Case['rounds'][number][number]
@@ -127,17 +128,18 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     isFlipped: true,
   }
   const negatedDelta = one.negated_delta as Hex
-  const record: RoundRecord = {
+  const record = {
+    chainId: 1,
+    contract: NODE,
     task: 1,
     round: one.rounds.length + 1,
-    outcome: 'settled',
+    outcome: 'settled' as const,
     blobs: one.blobs,
     layout: layoutOf(one),
     hospitals: [{ node: NODE, weight: 1 }],
-    committed: [],
+    committed: [0],
     isFixed: true,
     cohorts: [cohort, { ...cohort, index: 1, isDropped: false, isDisclosed: false, isFlipped: false, survivors: [0] }],
-    points: new Map(),
     hasDecoys: true,
     decoys: { seedCommitment: seedCommitment(SEED), negatedDeltaDigest: keccak256(negatedDelta) },
     shown: [{ cohort: 0, blob: 0, seed: SEED, negatedDelta, first: 0n, second: 0n }],
@@ -147,7 +149,7 @@ function laterRound(one: Case): { record: RoundRecord; store: Map<Hex, Uint8Arra
     block: 1n,
   }
   return {
-    record: { ...record, committed: [0], points: new Map([[0, concat(Array<Hex>(one.blobs).fill(EMPTY))]]) },
+    record: committedTo(record, new Map([[0, Array<Hex>(one.blobs).fill(EMPTY)]])),
     store,
   }
 }

@@ -18,6 +18,7 @@ import {
 import type { Cohort, RoundRecord } from '../src/verify/record'
 import { verify, type Source } from '../src/verify/run'
 import { ceremony } from './verify-ceremony'
+import { committedTo } from './verify-points'
 
 type Scalars = Map<number, bigint>
 
@@ -76,22 +77,18 @@ function plainRound(round = 1): Made {
     }
   }
   const cohorts = [cohort(0, [0, 1, 2], [0, 2]), cohort(1, [3, 4, 5], [3, 4, 5])]
-  const record: RoundRecord = {
+  const record = {
+    chainId: 31337,
+    contract: node(99),
     task: 1,
     round,
-    outcome: 'settled',
+    outcome: 'settled' as const,
     blobs: 2,
     layout: { updateBits: 8, laneBits: 16 },
     hospitals: WEIGHTS.map((weight, index) => ({ node: node(index), weight })),
     committed: [0, 1, 2, 3, 4, 5],
     isFixed: true,
     cohorts,
-    points: new Map(
-      WEIGHTS.map((_, hospital) => [
-        hospital,
-        concat([0, 1].map((blob) => compressed(commit(blobOf(update(hospital, blob)), ceremony)))),
-      ]),
-    ),
     hasDecoys: false,
     decoys: null,
     shown: [],
@@ -100,7 +97,15 @@ function plainRound(round = 1): Made {
     events: 12,
     block: 99n,
   }
-  return { record, store }
+  const points = WEIGHTS.map((_, hospital): [number, Hex[]] => [
+    hospital,
+    [0, 1].map((blob) => compressed(commit(blobOf(update(hospital, blob)), ceremony))),
+  ])
+  return { record: committedTo(record, new Map(points)), store }
+}
+
+function pointsOf(record: RoundRecord, hospital: number): Hex[] {
+  return (record.points.get(hospital) ?? []).map((point) => point ?? '0x')
 }
 
 function node(index: number): Address {
@@ -175,15 +180,51 @@ describe('a plain round', () => {
     expect(states(await carriedOut({ ...made.record, hospitals }, from(made.store)))).toEqual(ALL)
   })
 
-  it.each([
-    ['another’s', () => made.record.points.get(1) ?? '0x'],
-    ['its own in another order', (own: Hex) => concat([slice(own, 48), slice(own, 0, 48)])],
-    ['the generator', (own: Hex) => concat([compressed(GENERATOR), slice(own, 48)])],
-    ['no point', (own: Hex) => concat([`0x${'ff'.repeat(48)}`, slice(own, 48)])],
-  ])('with %s points for a survivor fails', async (_, change) => {
-    const points = new Map(made.record.points).set(2, change(made.record.points.get(2) ?? '0x'))
+  it.each<[string, (own: Hex[]) => Hex[]]>([
+    ['another’s', () => pointsOf(made.record, 1)],
+    ['its own in another order', (own) => own.toReversed()],
+    ['the generator', (own) => own.with(0, compressed(GENERATOR))],
+    ['no point', (own) => own.with(0, `0x${'ff'.repeat(48)}`)],
+    ['a short point', (own) => own.with(0, slice(own[0] ?? '0x', 0, 47))],
+  ])('with %s points for a survivor fails, also if it committed to them', async (_, change) => {
+    const changed = change(pointsOf(made.record, 2))
+    const points = new Map(made.record.hospitals.map((_, hospital) => [hospital, pointsOf(made.record, hospital)]))
+    const record = { ...made.record, points: points.set(2, changed) }
+    const steps = await carriedOut(record, from(made.store))
+    expect(states(steps)).toEqual({ ...ALL, 'sum-0': 'fails' })
+    expect(steps.get('sum-0')?.lines[0]).toMatch(/does not have the hash to which it committed/)
+    const committed = await carriedOut(committedTo(record, points), from(made.store))
+    expect(states(committed)).toEqual({ ...ALL, 'sum-0': 'fails' })
+    expect(committed.get('sum-0')?.lines[0]).toMatch(/the contract holds|invalid commitment/)
+  })
+
+  it.each<[string, Partial<RoundRecord>]>([
+    ['chain', { chainId: 1 }],
+    ['contract', { contract: node(98) }],
+    ['task', { task: 2 }],
+  ])('with hashes for another %s fails', async (_, change) => {
+    const steps = await carriedOut({ ...made.record, ...change }, from(made.store))
+    expect(states(steps)).toEqual({ ...ALL, 'sum-0': 'fails', 'sum-1': 'fails' })
+  })
+
+  it('with a copied hash fails, because it names its hospital', async () => {
+    const copied = (of: Map<number, readonly (Hex | null)[]>) => new Map(of).set(2, of.get(0) ?? [])
+    const pointHashes = new Map(made.record.pointHashes).set(2, made.record.pointHashes.get(0) ?? [])
+    const record = { ...made.record, points: copied(made.record.points), pointHashes }
+    expect(states(await carriedOut(record, from(made.store)))).toEqual({ ...ALL, 'sum-0': 'fails' })
+  })
+
+  it('without the commitment of a survivor to a blob fails', async () => {
+    const points = new Map(made.record.points).set(2, [pointsOf(made.record, 2)[0] ?? '0x', null])
     const steps = await carriedOut({ ...made.record, points }, from(made.store))
     expect(states(steps)).toEqual({ ...ALL, 'sum-0': 'fails' })
+    expect(steps.get('sum-0')?.lines).toEqual([`Blob 1: no event shows the commitment of ${node(2)}.`])
+  })
+
+  it('needs no commitment that is in no sum', async () => {
+    const points = new Map(made.record.points)
+    points.delete(1)
+    expect(states(await carriedOut({ ...made.record, points }, from(made.store)))).toEqual(ALL)
   })
 
   it.each([
@@ -197,8 +238,8 @@ describe('a plain round', () => {
 
   it('fails at once where a survivor has not committed, or has too few points', async () => {
     const committed = made.record.committed.filter((one) => one !== 2)
-    const points = new Map(made.record.points).set(3, slice(made.record.points.get(3) ?? '0x', 0, 48))
-    for (const change of [{ committed }, { points }])
+    const pointHashes = new Map(made.record.pointHashes).set(3, [`0x${'00'.repeat(32)}`])
+    for (const change of [{ committed }, { pointHashes }])
       expect(states(await carriedOut({ ...made.record, ...change }, from(made.store)))).toEqual({
         record: 'fails',
       })
@@ -315,7 +356,7 @@ describe('decoy rounds, by the vectors', () => {
       isDisclosed: true,
       isFlipped: flipped,
     }
-    const record: RoundRecord = {
+    const bare = {
       ...made.record,
       task: one.task,
       round: one.round,
@@ -324,16 +365,6 @@ describe('decoy rounds, by the vectors', () => {
       hospitals: one.weights.map((weight, index) => ({ node: node(index), weight: weight })),
       committed: survivors,
       cohorts: [cohort],
-      points: new Map(
-        survivors.map((index) => [
-          index,
-          concat(
-            one.blobs.map(({ points }) =>
-              compressed(parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH))),
-            ),
-          ),
-        ]),
-      ),
       hasDecoys: true,
       decoys: { seedCommitment: one.seed_commitment as Hex, negatedDeltaDigest: one.negated_delta_digest as Hex },
       shown: one.blobs.map((blob, at) => ({
@@ -345,7 +376,13 @@ describe('decoy rounds, by the vectors', () => {
         second: BigInt(blob.second),
       })),
     }
-    return { name: one.name, record, cohort, one }
+    const points = survivors.map((index): [number, Hex[]] => [
+      index,
+      one.blobs.map(({ points }) =>
+        compressed(parseEip2537(slice(points as Hex, index * EIP2537_LENGTH, (index + 1) * EIP2537_LENGTH))),
+      ),
+    ])
+    return { name: one.name, record: committedTo(bare, new Map(points)), cohort, one }
   })
 
   it.each(rounds)('$name: sums and seed hold', ({ record, cohort, one }) => {
@@ -367,8 +404,9 @@ describe('decoy rounds, by the vectors', () => {
     expect(state({}, { ...cohort, isFlipped: !cohort.isFlipped })).toBe('fails')
     const heavier = record.hospitals.map((one, at) => (at === 0 ? { ...one, weight: one.weight + 1 } : one))
     expect(state({ hospitals: heavier })).toBe('fails')
-    const first = concat(Array.from({ length: record.blobs }, () => compressed(GENERATOR)))
-    expect(state({ points: new Map(record.points).set(0, first) })).toBe('fails')
+    const generators = Array.from({ length: record.blobs }, () => compressed(GENERATOR))
+    const points = new Map(record.hospitals.map((_, index) => [index, pointsOf(record, index)]))
+    expect(state(committedTo(record, points.set(0, generators)))).toBe('fails')
     expect(state({ shown: [] })).toBe('skipped')
     expect(state(shown({ negatedDelta: concat([record.shown[0]?.negatedDelta ?? '0x', '0x00']) }))).toBe('skipped')
     expect(state({}, { ...cohort, isDisclosed: false })).toBe('waits')
@@ -440,11 +478,10 @@ describe('decoy rounds, by the vectors', () => {
       isDisclosed: true,
       isFlipped: true,
     }
-    const flipped: RoundRecord = {
+    const flipped = {
       ...record,
       blobs: 1,
       cohorts: [cohort],
-      points: new Map([...record.points].map(([index, points]) => [index, slice(points, 0, 48)])),
       hasDecoys: true,
       decoys: { seedCommitment: seedCommitment(seed), negatedDeltaDigest: keccak256(negatedDelta) },
       shown: [
@@ -458,7 +495,8 @@ describe('decoy rounds, by the vectors', () => {
         },
       ],
     }
-    const steps = await carriedOut(flipped, () => ({ blob }))
+    const points = new Map(record.hospitals.map((_, index) => [index, pointsOf(record, index).slice(0, 1)]))
+    const steps = await carriedOut(committedTo(flipped, points), () => ({ blob }))
     expect(states(steps)).toEqual({
       record: 'holds',
       ceremony: 'holds',

@@ -86,6 +86,7 @@ EVENTS: Words = {
     "update-committed": _of("{hospital} committed"),
     "survivors-fixed": lambda f: f"round {f['round']}: {len(f['survivors'])} update(s) are in the sums",
     "shares-published": _of("{hospital} committed by its own transaction, with its secret shares"),
+    "points-shown": _of("the commitments of cohort {cohort} are shown, blob {blob}"),
     "cohort-summed": _of("commitments of cohort {cohort} are added up, blob {blob}"),
     "cohort-published": _of("the sum of cohort {cohort} is published, blob {blob}"),
     "evidence-submitted": _of("{hospital} submitted evidence"),

@@ -202,13 +202,15 @@ def log_name(name: str) -> str:
 
 def plain(event: Event) -> dict[str, object]:
     """An event's values for JSON: bytes in hexadecimal, without long ones; amounts of tokens as text; enums by name;
-    bit maps as lists of indices.
+    hospitals and cohorts as lists of indices.
     """
     return {name: _plain(event.name, name, value) for name, value in event.values.items() if _is_shown(name, value)}
 
 
 def _is_shown(name: str, value: Any) -> bool:
-    return name != "taskId" and not (isinstance(value, bytes) and len(value) > LONGEST_FIELD)
+    if name in ("taskId", "pointHashes"):
+        return False
+    return name == "hospitals" or not (isinstance(value, bytes) and len(value) > LONGEST_FIELD)
 
 
 def _plain(event: str, name: str, value: Any) -> object:
@@ -221,6 +223,8 @@ def _plain(event: str, name: str, value: Any) -> object:
             return SlashReason(value).name
         case "CohortsFormed", "members":
             return [list(members(cohort)) for cohort in value]
+        case "PointsShown", "hospitals":
+            return list(value)
         case _, "acceptedCohorts" | "survivors" | "hospitals":
             return list(members(value))
     if name in AMOUNTS:

@@ -37,7 +37,8 @@ from consilium_core.errors import (
 from consilium_core.logs import log_to
 from consilium_core.visible_text import without_secrets
 from consilium_zk.blobs import from_scalars
-from consilium_zk.kzg import commit_by_points, versioned_hash
+from consilium_zk.disputes import Statement
+from consilium_zk.kzg import Commitment, commit_by_points, versioned_hash
 from consilium_zk.secret_shares import share_bundle_bytes
 from eth_utils.crypto import keccak
 from file_server import FileServer
@@ -404,10 +405,13 @@ def test_pinned_artifacts_are_in_every_mirror_that_can_be_written(
 
 def test_the_largest_artifacts_that_a_task_can_name_are_within_what_is_read() -> None:
     """256 hospitals in one cohort, 128 blobs each."""
-    signed = SignedStatement(bytes(32 * MAX_PARTICIPANTS), bytes(BYTES_PER_SIGNATURE))
+    signed = SignedStatement(Statement(bytes(32), bytes(32)).to_wire(), bytes(BYTES_PER_SIGNATURE))
     everybody = range(MAX_PARTICIPANTS)
     uploads = [bytes([number % 256]) * 32 for number in range(MAX_BLOBS)]
-    shown = Shown(dict.fromkeys(everybody, signed), dict.fromkeys(everybody, uploads), dict.fromkeys(everybody, 1))
+    points = dict.fromkeys(everybody, [Commitment(bytes(48))] * MAX_BLOBS)
+    shown = Shown(
+        dict.fromkeys(everybody, signed), dict.fromkeys(everybody, uploads), points, dict.fromkeys(everybody, 1)
+    )
     assert MOST_FILE_BYTES // 2 < len(shown.to_file()) <= MOST_FILE_BYTES
     assert share_bundle_bytes(MAX_PARTICIPANTS - 1) < BYTES_PER_STORED_BLOB
 

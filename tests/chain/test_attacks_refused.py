@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chain_driver import LocalChain, TaskDriver, refused
-from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from chain_driver import LAYOUT, LocalChain, TaskDriver, refused
+from consilium_chain.ledger.publishing import CohortsFate, Commitments, PublishedCohort
 from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Phase
 from consilium_zk.blobs import Blob, add, from_scalars, negate
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import from_eip2537, to_eip2537, weighted_sum
+from consilium_zk.curve import Commitment, to_eip2537, weighted_sum
 from consilium_zk.curve import negate as negate_point
-from consilium_zk.kzg import Commitment, Opening, Proof, commit, open_at, open_combined
+from consilium_zk.kzg import commit
 
 
 @pytest.fixture
@@ -25,160 +24,181 @@ def committing(local_chain: LocalChain) -> TaskDriver:
     return TaskDriver(local_chain).join()
 
 
-def refuse_commitment(task: TaskDriver, update: CommittedUpdate, index: int = 1) -> None:
-    node = task.nodes[index]
-    with refused("OpeningInvalid", hospital=node.address):
-        node.hospital.commit_update(task.task, task.round, update)
-    assert not task.round_state.committed >> index & 1
+def refuse_points(task: TaskDriver, *points: Commitment, name: str = "CommitmentMismatch", **values: object) -> None:
+    """The aggregator shows these as the points of the first survivors, and the contract refuses the sum."""
+
+    def shown(cohort: PublishedCohort) -> PublishedCohort:
+        first = cohort.commitments[0]
+        return replace(cohort, commitments=[replace(first, points=[*points, *first.points[len(points) :]])])
+
+    with refused(name, **values):
+        task.publish(shown)
+    assert task.phase is Phase.UPLOADING  # nothing of a refused batch stays
 
 
-def rogue_point(task: TaskDriver) -> Commitment:
+def copied(task: TaskDriver, index: int, hashes: Sequence[bytes]) -> None:
+    """A hospital commits to hashes that are not of its own points."""
+    task.updates[task.round, index] = task.make_update(index)
+    task.send_commitment(index, CommittedUpdate(hashes))
+
+
+def test_sum_commitments_refuses_rogue_point(committing: TaskDriver) -> None:
     """Com(X) − ΣC: with it the cohort's sum would be X, whatever the others committed to."""
-    target = commit(from_scalars([7] * 4096))
-    others = [
-        point for points in task.operator.record.committed_points(task.task, task.round).values() for point in points
-    ]
-    return weighted_sum([target, *map(negate_point, others)], [1] * (1 + len(others)))
+    committing.commit_all()
+    first, target = committing.updates[0, 0].points[0], commit(from_scalars([7] * 4096))
+    refuse_points(committing, first, weighted_sum([target, first], [1, -1]), cohort=0, blob=0)
+    committing.publish()
 
 
-def test_commit_update_refuses_rogue_commitment(committing: TaskDriver) -> None:
-    honest = committing.commit(0)
-    rogue = rogue_point(committing)
-    guess = Opening(secrets.randbelow(BLS_MODULUS), honest.committed.opening.proof)
-    refuse_commitment(committing, CommittedUpdate(to_eip2537(rogue), guess))
+def test_sum_commitments_refuses_rogue_blob_beside_a_known_one(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, terms={"statistics_blobs": 2}, lanes=2 * LAYOUT.lanes_per_blob).join().commit_all()
+    other, wanted = task.updates[0, 0].points[1], commit(from_scalars([7] * 4096))
+    rogue = weighted_sum([wanted, other], [1, -1])
+
+    def shown(cohort: PublishedCohort) -> PublishedCohort:
+        second = cohort.commitments[1]
+        return replace(cohort, commitments=[cohort.commitments[0], replace(second, points=[other, rogue])])
+
+    with refused("CommitmentMismatch", cohort=0, blob=1):
+        task.publish(shown)
+    task.publish()
 
 
-def test_commit_update_refuses_rogue_commitment_with_opening_of_target(committing: TaskDriver) -> None:
-    committing.commit(0)
-    rogue = rogue_point(committing)
-    target = committing.committed(1, 0, [from_scalars([7] * 4096)])
-    refuse_commitment(committing, CommittedUpdate(to_eip2537(rogue), target.opening))
+def test_sum_commitments_refuses_cancelling_point(committing: TaskDriver) -> None:
+    """−C of another's C: the sum would lack that update."""
+    committing.commit_all()
+    first = committing.updates[0, 0].points[0]
+    refuse_points(committing, first, negate_point(first), cohort=0, blob=0)
 
 
-def test_commit_update_refuses_cancelling_commitment(committing: TaskDriver) -> None:
-    """−C of another's C, opened by negating what that one showed: the challenge is another."""
-    shown = committing.commit(0).committed
-    opening = Opening(-shown.opening.value % BLS_MODULUS, Proof(negate_point(Commitment(shown.opening.proof))))
-    negated = to_eip2537(negate_point(from_eip2537(shown.points)))
-    refuse_commitment(committing, CommittedUpdate(negated, opening))
+def test_copied_commitment_has_no_point(committing: TaskDriver) -> None:
+    """Its hash names another hospital, so that neither the copied point nor its own gives it."""
+    update = committing.commit(0)
+    copied(committing, 1, update.committed.point_hashes)
+    for point in (update.points[0], committing.updates[0, 1].points[0]):
+        refuse_points(committing, update.points[0], point, cohort=0, blob=0)
+    committing.publish(survivors=[0])  # the round goes on without it
 
 
-def test_commit_update_refuses_copied_commitment(committing: TaskDriver) -> None:
-    refuse_commitment(committing, committing.commit(0).committed)
+def test_commitment_in_anothers_name_does_not_take_its_place(committing: TaskDriver) -> None:
+    """A colluder commits to a point of its choice in the name of the other. The aggregator shows it in that one's
+    place, and that one's hash in the colluder's.
+    """
+    first, chosen = committing.commit(0), commit(from_scalars([7] * 4096))
+    node = committing.nodes[0]
+    named = node.messages.point_hashes(committing.task, 0, node.address, [chosen])
+    copied(committing, 1, named)
+    order, theirs = [1, 0], list(first.committed.point_hashes)
+    for given in (
+        Commitments(order, theirs, [chosen]),
+        Commitments([0, 1], theirs, [chosen]),
+        Commitments([0, 1], named, [chosen]),
+        Commitments(order, named, first.points),
+    ):
+        with refused("CommitmentMismatch", cohort=0, blob=0):
+            committing.publish(lambda c, given=given: replace(c, commitments=[given]), survivors=[0])  # type: ignore[misc]
+    committing.publish(survivors=[0])
 
 
-def test_commit_update_refuses_replay_in_next_round(local_chain: LocalChain) -> None:
+def test_commitment_of_an_earlier_round_has_no_point(local_chain: LocalChain) -> None:
     task = TaskDriver(local_chain).to_committing()
-    old = task.commit(0).committed
-    task.commit(1)
-    task.pass_deadline()
-    task.tick().form()  # the aggregator was silent: round 1 is void, round 2 has begun
-    assert (task.round, task.phase) == (2, Phase.COMMITTING)
-    refuse_commitment(task, old, index=0)
-    task.commit(0)  # the same hospital may commit to anything with an opening for this round
+    old = task.updates[0, 1]
+    task.commit(0)
+    copied(task, 1, old.committed.point_hashes)
+    refuse_points(task, task.updates[task.round, 0].points[0], old.points[0], cohort=0, blob=0)
+    task.publish(survivors=[0])
 
 
-def test_commit_update_refuses_replay_of_statistics_round(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain).to_committing()
-    refuse_commitment(task, task.updates[0, 1].committed)
-
-
-def test_commit_update_refuses_replay_from_another_task(committing: TaskDriver, local_chain: LocalChain) -> None:
+def test_commitment_of_another_task_has_no_point(committing: TaskDriver, local_chain: LocalChain) -> None:
     other = TaskDriver(local_chain).join()
-    refuse_commitment(committing, other.commit(1).committed)
+    other.nodes = committing.nodes
+    elsewhere = other.make_update(1, 0)
+    committing.commit(0)
+    copied(committing, 1, elsewhere.committed.point_hashes)
+    refuse_points(committing, committing.updates[0, 0].points[0], elsewhere.points[0], cohort=0, blob=0)
 
 
-def test_commit_update_refuses_opening_of_other_blobs(local_chain: LocalChain) -> None:
-    """One opening stands for all blobs: it must be that of exactly these, in this order."""
-    task = TaskDriver(local_chain, terms={"statistics_blobs": 2}).join()
-    first, second = (commit(task.make_update(0).blobs[0]) for _ in range(2))
-    blobs = [task.make_update(0).blobs[0] for _ in range(2)]
-    honest = task.committed(0, 0, blobs)
-    swapped = honest.points[128:] + honest.points[:128]
-    for points in (swapped, honest.points[:128] * 2, to_eip2537(first) + to_eip2537(second)):
-        refuse_commitment(task, CommittedUpdate(points, honest.opening), index=0)
-    task.nodes[0].hospital.commit_update(task.task, 0, honest)
+def test_commitments_of_blobs_in_another_order_have_no_points(local_chain: LocalChain) -> None:
+    task = TaskDriver(local_chain, hospitals=1, terms={"statistics_blobs": 2}, lanes=2 * LAYOUT.lanes_per_blob).join()
+    update = task.make_update(0)
+    hashes = update.committed.point_hashes
+    task.updates[0, 0] = update
+    task.send_commitment(0, CommittedUpdate([hashes[1], hashes[0]]))
+    for points in (update.points, update.points[::-1]):
+        given = [replace(own, points=[point]) for own, point in zip(task.commitments(0, [0]), points, strict=True)]
+        with refused("CommitmentMismatch", cohort=0, blob=0):
+            task.publish(lambda c, given=given: replace(c, commitments=given))  # type: ignore[misc]
 
 
-def test_commit_update_refuses_rogue_blob_beside_a_known_one(local_chain: LocalChain) -> None:
-    task = TaskDriver(local_chain, terms={"statistics_blobs": 2}).join()
-    first, second, known, wanted = (task.make_update(0).blobs[0] for _ in range(4))
-    task.nodes[0].hospital.commit_update(task.task, 0, task.committed(0, 0, [first, second]))
-    rogue = weighted_sum([commit(wanted), commit(second)], [1, -1])
-    challenge = task.nodes[1].messages.challenge(task.task, 0, task.nodes[1].address, [commit(known), rogue])
-    points = to_eip2537(commit(known)) + to_eip2537(rogue)
-    refuse_commitment(task, CommittedUpdate(points, open_combined([known, wanted], challenge)))
-
-
-NO_PROOF = b"\xc0" + bytes(47)
+OUTSIDE = json.loads((Path(__file__).parents[1] / "vectors" / "protocol.json").read_text())["outside_g1"]["point"]
 
 
 @pytest.mark.parametrize(
-    ("points", "proof", "error"),
+    ("raw", "compressed", "error"),
     [
-        (b"", NO_PROOF, "PointsWrong"),
-        (bytes(127), NO_PROOF, "PointsWrong"),
-        (bytes(129), NO_PROOF, "PointsWrong"),
-        (bytes(128), NO_PROOF, "CommitmentMalformed"),
-        (b"\xff" * 128, NO_PROOF, "CommitmentMalformed"),
-        (bytes(127) + b"\x01", NO_PROOF, "OpeningInvalid"),
-        (bytes(127) + b"\x01", NO_PROOF[:-1], "OpeningInvalid"),
+        (bytes(128), b"\xc0" + bytes(47), "CommitmentMalformed"),
+        (bytes(127) + b"\x01", b"\x80" + bytes(47), "PrecompileFailed"),
+        (bytes.fromhex(OUTSIDE.removeprefix("0x")), None, "PrecompileFailed"),
     ],
-    ids=["empty", "short", "long", "infinity", "all ones", "off the curve", "short proof"],
+    ids=["infinity", "off the curve", "outside the subgroup"],
 )
-def test_commit_update_refuses_malformed_points(
-    committing: TaskDriver, points: bytes, proof: bytes, error: str
+def test_sum_commitments_refuses_points_outside_the_group(
+    committing: TaskDriver, raw: bytes, compressed: bytes | None, error: str
 ) -> None:
+    """Even where the hospital committed to just them."""
+    committing.commit(0)
+    half = (0xD0088F51CBFF34D258DD3DB21A5D66BB23BA5C279C2895FB39869507B587B120F55FFFF58A9FFFFDCFF7FFFFFFFD555).to_bytes(
+        48, "big"
+    )
+    flag = 0xA0 if raw[80:] > half else 0x80
+    told = compressed or bytes([raw[16] | flag]) + raw[17:64]
+    copied(committing, 1, committing.committed(1, 0, [Commitment(told)]).point_hashes)
+
+    class Raw(Commitments):
+        def to_chain(self) -> tuple[bytes, list[bytes], bytes]:
+            return bytes(self.order), [], to_eip2537(self.points[0]) + raw
+
+    first = committing.updates[0, 0].points[0]
     with refused(error):
-        committing.nodes[0].hospital.commit_update(
-            committing.task, 0, CommittedUpdate(points, Opening(0, Proof(proof)))
-        )
+        committing.publish(lambda c: replace(c, commitments=[Raw([0, 1], [], [first])]))
 
 
-def test_commit_update_refuses_point_outside_subgroup(committing: TaskDriver) -> None:
-    vectors = json.loads((Path(__file__).parents[1] / "vectors" / "protocol.json").read_text())
-    outside = bytes.fromhex(vectors["outside_g1"]["point"].removeprefix("0x"))
-    refuse_commitment(committing, CommittedUpdate(outside, Opening(0, Proof(NO_PROOF))))
+@pytest.mark.parametrize("count", [0, 2])
+def test_commit_update_refuses_wrong_blob_count(committing: TaskDriver, count: int) -> None:
+    hashes = list(committing.make_update(0).committed.point_hashes) * count
+    with refused("PointsWrong", given=32 * count, wanted=32):
+        committing.send_commitment(0, CommittedUpdate(hashes))
 
 
-def test_commit_update_refuses_value_at_or_above_modulus(committing: TaskDriver) -> None:
-    update = committing.make_update(0)
-    opening = update.committed.opening
-    shifted = Opening(opening.value + BLS_MODULUS, opening.proof)
-    refuse_commitment(committing, CommittedUpdate(update.committed.points, shifted), index=0)
+@pytest.mark.parametrize("cohort", [1, 255, 256, 2**256 - 1])
+def test_commit_update_refuses_another_cohort(committing: TaskDriver, cohort: int) -> None:
+    node, update = committing.nodes[0], committing.make_update(0)
+    with refused("NotInCohort", hospital=node.address, cohort=cohort):
+        node.hospital.commit_update(committing.task, 0, cohort, update.committed)
 
 
 def test_commit_update_refuses_outsider(committing: TaskDriver, local_chain: LocalChain) -> None:
     outsider = local_chain.funded()
     update = committing.make_update(0)
     with refused("NotAMember", taskId=committing.task, account=outsider.address):
-        outsider.hospital.commit_update(committing.task, 0, update.committed)
+        outsider.hospital.commit_update(committing.task, 0, 0, update.committed)
 
 
 def test_commit_update_refuses_voter(committing: TaskDriver) -> None:
     judge = committing.judges[0]
     with refused("NotAMember", account=judge.address):
-        judge.hospital.commit_update(committing.task, 0, committing.make_update(0).committed)
+        judge.hospital.commit_update(committing.task, 0, 0, committing.make_update(0).committed)
 
 
 def test_commit_update_refuses_second_commitment(committing: TaskDriver) -> None:
     committing.commit(0)
     with refused("AlreadyCommitted", account=committing.nodes[0].address):
-        committing.nodes[0].hospital.commit_update(committing.task, 0, committing.make_update(0).committed)
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_commit_update_refuses_wrong_blob_count(committing: TaskDriver, count: int) -> None:
-    update = committing.make_update(0).committed
-    with refused("PointsWrong", given=128 * count, wanted=128):
-        committing.nodes[0].hospital.commit_update(
-            committing.task, 0, CommittedUpdate(update.points * count, update.opening)
-        )
+        committing.send_commitment(0, committing.make_update(0).committed)
 
 
 def test_commit_update_refuses_other_round(committing: TaskDriver) -> None:
     with refused("WrongRound", actual=0, given=1):
-        committing.nodes[0].hospital.commit_update(committing.task, 1, committing.make_update(0, round_=1).committed)
+        committing.send_commitment(0, committing.make_update(0, round_=1).committed, round_=1)
 
 
 def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
@@ -186,10 +206,10 @@ def test_commit_update_refuses_late_commitment(committing: TaskDriver) -> None:
     late = committing.make_update(1)
     committing.pass_deadline()
     with refused("PhaseOver", taskId=committing.task):
-        committing.nodes[1].hospital.commit_update(committing.task, 0, late.committed)
+        committing.send_commitment(1, late.committed)
     committing.tick()
     with refused("WrongPhase", actual=Phase.UPLOADING, wanted=Phase.COMMITTING):
-        committing.nodes[1].hospital.commit_update(committing.task, 0, late.committed)
+        committing.send_commitment(1, late.committed)
 
 
 def one_bit_changed(cohort: PublishedCohort) -> PublishedCohort:
@@ -232,28 +252,62 @@ def test_publish_refuses_two_cohorts_sums_in_each_others_place(local_chain: Loca
         task.publish(lambda c: replace(c, blobs=other))
 
 
-def test_sum_commitments_refuses_points_in_another_order(committing: TaskDriver) -> None:
+def test_sum_commitments_refuses_commitments_in_another_order(committing: TaskDriver) -> None:
     committing.commit_all()
-    with refused("CommitmentMismatch", hospital=committing.nodes[0].address, blob=0):
-        committing.publish(lambda c: replace(c, points=[list(reversed(c.points[0]))]))
+    given = committing.commitments(0, range(2))[0]
+    turned = Commitments([1, 0], [], given.points[::-1])
+    for wrong in (turned, replace(given, points=given.points[::-1]), replace(given, order=[1, 0])):
+        with refused("CommitmentMismatch", cohort=0, blob=0):
+            committing.publish(lambda c, wrong=wrong: replace(c, commitments=[wrong]))  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("change", ["one less", "one more", "cut"])
-def test_sum_commitments_refuses_wrong_number_of_points(committing: TaskDriver, change: str) -> None:
+@pytest.mark.parametrize("order", [[0, 0], [1, 1], [0, 2], [0, 255]])
+def test_sum_commitments_refuses_another_set_of_hospitals(committing: TaskDriver, order: list[int]) -> None:
     committing.commit_all()
-    points = committing.cohort_sum(0, range(2)).points[0]
-    wrong = {"one less": points[:1], "one more": [*points, points[0]], "cut": [points[0], points[1][:-1]]}[change]
-    with refused("PointsWrong", given=len(b"".join(wrong)), wanted=256):
-        committing.publish(lambda c: replace(c, points=[wrong]))
+    with refused("CommitmentMismatch", cohort=0, blob=0):
+        committing.publish(lambda c: replace(c, commitments=[replace(c.commitments[0], order=order)]))
+
+
+def test_sum_commitments_refuses_a_survivor_among_the_others(committing: TaskDriver) -> None:
+    """The sum would lack its update."""
+    committing.commit_all()
+    hashes = committing.updates[0, 1].committed.point_hashes
+    points = committing.updates[0, 0].points
+    with refused("PointsWrong", given=32, wanted=0):
+        committing.publish(lambda c: replace(c, commitments=[Commitments([0, 1], hashes, points)]))
+
+
+@pytest.mark.parametrize("change", ["one point less", "one more", "an index less", "one index more", "another hash"])
+def test_sum_commitments_refuses_wrong_lengths(committing: TaskDriver, change: str) -> None:
+    committing.commit_all()
+    given = committing.commitments(0, range(2))[0]
+    wrong, length, wanted = {
+        "one point less": (replace(given, points=given.points[:1]), 128, 256),
+        "one more": (replace(given, points=[*given.points, given.points[0]]), 384, 256),
+        "an index less": (replace(given, order=[0]), 1, 2),
+        "one index more": (replace(given, order=[0, 1, 1]), 3, 2),
+        "another hash": (replace(given, others=[bytes(32)]), 32, 0),
+    }[change]
+    with refused("PointsWrong", given=length, wanted=wanted):
+        committing.publish(lambda c: replace(c, commitments=[wrong]))
 
 
 def test_sum_commitments_refuses_points_that_only_add_up(committing: TaskDriver) -> None:
     committing.commit_all()
     shift = commit(from_scalars([3] * 4096))
-    first, second = (commit(committing.updates[0, i].blobs[0]) for i in range(2))
-    moved = [weighted_sum([first, shift], [1, 1]), weighted_sum([second, shift], [1, -1])]
-    with refused("CommitmentMismatch", hospital=committing.nodes[0].address):
-        committing.publish(lambda c: replace(c, points=[[to_eip2537(point) for point in moved]]))
+    first, second = (committing.updates[0, i].points[0] for i in range(2))
+    refuse_points(
+        committing, weighted_sum([first, shift], [1, 1]), weighted_sum([second, shift], [1, -1]), cohort=0, blob=0
+    )
+
+
+def test_points_are_shown_for_anybody_to_read(committing: TaskDriver) -> None:
+    """Those of survivors, and of nobody else; the others' stay hidden."""
+    committing.commit_all()
+    assert committing.operator.record.shown_points(committing.task, 0) == {}
+    committing.publish(survivors=[1])
+    node, update = committing.nodes[1], committing.updates[0, 1]
+    assert committing.operator.record.shown_points(committing.task, 0) == {node.address: {0: update.points[0]}}
 
 
 def test_fix_survivors_refuses_anybody_but_the_aggregator(committing: TaskDriver) -> None:
@@ -280,9 +334,3 @@ def test_fix_survivors_refuses_a_second_set(committing: TaskDriver) -> None:
     committing.aggregator.aggregator.publish_sums(committing.task, 0, CohortsFate(0b11), [])
     with refused("WrongPhase", actual=Phase.PUBLISHING, wanted=Phase.UPLOADING):
         committing.aggregator.aggregator.publish_sums(committing.task, 0, CohortsFate(0b01), [])
-
-
-def test_commit_update_refuses_opening_at_a_chosen_point(committing: TaskDriver) -> None:
-    update = committing.make_update(0)
-    chosen = open_at(update.blobs[0], 12_345)
-    refuse_commitment(committing, CommittedUpdate(update.committed.points, chosen), index=0)

@@ -82,7 +82,7 @@ def test_gas_is_the_estimates_and_only_the_aggregator_pays_for_blobs() -> None:
 @pytest.mark.parametrize(("hospitals", "blobs"), [(1, 1), (20, 1), (20, 16)])
 def test_relayed_commits_are_no_longer_than_said(hospitals: int, blobs: int) -> None:
     word = bytes(32)
-    update = ("0x" + "11" * 20, bytes(128 * blobs), word, (0, 0, 0, 0), word, word, word, word)
+    update = ("0x" + "11" * 20, 0, [word] * blobs, word, word, word, word)
     tasks = Web3().eth.contract(abi=contract_artifact("Tasks").abi)
     call = tasks.encode_abi("commitUpdates", [1, 1, [update] * hospitals])
     assert len(call) // 2 - 1 + SIGNED <= _relayed(hospitals, blobs)

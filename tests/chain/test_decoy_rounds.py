@@ -447,13 +447,15 @@ def test_opening_refuses_seed_and_negated_delta_of_another_round(revealed: Decoy
 
 
 def test_opening_refuses_replay_of_another_rounds_points(revealed: DecoyDriver) -> None:
-    points = [revealed.updates[1, index].committed.points for index in range(2)]
+    points = [revealed.updates[1, index].points[0] for index in range(2)]
 
     def replayed(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
         pair = revealed.hidden[1].secrets.blinders[0][0]
-        return [replace(disclosed[0], blobs=[replace(disclosed[0].blobs[0], blinders=pair, points=points)])]
+        (blob,) = disclosed[0].blobs
+        given = replace(blob, blinders=pair, commitments=replace(blob.commitments, points=points))
+        return [replace(disclosed[0], blobs=[given])]
 
-    with refused("CommitmentMismatch", hospital=revealed.nodes[0].address, blob=0):
+    with refused("CommitmentMismatch", cohort=0, blob=0):
         revealed.open(replayed)
 
 
@@ -490,12 +492,13 @@ def test_opening_refuses_other_blinders(revealed: DecoyDriver, blinders: Callabl
 def test_opening_refuses_other_points(revealed: DecoyDriver, change: str) -> None:
     def otherwise(disclosed: list[DisclosedCohort]) -> list[DisclosedCohort]:
         (blob,) = disclosed[0].blobs
+        shown = list(blob.commitments.points)
         points = {
-            "reversed": list(reversed(blob.points)),
-            "one less": blob.points[:1],
-            "one more": [*blob.points, blob.points[0]],
+            "reversed": shown[::-1],
+            "one less": shown[:1],
+            "one more": [*shown, shown[0]],
         }[change]
-        return [replace(disclosed[0], blobs=[replace(blob, points=points)])]
+        return [replace(disclosed[0], blobs=[replace(blob, commitments=replace(blob.commitments, points=points))])]
 
     with refused("CommitmentMismatch" if change == "reversed" else "PointsWrong"):
         revealed.open(otherwise)

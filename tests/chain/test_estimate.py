@@ -139,7 +139,7 @@ def test_a_played_task_costs_what_it_was_said_to(
     task.home()
     gas, posted, blobs = spent(chain, first)
     found, count = estimate(spec), spec.rounds.rounds
-    relayed = _relayed(hospitals, spec.statistics_blobs) + count * _relayed(hospitals, spec.update_blobs)
+    relayed = _relayed(hospitals, spec.statistics_blobs, 1) + count * _relayed(hospitals, spec.update_blobs, cohorts)
 
     def of(counted: Counter[str], *ledgers: Any) -> int:
         return sum(counted[ledger.address.lower()] for ledger in ledgers)

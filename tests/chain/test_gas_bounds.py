@@ -12,16 +12,13 @@ import pytest
 from chain_driver import LocalChain, TaskDriver, Update, refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
-from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.signed_updates import SignedUpdate
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.outgoing import BY_ESTIMATE, GAS_MARGIN, TRANSACTION_GAS_LIMIT, Pending, Receipt, Sending
 from consilium_chain.rpc.transactions import Transactions
 from consilium_zk.blobs import Blob, add
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import Opening, commit, open_combined, versioned_hash
+from consilium_zk.kzg import commit, versioned_hash
 from consilium_zk.packing import LaneLayout
 from decoy_driver import DecoyDriver
 from web3.contract.contract import ContractFunction
@@ -76,20 +73,15 @@ class Wide(TaskDriver):
         number = self.round if round_ is None else round_
         one = super().make_update(index, number).blobs[0]
         blobs = [one] * self.params.statistics_blobs
-        lanes = self.random.integers(0, 1, 1, dtype="u8")
-        return Update(lanes, blobs, self.committed(index, number, blobs))
-
-    def committed(self, index: int, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
-        node, commitments = self.nodes[index], [commit(blobs[0])] * len(blobs)
-        challenge = node.messages.challenge(self.task, round_, node.address, commitments)
-        return CommittedUpdate(b"".join(map(to_eip2537, commitments)), open_combined(blobs, challenge))
+        points = [commit(one)] * len(blobs)
+        return Update(self.random.integers(0, 1, 1, dtype="u8"), blobs, points, self.committed(index, number, points))
 
     def wide_sum(self, survivors: Sequence[int]) -> PublishedCohort:
         updates = [self.updates[0, index] for index in survivors]
         total: Blob = add([update.blobs[0] for update in updates])
         blobs = self.params.statistics_blobs
-        points = [[update.committed.points[:128] for update in updates]] * blobs
-        return PublishedCohort(0, [total] * blobs, points, [versioned_hash(commit(total))] * blobs)
+        commitments = self.commitments(0, survivors)
+        return PublishedCohort(0, [total] * blobs, commitments, [versioned_hash(commit(total))] * blobs)
 
     @cached_property
     def signed(self) -> list[SignedUpdate]:
@@ -100,7 +92,7 @@ class Wide(TaskDriver):
         return found
 
     def commit_relayed(self) -> list[Receipt]:
-        return self.aggregator.aggregator.commit_updates(self.task, 0, self.signed)
+        return self.aggregator.aggregator.commit_updates(self.task, 0, [(0, update) for update in self.signed])
 
     def show(self, survivors: Sequence[int] | None = None) -> list[Receipt]:
         """Publishes, with these survivors, who are all by default."""
@@ -130,7 +122,7 @@ def test_commit_is_bounded(local_chain: LocalChain, blobs: int, share_bundle: in
     update = task.make_update(0)
     dealt = replace(update.committed, share_bundle=b"\xa5" * share_bundle)
     for index, given in ((0, dealt), (1, task.make_update(1).committed)):  # the second ends the phase
-        task.nodes[index].hospital.commit_update(task.task, 0, given)
+        task.send_commitment(index, given)
         require_bounded(task.nodes[index])
     assert task.phase is Phase.UPLOADING
 
@@ -223,15 +215,13 @@ def test_decoy_rounds_are_bounded(local_chain: LocalChain, cohorts: int, blobs: 
 
 def test_refused_call_is_named_and_nothing_is_sent(many: Wide) -> None:
     """Also where the contract, to name the last of many, takes more gas than the call's bound."""
-    task, updates = many, many.signed
-    opening = updates[-1].opening
-    wrong = replace(updates[-1], opening=Opening((opening.value + 1) % BLS_MODULUS, opening.proof))
+    task, updates = many, [(0, update) for update in many.signed]
+    wrong = replace(many.signed[-1], base=b"\x01" * 32)
     sent = nonces(task)
-    with refused("OpeningInvalid", hospital=wrong.hospital):
-        task.aggregator.aggregator.commit_updates(task.task, 0, [*updates[:-1], wrong])
-    committed = task.updates[0, 0].committed
-    with refused("OpeningInvalid", hospital=task.nodes[0].address):
-        task.nodes[0].hospital.commit_update(task.task, 0, replace(committed, opening=opening))
+    with refused("SignatureInvalid", hospital=wrong.hospital):
+        task.aggregator.aggregator.commit_updates(task.task, 0, [*updates[:-1], (0, wrong)])
+    with refused("NotInCohort", hospital=task.nodes[0].address):
+        task.nodes[0].hospital.commit_update(task.task, 0, 1, task.updates[0, 0].committed)
     assert nonces(task) == sent
     task.aggregator.aggregator.commit_updates(task.task, 0, updates)
     sums = task.wide_sum(range(MANY))
@@ -249,12 +239,14 @@ def nonces(task: TaskDriver) -> list[int]:
     return [int(task.chain.rpc("eth_getTransactionCount", account, "pending"), 16) for account in accounts]
 
 
-def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(many: Wide) -> None:
-    encoded = [update.to_chain() for update in many.signed]
-    function = many.aggregator.contracts.tasks.contract.functions.commitUpdates(many.task, 0, encoded)
-    receipt = many.aggregator.connection.transactions.send(function, Sending(0))
+def test_bound_that_is_too_low_costs_an_estimate_and_nothing_else(local_chain: LocalChain) -> None:
+    task = Wide(local_chain, 3, MOST_BLOBS)
+    task.join()
+    encoded = [update.to_chain(0) for update in task.signed]
+    function = task.aggregator.contracts.tasks.contract.functions.commitUpdates(task.task, 0, encoded)
+    receipt = task.aggregator.connection.transactions.send(function, Sending(0))
     assert receipt.gas_used > GAS_MARGIN
-    assert many.phase is Phase.UPLOADING
+    assert task.phase is Phase.UPLOADING
 
 
 def test_nothing_is_sent_with_more_gas_than_a_transaction_may_have(local_chain: LocalChain) -> None:

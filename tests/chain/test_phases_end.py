@@ -229,7 +229,7 @@ def test_absent_hospital_sits_out_until_it_resumes(local_chain: LocalChain) -> N
     assert task.round_state.members == 0b01
     task.nodes[1].hospital.resume(task.task)
     with refused("NotAMember", account=task.nodes[1].address):
-        task.nodes[1].hospital.commit_update(task.task, 2, task.make_update(1).committed)
+        task.send_commitment(1, task.make_update(1).committed)
     task.commit_all().publish()
     task.draw().judge([[100]])
     task.form()

@@ -63,6 +63,12 @@ def views(draw: st.DrawFn, phases: list[Phase] = list(Phase)) -> View:  # noqa: 
     )  # fmt: skip
 
 
+@given(st.integers(0, 9), st.integers(0, 9))
+def test_points_are_shown_from_a_block_on(block: int, shows_at: int) -> None:
+    view = View(replace(STATE, phase=Phase.UPLOADING, deadline=200), ROUND, 0, block=block, masked=True)
+    assert (Step.UPLOAD in next_steps(view, AsHospital(0, shows_at=shows_at))) == (block >= shows_at)
+
+
 def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, unmasked: bool = True) -> Step | None:
     """The aggregator's; None: it waits."""
     (found,) = next_steps(view, AsAggregator(awaited, arrived, refused, unmasked)) or (None,)

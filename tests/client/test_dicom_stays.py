@@ -106,7 +106,7 @@ def test_what_is_in_dicom_files_stays_there(
         parse_signed_update(reply.body[:size], node.ledger.address, 1)
         for reply, node in zip(replies, nodes, strict=True)
     ]
-    aggregator.aggregator.commit_updates(task, 0, updates)
+    aggregator.aggregator.commit_updates(task, 0, [(0, update) for update in updates])
     replies += [ask(node, task, Part.UPLOAD) for node in nodes]
     assert [reply.code for reply in replies] == [ReplyCode.SIGNED] * 2 + [ReplyCode.OK] * 2
 

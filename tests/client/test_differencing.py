@@ -88,9 +88,7 @@ class Consortium:
             update = node.updates.of(0)
             assert update is not None
             share_bundle = node.updates.secret_shares(0, update.seed)
-            node.ledger.hospital.commit_update(
-                task, 0, CommittedUpdate(update.signed.points, update.signed.opening, share_bundle)
-            )
+            node.ledger.hospital.commit_update(task, 0, 0, CommittedUpdate(update.signed.point_hashes, share_bundle))
             updates.append(update)
         total = [add(blobs) for blobs in zip(*(one.blobs for one in updates), strict=True)]
         lanes = unpack(total, spec.statistics_values, spec.statistics_layout, HOSPITALS)

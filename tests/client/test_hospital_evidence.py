@@ -130,6 +130,12 @@ def test_evidence_that_is_not_what_hospitals_signed_names_nobody(
         file | {"uploads": file["uploads"] | {"0": [other.hex()]}},
         file | {"uploads": {"0": file["uploads"]["0"]}},
         file | {"uploads": file["uploads"] | {"0": [256 * "00"]}},  # no name of a file
+        file | {"commitments": file["commitments"] | {"0": file["commitments"]["1"]}},
+        file | {"commitments": file["commitments"] | {"0": ["c0" + 47 * "00"]}},
+        file | {"commitments": file["commitments"] | {"0": 2 * file["commitments"]["0"]}},
+        file | {"commitments": file["commitments"] | {"0": ["00" * 48]}},  # no point
+        file | {"commitments": {"0": file["commitments"]["0"]}},
+        file | {"commitments": {}},
         file | {"roots": file["roots"] | {"0": file["roots"]["1"]}},
         file | {"answers": {"0": file["statements"]["0"]}},
         {"statements": file["statements"]},

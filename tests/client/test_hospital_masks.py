@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ from consilium_core.errors import ArtifactMissing
 from consilium_core.kinds import of_kind
 from consilium_server.aggregator.node import Aggregator
 from consilium_server.aggregator.unmasking import CohortAnswers, cohort_answers
-from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, sum_cohort
+from consilium_server.aggregator.uploads import Answer, CohortSum, Contribution, Upload, parse_upload_body, sum_cohort
 from consilium_server.errors import SumMismatch
 from consilium_zk.blobs import parse_blob
 from consilium_zk.disputes import Reason
@@ -69,7 +70,7 @@ def make(local_chain: LocalChain, begun: dict[int, Committing], folder: Path, tm
 def upload(round_: Committing, node: HospitalNode) -> Upload:
     reply = round_.ask(node, Part.UPLOAD)
     assert reply.code is ReplyCode.OK
-    return Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
+    return Upload([parse_blob(blob) for blob in reply.blobs], *parse_upload_body(reply.body, 1))
 
 
 def uploads(round_: Committing, nodes: Sequence[HospitalNode]) -> dict[int, Upload]:
@@ -92,9 +93,7 @@ def answer(round_: Committing, node: HospitalNode) -> Answer:
 
 
 def summed(round_: Committing, parts: dict[int, Upload], answers: CohortAnswers) -> CohortSum:
-    points = round_.aggregator.record.committed_points(round_.task, 0)
-    hospitals = round_.aggregator.tasks.hospitals(round_.task)
-    contributions = [Contribution(part, points[hospitals[index].node], 1) for index, part in sorted(parts.items())]
+    contributions = [Contribution(part, 1) for _, part in sorted(parts.items())]
     residue = answers.residue()
     assert residue is not None
     return sum_cohort(0, contributions, [secrets.randbits(CHECK_BITS)], residue)
@@ -112,14 +111,40 @@ def test_the_sum_is_had_and_no_upload_is_what_was_committed_to(make: Make) -> No
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     parts = uploads(round_, nodes)
-    points = round_.aggregator.record.committed_points(round_.task, 0)
+    hashes = round_.aggregator.record.point_hashes(round_.task, 0)
     for node in nodes:
-        assert commit(parts[node.index].blobs[0]) != points[node.ledger.address][0]
+        part, account = parts[node.index], node.ledger.address
+        assert node.ledger.messages.point_hashes(round_.task, 0, account, part.points) == hashes[account]
+        assert commit(part.blobs[0]) != part.points[0]
     answers = fix(round_, [0, 1, 2])
     assert not answers.is_over(0)
     answers.take({node.index: answer(round_, node) for node in nodes})
     assert answers.is_over(0)
     assert_is_sum_of(summed(round_, parts, answers), nodes)
+
+
+def test_points_are_kept_back_until_no_reorganisation_opens_commitments_again(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consilium_client.hospital.node.confirmations_of", lambda chain_id: 50)
+    round_ = make(3)
+    nodes = [round_.node(index) for index in range(3)]
+    round_.relay(*(round_.signed(node) for node in nodes))
+    closed = round_.aggregator.record.phase_block(round_.task, 0, Phase.UPLOADING)
+    shown_at: list[int] = []
+
+    def ask() -> None:
+        assert round_.ask(nodes[0], Part.UPLOAD).code is ReplyCode.OK
+        shown_at.append(round_.aggregator.connection.blocks.number())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    asking.join(1)
+    assert shown_at == []
+    round_.chain.mine(60)
+    asking.join(60)
+    (block,) = shown_at
+    assert block >= closed + 49
 
 
 def test_a_restarted_hospital_masks_and_answers_as_before(make: Make) -> None:
@@ -128,7 +153,7 @@ def test_a_restarted_hospital_masks_and_answers_as_before(make: Make) -> None:
     parts = uploads(round_, nodes)
     again = round_.node(1)
     reply = round_.ask(again, Part.UPLOAD)
-    assert Upload([parse_blob(blob) for blob in reply.blobs], reply.body) == parts[1]
+    assert Upload([parse_blob(blob) for blob in reply.blobs], *parse_upload_body(reply.body, 1)) == parts[1]
     answers = fix(round_, [0, 1, 2])
     assert answer(round_, round_.node(1)) == answer(round_, nodes[1])
     answers.take({index: answer(round_, round_.node(index)) for index in range(3)})

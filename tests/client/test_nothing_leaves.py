@@ -32,7 +32,7 @@ from consilium_chain.artifacts.store import CHECK_BITS, ArtifactStore
 from consilium_chain.errors import ChainUnreachable, DeploymentInvalid, Refused
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort
+from consilium_chain.ledger.publishing import CohortsFate, PublishedCohort, cohort_commitments
 from consilium_chain.ledger.structs import Phase, Role, RoundState
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.rounds.machine import Step
@@ -61,13 +61,19 @@ from consilium_lab.demo.datasets import DemoData, Frame, deal_wdbc, write_csv
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_server.aggregator.collection import Collection
 from consilium_server.aggregator.unmasking import cohort_answers
-from consilium_server.aggregator.uploads import Answer, Contribution, Signed, Upload, sum_cohort
+from consilium_server.aggregator.uploads import (
+    Answer,
+    Contribution,
+    Signed,
+    Upload,
+    parse_upload_body,
+    sum_cohort,
+)
 from consilium_server.flower.internals import SuperLink
 from consilium_server.sponsor.service import Sponsor as Payer
 from consilium_server.sponsor.service import Terms, service
 from consilium_zk.blobs import Blob, parse_blob, scale
 from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.curve import to_eip2537
 from consilium_zk.quantise import clip_norm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -442,12 +448,13 @@ class Play:
         if number == 1:
             take(self.beds[1].node, Step.COMMIT)
             del signed[1]
-        self.aggregator.aggregator.commit_updates(self.task, number, [one.update for one in signed.values()])
+        updates = [(0, one.update) for one in signed.values()]
+        self.aggregator.aggregator.commit_updates(self.task, number, updates)
         assert self.aggregator.tasks.state(self.task).phase is Phase.UPLOADING
         uploads = {0: self.by_flower(flower, flower.uploads)}
         for bed in self.beds[1:]:
             reply = bed.ask(number, Part.UPLOAD)
-            uploads[bed.index] = Upload([parse_blob(blob) for blob in reply.blobs], reply.body)
+            uploads[bed.index] = Upload([parse_blob(blob) for blob in reply.blobs], *parse_upload_body(reply.body, 1))
         self.aggregator.aggregator.fix_survivors(self.task, number, 0b111)
         cohort = self.aggregator.tasks.cohort_members(self.task, number, 0)
         answers = cohort_answers(self.aggregator, self.store, self.task, number, cohort, self.state(number))
@@ -456,15 +463,15 @@ class Play:
         answers.take(said)
         residue = answers.residue()
         assert residue is not None
-        points = self.aggregator.record.committed_points(self.task, number)
-        parts = [
-            Contribution(uploads[i], points[h.node], h.weight if number else 1)
-            for i, h in enumerate(self.aggregator.tasks.hospitals(self.task))
-        ]
+        hospitals = self.aggregator.tasks.hospitals(self.task)
+        parts = [Contribution(uploads[i], h.weight if number else 1) for i, h in enumerate(hospitals)]
         total = sum_cohort(0, parts, [secrets.randbits(CHECK_BITS)], residue)
         if number == 0:
             self.store.put_blob(total.blobs[0], total.commitments[0])
-            one = PublishedCohort(0, total.blobs, [[to_eip2537(part.points[0]) for part in parts]])
+            committed = self.aggregator.record.point_hashes(self.task, 0)
+            hashes = {[one.node for one in hospitals].index(who): own for who, own in committed.items()}
+            points = {index: part.points for index, part in enumerate(parts)}
+            one = PublishedCohort(0, total.blobs, cohort_commitments(hashes, 0b111, points))
             self.aggregator.aggregator.publish_sums(self.task, 0, CohortsFate(), [one])
 
     def by_flower(self, asked: Collection, found: Mapping[int, T]) -> T:
@@ -494,8 +501,8 @@ def test_nothing_that_a_hospital_keeps_is_in_its_traffic(scene: Scene) -> None:
     for bed in scene.beds:
         assert [frame[0] for frame in bed.frames[:6]] == [ReplyCode.SIGNED, ReplyCode.OK, ReplyCode.ANSWERED] * 2
         assert all(frame in traffic for frame in bed.frames[:6])
-    points = [point for some in scene.aggregator.record.committed_points(scene.task, 1).values() for point in some]
-    assert [search(traffic, {"point": [point]}) for point in points] == [{"point"}] * HOSPITALS
+    hashes = [one for some in scene.aggregator.record.point_hashes(scene.task, 1).values() for one in some]
+    assert [search(traffic, {"hash": [one]}) for one in hashes] == [{"hash"}] * HOSPITALS
     assert sum(len(one.caller) for one in scene.superlink.conversations) > 2 * BYTES_PER_BLOB
 
 

@@ -27,11 +27,8 @@ from consilium_client.hospital.audit_log import (
 from consilium_client.voter.node import VoterNode
 from consilium_core.errors import KeystoreError
 from consilium_core.private_files import write_private_file
-from consilium_zk.blobs import parse_blob
-from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import commit
 from eth_account import Account
-from hospital_driver import Committing, start
+from hospital_driver import Committing, has_point_of, start
 from raised_faults import raises_fault
 from test_hospital_private import events, propose_private
 from training_driver import ROWS
@@ -64,8 +61,7 @@ def test_a_hospital_goes_on_in_its_round_from_a_copy_made_within_it(committing: 
     put_back(copy, home)
     again = committing.node(0)
     assert committing.signed(again) == signed
-    (blob,) = committing.ask(again, Part.UPLOAD).blobs
-    assert to_eip2537(commit(parse_blob(blob))) == signed.points
+    assert has_point_of(committing, committing.ask(again, Part.UPLOAD), signed)
 
 
 def test_a_hospital_from_an_older_copy_is_charged_for_what_the_chain_has_of_it(
@@ -113,7 +109,7 @@ def test_of_two_updates_the_one_that_is_not_committed_to_never_leaves(committing
     first = committing.signed(committing.node(0))
     put_back(copy, home)
     again = committing.node(0)
-    assert committing.signed(again).points != first.points
+    assert committing.signed(again).point_hashes != first.point_hashes
     committing.relay(first, committing.signed(committing.node(1)))
     with raises_fault(NodeError, "PendingUpdateLost"):
         committing.ask(again, Part.UPLOAD)

@@ -94,7 +94,7 @@ from consilium_operators.model_folder import _tensors, read_model
 from consilium_operators.prediction import examples_of, rows_of
 from consilium_server.aggregator import decoys, reply_store
 from consilium_server.aggregator.decoys import RoundSecrets
-from consilium_server.aggregator.uploads import parse_signed
+from consilium_server.aggregator.uploads import parse_signed, parse_upload_body
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.paging import PageRequest
 from consilium_server.api.sessions import Seal
@@ -103,9 +103,8 @@ from consilium_server.certificates import ensure_certificates
 from consilium_server.config import ApiSettings, WorkerSettings
 from consilium_server.errors import DecoysLost, ReplyRefused, RequestRefused
 from consilium_zk.authenticated_encryption import seal, unseal
-from consilium_zk.blobs import from_scalars, parse_blob
+from consilium_zk.blobs import parse_blob
 from consilium_zk.bls import decompress_public_key, parse_public_key
-from consilium_zk.constants import FIELD_ELEMENTS_PER_BLOB
 from consilium_zk.curve import GENERATOR, from_eip2537, negate, parse_commitment, to_eip2537
 from consilium_zk.decoys import negated_delta_lanes, read_lanes
 from consilium_zk.disputes import (
@@ -128,7 +127,7 @@ from consilium_zk.errors import (
 )
 from consilium_zk.key_exchange import public_key as encryption_key
 from consilium_zk.key_exchange import show_agreed, shown_point
-from consilium_zk.kzg import Commitment, commit, open_at, parse_opening, versioned_hash
+from consilium_zk.kzg import Commitment, commit, versioned_hash
 from consilium_zk.merkle import root_above
 from consilium_zk.packing import LaneLayout, pack, unpack
 from consilium_zk.secure_aggregation import MaskedCohort, MaskingHospital, Unmasking
@@ -243,9 +242,7 @@ def blob() -> bytes:
 
 @cache
 def signed_update() -> bytes:
-    whole = from_scalars([5] * FIELD_ELEMENTS_PER_BLOB)
-    points = to_eip2537(GENERATOR) * 2
-    return sign_update(HOSPITAL, 1, CONTRACT, 1, 1, points, open_at(whole, 12_345)).to_wire()
+    return sign_update(HOSPITAL, 1, CONTRACT, 1, 1, [bytes([1]) * 32, bytes([2]) * 32]).to_wire()
 
 
 def read_share_bundle(raw: bytes, _: Path) -> object:
@@ -296,10 +293,10 @@ ZK = {
         only("PointMalformed", lambda raw, _: same(to_eip2537(from_eip2537(raw)), raw)),
         (Malformed,),
     ),
-    "opening of a commitment": Parser(
-        lambda: [(5).to_bytes(32, "big") + GENERATOR],
-        only(("OpeningInvalid", "PointMalformed"), lambda raw, _: parse_opening(raw[:-48], raw[-48:])),
-        (Malformed,),
+    "points of an upload": Parser(
+        lambda: [GENERATOR + negate(GENERATOR) + statement()],
+        only("UploadInvalid", lambda raw, _: parse_upload_body(raw, 2)),
+        (ReplyRefused,),
     ),
     "blob": Parser(lambda: [blob()], only("BlobMalformed", lambda raw, _: same(parse_blob(raw), raw)), (Malformed,)),
     "published sum": Parser(lambda: [blob()], only("BlobMalformed", read_sum), (Malformed, LaneOutOfRange)),
@@ -497,7 +494,8 @@ def read_statement(raw: bytes, _: Path) -> object:
 
 def evidence() -> bytes:
     signed = {0: parse_signed_statement(statement())}
-    return Shown(signed, {0: [bytes(32), bytes(32)]}, {0: 5, 1: 6}, {0: bytes(96)}).to_file()
+    points = {0: [GENERATOR, negate(GENERATOR)]}
+    return Shown(signed, {0: [bytes(32), bytes(32)]}, points, {0: 5, 1: 6}, {0: bytes(96)}).to_file()
 
 
 @cache
@@ -516,6 +514,7 @@ def logs() -> list[bytes]:
         "bool": True,
         "address": CONTRACT,
         "bytes32": bytes(32),
+        "bytes32[]": [bytes(32)],
     }
     for topic, shape in decoder()._shapes.items():
         indexed = ["0x" + encode([kind], [examples.get(kind, 3)]).hex() for _, kind in shape.indexed]
@@ -756,8 +755,9 @@ def ballot() -> bytes:
 
 def pending() -> bytes:
     folder = Path(_scratch())
-    update = parse_signed_update(signed_update()[:-48], HOSPITAL.address, 1)
-    PendingUpdates(folder, HOSPITAL.address).write(1, PendingUpdate(update, [parse_blob(blob())], bytes(32)))
+    update = parse_signed_update(signed_update()[:-32], HOSPITAL.address, 1)
+    pending = PendingUpdate(update, [GENERATOR], [parse_blob(blob())], bytes(32))
+    PendingUpdates(folder, HOSPITAL.address).write(1, pending)
     return (folder / "round-1").read_bytes()
 
 
@@ -1105,12 +1105,13 @@ def sign_ins() -> list[bytes]:
 
 
 def kept_upload() -> bytes:
-    return len(statement()).to_bytes(4, "big") + statement() + blob()
+    body = GENERATOR + statement()
+    return len(body).to_bytes(4, "big") + body + blob()
 
 
 def decoy_secrets() -> bytes:
     folder = Path(_scratch())
-    decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, 3))
+    decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, {0: [GENERATOR]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 

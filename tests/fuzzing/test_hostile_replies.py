@@ -9,6 +9,7 @@ from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode
 from consilium_server.aggregator.uploads import parse_reply
 from consilium_server.errors import ReplyRefused
+from consilium_zk.curve import GENERATOR
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
 from grid_driver import FakeRuntime, Grid
@@ -30,7 +31,7 @@ def in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def upload() -> RecordDict:
     array = Array(dtype="uint8", shape=(len(blob()),), stype="raw", data=blob())
-    status = ConfigRecord({"code": int(ReplyCode.OK), "body": statement()})
+    status = ConfigRecord({"code": int(ReplyCode.OK), "body": GENERATOR + statement()})
     return RecordDict({"status": status, "blobs": ArrayRecord({"0": array})})
 
 

@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import pytest
 from consilium_chain.rpc.abi import contract_artifact
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.image.reader import ImageSet
 from consilium_client.data.standardise import public_sums
@@ -25,7 +26,7 @@ from consilium_operators.model_folder import (
 )
 from consilium_operators.model_server import LARGEST_BODY, service
 from consilium_operators.prediction import MOST_ROWS, Predictor
-from consilium_operators.watching import log_name
+from consilium_operators.watching import log_name, plain
 from examples_read import read_table
 from model_driver import TABLE, written
 from PIL import Image
@@ -289,3 +290,16 @@ def test_every_event_of_a_task_has_words() -> None:
     of_tasks = {log_name(e["name"]) for e in events if any(given["name"] == "taskId" for given in e["inputs"])}
     assert len(of_tasks) > 20
     assert of_tasks <= EVENTS.keys()
+
+
+def test_an_events_values_are_short_and_json() -> None:
+    shown = {"hospitals": bytes(range(40)), "points": bytes(40 * 48), "cohort": 0, "blob": 1}
+    committed = {"hospital": "0x01", "pointHashes": (bytes(32),) * 128, "shareBundle": bytes(32)}
+    values = [
+        plain(Event(name, {"taskId": 1, "round": 2, **of}, 1, 0, "0x", "0x"))
+        for name, of in (("PointsShown", shown), ("UpdateCommitted", committed))
+    ]
+    assert values == [
+        {"round": 2, "hospitals": list(range(40)), "cohort": 0, "blob": 1},
+        {"round": 2, "hospital": "0x01", "shareBundle": "0x" + 64 * "0"},
+    ]

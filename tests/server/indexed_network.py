@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -74,6 +74,11 @@ def account(name: str) -> str:
 
 def hash_of(*parts: object) -> bytes:
     return hashlib.sha256(repr(parts).encode()).digest()
+
+
+def point_of(hospital: str, round_: int) -> bytes:
+    """A hospital's point; it is none of the curve."""
+    return hash_of("point", hospital, round_) + bytes(16)
 
 
 OPERATOR, AGGREGATOR = account("operator"), account("aggregator")
@@ -242,16 +247,26 @@ class IndexedNetwork:
             lost = self.told("staking", "StakeSlashed", {"amount": str(amount)}, account=who, role=role)
             self.pool(lost, who, role, assets=pool["assets"] - amount, burnt=pool["burnt"] + amount)
 
+    def commit(self, task: int, round_: int, hospital: str) -> None:
+        """A commitment to one blob."""
+        hashes, none = [plain(hash_of("point hash", hospital, round_))], plain(bytes(32))
+        self.task_told("UpdateCommitted", task, round_, hospital, pointHashes=hashes, shareBundle=none, base=none)
+
+    def show_points(self, task: int, round_: int, cohort: int, survivors: Sequence[int]) -> None:
+        """The points of the survivors of a cohort, as the contract shows them with their sum."""
+        values = {"cohort": str(cohort), "blob": "0", "hospitals": plain(bytes(survivors))}
+        points = b"".join(point_of(HOSPITALS[one], round_) for one in survivors)
+        self.task_told("PointsShown", task, round_, points=plain(points), **values)
+
     def play_statistics(self, task: int, blob: bytes) -> None:
         """Round 0: one cohort of all hospitals, without committee and rewards."""
         with self.mined():
             self.phase(task, 0, Phase.COMMITTING, START + 90_000)
             for hospital in HOSPITALS:
-                points = plain(hash_of("point", hospital, 0) + bytes(16))
-                none = plain(bytes(32))
-                self.task_told("UpdateCommitted", task, 0, hospital, points=points, shareBundle=none, base=none)
+                self.commit(task, 0, hospital)
         with self.mined():
             self.task_told("SurvivorsFixed", task, 0, survivors=str(0b111111))
+            self.show_points(task, 0, 0, range(6))
             for name in ("CohortSummed", "CohortPublished"):
                 self.task_told(name, task, 0, cohort="0", blob="0", versionedHash=plain(blob))
             place = self.task_told("RoundSettled", task, 0, medians=[], acceptedCohorts="1")
@@ -272,9 +287,7 @@ class IndexedNetwork:
             self.phase(task, round_, Phase.COMMITTING, START + 90_000)
         with self.mined():
             for hospital in HOSPITALS[:-1]:
-                points = plain(hash_of("point", hospital, round_) + bytes(16))
-                none = plain(bytes(32))
-                self.task_told("UpdateCommitted", task, round_, hospital, points=points, shareBundle=none, base=none)
+                self.commit(task, round_, hospital)
             self.phase(task, round_, Phase.UPLOADING, START + 91_000)
         with self.mined():
             self.task_told("SurvivorsFixed", task, round_, survivors=str(0b011111))
@@ -299,6 +312,7 @@ class IndexedNetwork:
                 scores = [12_000 + rank, -3, 4, 9_000] if rank == 0 else [DOES_NOT_MATCH] * 4
                 self.task_told("ScoresRevealed", task, round_, voter, scores=[str(score) for score in scores])
             for cohort, flipped in enumerate((False, True)):
+                self.show_points(task, round_, cohort, (range(3), (3, 4))[cohort])
                 self.task_told("CohortDisclosed", task, round_, cohort=str(cohort), isFlipped=flipped)
         with self.mined():
             for cohort in (0, 1):

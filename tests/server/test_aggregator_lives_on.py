@@ -159,6 +159,20 @@ def test_superlink_waits_for_a_port_that_is_about_to_be_free(tmp_path: Path, mon
             SuperLink(tmp_path, taken.getsockname()[1])
 
 
+def test_an_upload_with_other_points_than_the_committed_ones_is_left_out(
+    uploaded: DecoyDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a point made of the others' would stand in the sum."""
+    aggregator = aggregator_of(*party(uploaded, tmp_path))
+    given = weighted(uploaded)
+    (blobs, _), (_, others) = given[1], given[0]
+    give_uploads(aggregator, given | {1: (blobs, others)})
+    attempt(aggregator, Step.PUBLISH)
+    assert (uploaded.phase, uploaded.round_state.survivors) == (Phase.DRAWING, 0b01)
+    told = lines(capsys, [], "upload-refused")
+    assert [(line["hospital"], line["error"]) for line in told] == [(1, "OtherPoints")]
+
+
 # Chain and ether
 
 
@@ -245,19 +259,19 @@ def test_who_adds_up_before_the_aggregator_does_costs_it_nothing(
     task.join().commit_all()
     ArtifactStore(tmp_path / "store").put_file(TASK.encode())
     aggregator = aggregator_of(*party(task, tmp_path))
-    give_uploads(aggregator, {0: [bytes(blob) for blob in task.updates[0, 0].blobs]}, 0)
+    give_uploads(aggregator, weighted(task, 0), 0)
     task.aggregator.aggregator.publish_digests(
         task.task, 0, CohortsFate(0b1), []
     )  # survivors are fixed, and that is all
     assert task.phase is Phase.PUBLISHING
     look, rival = aggregator.ledger.record.published_so_far, task.nodes[0]
-    points = b"".join(task.cohort_sum(0, range(1)).points[0])
+    given = task.commitments(0, [0])[0].to_chain()
 
     def look_and_be_overtaken(number: int, round_: int) -> SaidBefore:
         before = look(number, round_)
         if not before.summed:
             rival.connection.transactions.send(
-                rival.contracts.tasks.contract.functions.sumCommitments(number, round_, 0, 0, points)
+                rival.contracts.tasks.contract.functions.sumCommitments(number, round_, 0, 0, given)
             )
         return before
 

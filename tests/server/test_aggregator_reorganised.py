@@ -16,7 +16,7 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.transport_keys import TransportKey, pem_of
 from consilium_server.aggregator.node import Aggregator
 from index_driver import changeable_chain
-from test_decoys_kept import aggregator_of, attempt, give_uploads, party
+from test_decoys_kept import aggregator_of, attempt, give_uploads, party, weighted
 from voter_driver import TASK, FiledTask
 
 KEYS = [TransportKey.generate() for _ in range(2)]
@@ -98,7 +98,7 @@ def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Ag
     join(task, 0, 1)
     task.hospitals = 2
     task.commit_all()
-    give_uploads(aggregator, {index: [bytes(blob) for blob in task.updates[0, index].blobs] for index in range(2)}, 0)
+    give_uploads(aggregator, weighted(task, 0), 0)
     task.aggregator.aggregator.publish_digests(task.task, 0, CohortsFate(0b11), [])
     state, round_state = task.operator.tasks.state(task.task), task.round_state
     assert state.phase is Phase.PUBLISHING

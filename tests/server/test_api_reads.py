@@ -40,6 +40,7 @@ from indexed_network import (
     VOTERS,
     IndexedNetwork,
     app_of,
+    point_of,
     populated,
     settings_of,
 )
@@ -457,6 +458,9 @@ def test_a_round_says_who_did_what(client: TestClient) -> None:
     assert (first["members"], first["survivors"], first["accepted"]) == ([0, 1, 2], [0, 1, 2], True)
     assert (second["members"], second["survivors"], second["is_flipped"]) == ([3, 4, 5], [3, 4], True)
     assert len(found["commitments"]) == 5
+    last = found["commitments"][4]
+    assert last["points"] == ["0x" + point_of(HOSPITALS[4], 1).hex()]
+    assert [len(one) for one in last["point_hashes"]] == [66]
     verdicts = [(one["position"], one["verdict"]) for one in found["committee"]["ballots"]]
     assert verdicts == [(0, "scored"), (1, "does_not_match"), (2, "not_revealed")]
     # Of a sign-flipped cohort the score further on is the sum's.
@@ -466,6 +470,7 @@ def test_a_round_says_who_did_what(client: TestClient) -> None:
     assert found["evidence"][-1]["block"] >= found["evidence"][0]["block"]
     voided = read(client, "/v1/tasks/1/rounds/2")
     assert (voided["outcome"], voided["void_reason"], voided["medians"]) == ("void", "too_few_scores", [])
+    assert [one["points"] for one in voided["commitments"]] == [None] * 5  # no sum was disclosed
     running = read(client, "/v1/tasks/2/rounds/1")
     assert (running["phase"], running["outcome"], running["ended_at"]) == ("committing", "pending", None)
 
@@ -477,7 +482,11 @@ def test_a_proof_leads_to_blobs_that_can_be_had(client: TestClient) -> None:
     answer = client.get(f"/v1/artifacts/blobs/{blob['published']}")
     assert (answer.status_code, len(answer.content)) == (200, 131_072)
     assert [one["weight"] for one in proof["hospitals"]] == [8, 9, 10, 11, 12, 13]
-    assert proof["hospitals"][5]["points"] is None
+    first, last = proof["hospitals"][0], proof["hospitals"][5]
+    assert (last["point_hashes"], last["points"]) == (None, None)  # it did not commit
+    assert (len(first["point_hashes"]), first["points"]) == (1, ["0x" + point_of(HOSPITALS[0], 1).hex()])
+    voided = read(client, "/v1/tasks/1/rounds/2/proof")["hospitals"][0]
+    assert (len(voided["point_hashes"]), voided["points"]) == (1, None)
     statistics = read(client, "/v1/tasks/1/rounds/0/proof")
     assert {one["weight"] for one in statistics["hospitals"]} == {1}
     assert [one["members"] for one in statistics["cohorts"]] == [[0, 1, 2, 3, 4, 5]]  # all are one, without an event

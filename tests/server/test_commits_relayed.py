@@ -62,7 +62,7 @@ def test_due_when_all_are_here_or_somebody_has_waited(missing: int, other: int, 
 
 
 def test_all_who_signed_are_committed_by_one_transaction(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
-    committer(task).commit_if_due(signed(task, 0, 1, 2), task.round_state, 0)
+    committer(task).commit_if_due(signed(task, 0, 1, 2), task.round_state, 0, [ALL])
     assert (task.round_state.committed, task.phase) == (ALL, Phase.UPLOADING)
     (line,) = told(capsys)
     assert (line["event"], line["hospitals"], line["transactions"]) == ("relayed", 3, 1)
@@ -74,19 +74,19 @@ def test_hospitals_wait_for_others_but_not_for_long(task: TaskDriver, monkeypatc
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     relaying, updates = committer(task), signed(task, 0, 1)
-    relaying.commit_if_due({}, task.round_state, 0)
+    relaying.commit_if_due({}, task.round_state, 0, [ALL])
     for clock[0] in (200.0, 200.0 + GATHER / 2):  # nobody was waiting before
-        relaying.commit_if_due(updates, task.round_state, 0)
+        relaying.commit_if_due(updates, task.round_state, 0, [ALL])
         assert task.round_state.committed == 0
     clock[0] = 200.0 + GATHER
-    relaying.commit_if_due(updates, task.round_state, 0)
+    relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert task.round_state.committed == 0b011
-    relaying.commit_if_due(updates | signed(task, 2), task.round_state, 0)  # the last one waits for nobody
+    relaying.commit_if_due(updates | signed(task, 2), task.round_state, 0, [ALL])  # the last one waits for nobody
     assert task.round_state.committed == ALL
 
 
 def test_nobody_waits_for_who_will_not_sign(task: TaskDriver) -> None:
-    committer(task).commit_if_due(signed(task, 0, 2), task.round_state, 0b010)
+    committer(task).commit_if_due(signed(task, 0, 2), task.round_state, 0b010, [ALL])
     assert task.round_state.committed == 0b101
 
 
@@ -94,11 +94,11 @@ def test_who_signed_is_committed_again_where_the_block_is_gone(task: TaskDriver)
     """Also hospitals that have sent everything by then, and owe no reply."""
     relaying, updates = committer(task), signed(task, 0, 1, 2)
     before = task.chain.rpc("evm_snapshot")
-    relaying.commit_if_due(updates, task.round_state, 0)
+    relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert task.round_state.committed == ALL
     assert task.chain.rpc("evm_revert", before)
     assert task.round_state.committed == 0
-    relaying.commit_if_due(updates, task.round_state, ALL)
+    relaying.commit_if_due(updates, task.round_state, ALL, [ALL])
     assert task.round_state.committed == ALL
 
 
@@ -114,19 +114,14 @@ def other_hospital(task: TaskDriver, update: SignedUpdate, index: int) -> Signed
     return parse_signed_update(raw, task.nodes[index].address, 1)
 
 
-def other_opening(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
-    return replace(update, opening=task.updates[task.round, index - 1].committed.opening)
-
-
 def other_points(task: TaskDriver, update: SignedUpdate, index: int) -> SignedUpdate:
-    return replace(update, points=task.updates[task.round, index - 1].committed.points)
+    return replace(update, point_hashes=tuple(task.updates[task.round, index - 1].committed.point_hashes))
 
 
 WRONG = [
     (other_round, "SignatureInvalid"),
     (other_hospital, "SignatureInvalid"),
     (other_points, "SignatureInvalid"),
-    (other_opening, "OpeningInvalid"),
 ]
 
 
@@ -136,12 +131,12 @@ def test_a_wrong_update_is_left_out_and_named(
 ) -> None:
     relaying, updates = committer(task), signed(task, 0, 1, 2)
     updates[1] = wrong(task, updates[1], 1)
-    relaying.commit_if_due(updates, task.round_state, 0)
+    relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert task.round_state.committed == 0b101
     first, second = told(capsys)
     assert (first["event"], first["hospital"], first["error"]) == ("update-refused", 1, name)
     assert (second["event"], second["hospitals"]) == ("relayed", 2)
-    relaying.commit_if_due(updates, task.round_state, 0)
+    relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert told(capsys) == []  # it is not tried again
 
 
@@ -162,7 +157,7 @@ def test_a_hospital_that_trained_from_another_base_than_most_is_left_out_and_nam
 ) -> None:
     relaying, updates = committer(task), based(task, b"\1" * 32, other, b"\1" * 32)
     for _ in range(2):
-        relaying.commit_if_due(updates, task.round_state, 0)
+        relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert task.round_state.committed == 0b101
     first, second = told(capsys)
     assert (first["event"], first["hospital"], first["error"]) == ("update-refused", 1, "BaseDiffers")
@@ -175,14 +170,14 @@ def test_a_hospital_that_trained_from_another_base_than_most_is_left_out_and_nam
 def test_without_a_majority_of_all_no_base_is_refused(task: TaskDriver, count: int) -> None:
     """Else one hospital, which is faster than the others, could keep them out."""
     bases = [bytes([number + 1]) * 32 for number in range(count)]
-    committer(task).commit_if_due(based(task, *bases), task.round_state, ALL)
+    committer(task).commit_if_due(based(task, *bases), task.round_state, ALL, [ALL])
     assert task.round_state.committed == (1 << count) - 1
 
 
 def test_all_wrong_updates_are_named(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
     updates = signed(task, 0, 1, 2)
     updates = {index: other_round(task, update, index) for index, update in updates.items()}
-    committer(task).commit_if_due(updates, task.round_state, 0)
+    committer(task).commit_if_due(updates, task.round_state, 0, [ALL])
     assert task.round_state.committed == 0
     assert [line["hospital"] for line in told(capsys)] == [0, 1, 2]
 
@@ -192,16 +187,16 @@ def test_who_committed_meanwhile_is_no_fault(
 ) -> None:
     updates, before = signed(task, 0, 1, 2), task.round_state
     local_chain.rpc("anvil_setBalance", task.nodes[1].address, hex(10**18))
-    task.nodes[1].hospital.commit_update(task.task, 0, task.updates[0, 1].committed)
-    committer(task).commit_if_due(updates, before, 0)
+    task.send_commitment(1, task.updates[0, 1].committed)
+    committer(task).commit_if_due(updates, before, 0, [ALL])
     assert task.round_state.committed == ALL
     assert [line["event"] for line in told(capsys)] == ["relayed"]
 
 
 def test_commitments_closed_meanwhile_are_no_fault(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
     updates, before = signed(task, 0, 1, 2), task.round_state
-    task.aggregator.aggregator.commit_updates(task.task, 0, list(updates.values()))
-    committer(task).commit_if_due(updates, before, 0)
+    task.aggregator.aggregator.commit_updates(task.task, 0, [(0, update) for update in updates.values()])
+    committer(task).commit_if_due(updates, before, 0, [ALL])
     assert task.phase is Phase.UPLOADING
     assert told(capsys) == []
 
@@ -210,5 +205,5 @@ def test_commitments_closed_meanwhile_are_no_fault(task: TaskDriver, capsys: pyt
 def test_a_hospital_of_its_own_is_not_committed_again(task: TaskDriver, capsys: pytest.CaptureFixture[str]) -> None:
     relaying, updates = committer(task), signed(task, 0)
     for _ in range(2):
-        relaying.commit_if_due(updates, task.round_state, 0)
+        relaying.commit_if_due(updates, task.round_state, 0, [ALL])
     assert [line["hospitals"] for line in told(capsys)] == [1]

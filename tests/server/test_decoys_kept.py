@@ -31,6 +31,7 @@ from consilium_server.aggregator.uploads import CohortSum, Upload
 from consilium_server.errors import DecoysLost
 from consilium_zk.blobs import Blob, blinders, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS
+from consilium_zk.curve import GENERATOR, Commitment, negate
 from consilium_zk.decoys import is_flipped, negated_delta_lanes, read_lanes, seed_commitment
 from consilium_zk.kzg import commit
 from consilium_zk.packing import LaneLayout, pack, unpack
@@ -40,7 +41,10 @@ from task_files import DATA
 
 LAYOUT = LaneLayout(bits=17, total_weight=64)
 LANES = LAYOUT.lanes_per_blob
-SECRETS = RoundSecrets(bytes(range(200, 232)), {0: [(3, BLS_MODULUS - 1)], 2: [(0, 1), (2**200, 77)]}, 0b101)
+SECRETS = RoundSecrets(
+    bytes(range(200, 232)), {0: [(3, BLS_MODULUS - 1)], 2: [(0, 1), (2**200, 77)]},
+    {0: [GENERATOR], 2: [GENERATOR, negate(GENERATOR)]}, 0b101,
+)  # fmt: skip
 
 # What is published
 
@@ -61,7 +65,8 @@ def test_hidden_sums_commit_to_what_they_publish_and_read_back(flipped: int) -> 
     hidden = HiddenSums(4, 2, seed_of(flipped, 4, 2, 2), negated_delta)
     for cohort, weight in enumerate((5, 64)):
         total, lanes = random_sum(random, weight)
-        shown = hidden.hide(cohort, total, weight)
+        points = {cohort: total.commitments}
+        shown = hidden.hide(cohort, total, weight, points)
         assert shown.commitments == [commit(blob) for blob in shown.blobs]
         assert [blinders(blob) for blob in shown.blobs] == [(0, 0), (0, 0)]
         assert hidden.secrets.blinders[cohort] == [blinders(blob) for blob in total.blobs]
@@ -69,6 +74,7 @@ def test_hidden_sums_commit_to_what_they_publish_and_read_back(flipped: int) -> 
         is_reversed = bool(flipped >> cohort & 1)
         np.testing.assert_array_equal(read_lanes(published, negated_delta.lanes, weight, 16, is_reversed), lanes)
     assert hidden.secrets.seed == hidden.seed
+    assert set(hidden.secrets.points) == {0, 1}
     assert (hidden.decoys.seed_commitment, hidden.decoys.negated_delta_digest) == (
         seed_commitment(hidden.seed), negated_delta.digest,
     )  # fmt: skip
@@ -125,6 +131,10 @@ def three_blinders(raw: bytes) -> bytes:
 
 def blinders_a_list(raw: bytes) -> bytes:
     return json.dumps(json.loads(raw) | {"blinders": [1]}).encode()
+
+
+def points_off_the_curve(raw: bytes) -> bytes:
+    return json.dumps(json.loads(raw) | {"points": {"0": ["80" + "ff" * 47]}}).encode()
 
 
 def no_object(raw: bytes) -> bytes:
@@ -199,9 +209,15 @@ def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folde
     return Aggregator(settings)  # type: ignore[arg-type]
 
 
-def give_uploads(aggregator: Aggregator, uploads: dict[int, list[bytes]], round_: int = 1) -> None:
+Given = dict[int, tuple[list[bytes], list[bytes]]]  # blobs and points, by hospital
+
+
+def give_uploads(aggregator: Aggregator, uploads: Given, round_: int = 1) -> None:
     """Adds uploads as if they had come by Flower."""
-    found = {index: Upload([Blob(blob) for blob in blobs]) for index, blobs in uploads.items()}
+    found = {
+        index: Upload([Blob(blob) for blob in blobs], [Commitment(point) for point in points])
+        for index, (blobs, points) in uploads.items()
+    }
     collection = SimpleNamespace(uploads=found, arrived=0b11, finished=0)
     aggregator.rounds.of(round_).collection = collection  # type: ignore[assignment]
 
@@ -212,7 +228,7 @@ def attempt(aggregator: Aggregator, step: Step) -> None:
 
 
 def publish_and_be_killed(
-    url: str, deployment: Deployment, key: bytes, task: int, folder: Path, uploads: dict[int, list[bytes]]
+    url: str, deployment: Deployment, key: bytes, task: int, folder: Path, uploads: Given
 ) -> None:
     aggregator = aggregator_of(url, deployment, key, task, folder)
     give_uploads(aggregator, uploads)
@@ -252,11 +268,13 @@ def party(task: TaskDriver, folder: Path) -> tuple[str, Deployment, bytes, int, 
     return task.chain.node.url, task.chain.deployment, key, task.task, folder
 
 
-def weighted(task: DecoyDriver) -> dict[int, list[bytes]]:
-    return {
-        index: [bytes(scale(blob, task.weight(index, 1))) for blob in task.updates[1, index].blobs]
-        for index in range(task.hospitals)
-    }
+def weighted(task: TaskDriver, round_: int = 1) -> Given:
+    """All hospitals' uploads of a round that all have committed in."""
+    found = {}
+    for index in range(task.hospitals):
+        update, weight = task.updates[round_, index], task.weight(index, round_)
+        found[index] = [bytes(scale(blob, weight)) for blob in update.blobs], [bytes(point) for point in update.points]
+    return found
 
 
 def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(

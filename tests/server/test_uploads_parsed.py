@@ -28,8 +28,7 @@ from consilium_server.aggregator.uploads import (
 from consilium_server.errors import ReplyRefused, SumMismatch
 from consilium_zk.blobs import Blob, add, from_scalars, parse_blob, scale, to_scalars
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
-from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import Commitment, commit, open_at
+from consilium_zk.kzg import Commitment, commit
 from eth_account import Account
 from eth_utils.crypto import keccak
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
@@ -46,6 +45,7 @@ def blob(seed: int) -> Blob:
 
 
 GOOD = blob(1)
+POINT = commit(GOOD)
 
 
 def raw(data: bytes = GOOD, dtype: str = "uint8", shape: tuple[int, ...] | None = None, stype: str = "raw") -> Array:
@@ -53,7 +53,8 @@ def raw(data: bytes = GOOD, dtype: str = "uint8", shape: tuple[int, ...] | None 
 
 
 def reply(arrays: dict[str, Array] | None = None, **status: Any) -> RecordDict:
-    fields = {"code": int(ReplyCode.OK)} | status
+    count = 1 if arrays is None else len(arrays)
+    fields = {"code": int(ReplyCode.OK), "body": b"".join([POINT] * count)} | status
     blobs = ArrayRecord({"0": raw()} if arrays is None else arrays)
     return RecordDict({"status": ConfigRecord(fields), "blobs": blobs})
 
@@ -73,7 +74,9 @@ def with_record(name: str, record: Any) -> RecordDict:
 def test_parse_upload_takes_what_the_round_asks_for() -> None:
     other = blob(2)
     assert parse_upload(reply(), 1).blobs == [GOOD]
-    assert parse_upload(reply({"1": raw(other), "0": raw()}), 2).blobs == [GOOD, other]
+    assert parse_upload(reply({"1": raw(other), "0": raw()}), 2) == Upload([GOOD, other], [POINT, POINT])
+    stated = parse_upload(reply(body=POINT + b"a statement"), 1)
+    assert (stated.points, stated.statement) == ([POINT], b"a statement")
 
 
 def no_code() -> RecordDict:
@@ -100,6 +103,15 @@ HOSTILE: dict[str, Callable[[], RecordDict]] = {
     "code as bytes": lambda: reply(code=b"0"),
     "code as list": lambda: reply(code=[0]),
     "code as nan": lambda: reply(code=float("nan")),
+    "no points": lambda: reply(body=b""),
+    "a cut point": lambda: reply(body=POINT[:-1]),
+    "points as text": lambda: reply(body=PRIVATE),
+    "points as a list": lambda: reply(body=[POINT]),
+    "a point off the curve": lambda: reply(body=b"\x80" + b"\xff" * 47),
+    "a point of zeros": lambda: reply(body=bytes(48)),
+    "the point at infinity": lambda: reply(body=b"\xc0" + bytes(47)),
+    "infinity with something behind it": lambda: reply(body=b"\xc0" + bytes(46) + b"\x01"),
+    "a point for one of two blobs": lambda: reply({"0": raw(), "1": raw()}, body=POINT),
     "no array": lambda: reply({}),
     "two arrays": lambda: reply({"0": raw(), "1": raw()}),
     "array of another name": lambda: reply({"1": raw()}),
@@ -150,7 +162,7 @@ def contribution(seed: int, weight: int, sent: Blob | None = None, blobs: int = 
     own = [blob(seed + 100 * place) for place in range(blobs)]
     points: list[Commitment] = [commit(one) for one in own]
     weighted = [scale(one, weight) for one in own]
-    return Contribution(Upload([sent or weighted[0], *weighted[1:]]), points, weight)
+    return Contribution(Upload([sent or weighted[0], *weighted[1:]], points), weight)
 
 
 FACTORS = [2**127 + 12_345, 3]
@@ -186,7 +198,7 @@ def test_wrong_uploads_names_exactly_who_sent_something_else(sent: Blob) -> None
 
 def shifted(part: Contribution, shift: Blob, factor: int = 1) -> Contribution:
     """`part`, with an upload that differs by `factor` times `shift`."""
-    return replace(part, upload=Upload([add([part.upload.blobs[0], scale(shift, factor)])]))
+    return replace(part, upload=replace(part.upload, blobs=[add([part.upload.blobs[0], scale(shift, factor)])]))
 
 
 def test_sum_cohort_of_shifts_that_cancel_is_the_committed_sum() -> None:
@@ -216,10 +228,8 @@ ADDRESSES = [HOSPITAL.address] * 5
 
 
 def signed(seed: int = 1, round_: int = 0) -> SignedUpdate:
-    content = blob(seed)
     contract = Account.from_key(b"\x01" * 32).address
-    points = to_eip2537(commit(content))
-    return sign_update(HOSPITAL, 31_337, contract, 1, round_, points, open_at(content, 99))
+    return sign_update(HOSPITAL, 31_337, contract, 1, round_, [keccak(bytes([seed]))])
 
 
 def signed_reply(update: object, **more: Any) -> RecordDict:
@@ -251,10 +261,9 @@ WRONG_UPDATES: dict[str, Callable[[], RecordDict]] = {
     "text": lambda: signed_reply(PRIVATE),
     "a list": lambda: signed_reply([UPDATE.to_wire()]),
     "nothing": lambda: signed_reply(b""),
-    "garbage": lambda: signed_reply(b"\xff" * len(UPDATE.to_wire())),
     "one byte too few": lambda: signed_reply(UPDATE.to_wire()[:-1]),
     "one byte too many": lambda: signed_reply(UPDATE.to_wire() + b"\0"),
-    "a second blob's point": lambda: signed_reply(UPDATE.to_wire() + UPDATE.to_wire()[-48:]),
+    "a second blob's hash": lambda: signed_reply(UPDATE.to_wire() + UPDATE.to_wire()[-32:]),
 }
 
 
@@ -266,13 +275,12 @@ def test_parse_reply_refuses_what_is_no_signed_update(case: str) -> None:
 
 
 def test_parse_reply_refuses_another_blob_count() -> None:
-    with pytest.raises(SignedUpdateMalformed, match="256 bytes instead of 304 for 2 blobs"):
+    with pytest.raises(SignedUpdateMalformed, match="160 bytes instead of 192 for 2 blobs"):
         parse_reply(signed_reply(UPDATE.to_wire()), HOSPITAL.address, 2)
 
 
 def test_parse_reply_takes_the_share_bundle_that_the_signed_update_names_and_no_other() -> None:
-    points = to_eip2537(commit(GOOD))
-    made = sign_update(HOSPITAL, 31_337, HOSPITAL.address, 1, 0, points, open_at(GOOD, 99), keccak(b"a share bundle"))
+    made = sign_update(HOSPITAL, 31_337, HOSPITAL.address, 1, 0, [keccak(POINT)], keccak(b"a share bundle"))
     parsed = parse_reply(signed_reply(made.to_wire() + b"a share bundle"), HOSPITAL.address, 1)
     assert parsed == Signed(made, b"a share bundle")
     for other in (b"", b"another one"):
@@ -501,7 +509,7 @@ def test_collection_that_is_begun_anew_asks_for_nothing_that_is_on_disk(tmp_path
 
 def test_kept_replies_come_back_as_they_were_and_those_before_the_last_round_go(tmp_path: Path) -> None:
     blob = parse_blob(bytes(BYTES_PER_BLOB))
-    upload = Upload([blob, blob], b"statement")
+    upload = Upload([blob, blob], [POINT, POINT], b"statement")
     ReplyStore(tmp_path, 3).keep(1, upload)
     ReplyStore(tmp_path, 3).keep(0, SIGNED)
     kept = ReplyStore(tmp_path, 3)
@@ -521,7 +529,7 @@ def test_kept_reply_that_is_damaged_is_told_and_asked_for_anew(
 ) -> None:
     kept = ReplyStore(tmp_path, 0)
     kept.keep(0, SIGNED)
-    kept.keep(0, Upload([parse_blob(bytes(BYTES_PER_BLOB))]))
+    kept.keep(0, Upload([parse_blob(bytes(BYTES_PER_BLOB))], [POINT]))
     path = tmp_path / "round-0" / what
     for damaged in (path.read_bytes()[:-1], b"", b"\xff" * 40):
         path.write_bytes(damaged)

@@ -1,4 +1,4 @@
-"""Writes protocol.json: openings, weighted sums and BLS signatures, by py_ecc and ckzg alone.
+"""Writes protocol.json: commitments, weighted sums and BLS signatures, by py_ecc and ckzg alone.
 
 Run with py_ecc, ckzg, eth_abi and eth_utils installed: `python tests/vectors/generate.py TRUSTED_SETUP`, where the
 setup is Ethereum's (eth-account ships it). The output does not change from run to run. Contract, staking and the
@@ -16,6 +16,7 @@ from typing import Any
 
 import ckzg
 from eth_abi.abi import encode
+from eth_abi.packed import encode_packed
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 from py_ecc.bls.hash_to_curve import hash_to_G1
@@ -85,33 +86,22 @@ def versioned_hash(commitment: bytes) -> bytes:
     return b"\x01" + hashlib.sha256(commitment).digest()[1:]
 
 
-def challenge(hospital: str, commitments: bytes) -> tuple[int, int]:
-    """The ratio that combines an update's commitments, and where the combination is opened."""
-    types = ["bytes32", "uint256", "address", "uint256", "uint256", "address", "bytes32"]
-    domain = keccak(b"CONSILIUM-V1-OPENING")
-    values = [domain, CHAIN_ID, TASKS, TASK, ROUND, hospital, keccak(commitments)]
-    transcript = keccak(encode(types, values))
-    ratio, z = (int.from_bytes(raw, "big") % curve_order for raw in (transcript, keccak(transcript)))
-    return ratio, z
+def point_hashes(hospital: str, commitments: list[bytes]) -> list[bytes]:
+    """The hashes by which a hospital commits to its points, one per blob."""
+    types = ["bytes32", "uint256", "address", "uint256", "uint256"]
+    context = keccak(encode(types, [keccak(b"CONSILIUM-V1-POINT"), CHAIN_ID, TASKS, TASK, ROUND]))
+    packed = ["bytes32", "address", "uint256", "bytes"]
+    return [keccak(encode_packed(packed, [context, hospital, blob, point])) for blob, point in enumerate(commitments)]
 
 
-def opening(setup: Any, hospital: str, blobs: list[list[int]]) -> dict[str, Any]:
-    """Commitments to a hospital's blobs and the one opening of their combination."""
+def committed(setup: Any, hospital: str, blobs: list[list[int]]) -> dict[str, Any]:
+    """Commitments to a hospital's blobs, and their hashes."""
     commitments = [ckzg.blob_to_kzg_commitment(blob_of(scalars), setup) for scalars in blobs]
-    ratio, z = challenge(hospital, b"".join(commitments))
-    powers = [pow(ratio, i, curve_order) for i in range(len(blobs))]
-    combined = [
-        sum(p * s for p, s in zip(powers, column, strict=True)) % curve_order for column in zip(*blobs, strict=True)
-    ]
-    proof, y = ckzg.compute_kzg_proof(blob_of(combined), z.to_bytes(32, "big"), setup)
     return {
         "hospital": hospital,
         "commitments": hexed(b"".join(commitments)),
         "points": hexed(b"".join(g1_bytes(point_of(commitment)) for commitment in commitments)),
-        "ratio": hexed(ratio.to_bytes(32, "big")),
-        "z": hexed(z.to_bytes(32, "big")),
-        "y": hexed(y),
-        "proof": hexed(proof),
+        "point_hashes": [hexed(one) for one in point_hashes(hospital, commitments)],
     }
 
 
@@ -208,8 +198,8 @@ def main() -> None:
         "task": TASK,
         "round": ROUND,
         "tau": setup_tau(setup),
-        "openings": [opening(setup, hospital, [blob]) for hospital, blob in zip(HOSPITALS, blobs, strict=True)],
-        "opening_of_three": opening(setup, HOSPITALS[0], blobs),
+        "committed": [committed(setup, hospital, [blob]) for hospital, blob in zip(HOSPITALS, blobs, strict=True)],
+        "committed_three": committed(setup, HOSPITALS[0], blobs),
         "unweighted_sum": weighted_sum(setup, blobs, [1, 1, 1]),
         "weighted_sum": weighted_sum(setup, blobs, WEIGHTS),
         "signatures": signatures(),

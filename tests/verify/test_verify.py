@@ -21,7 +21,7 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete, Refused
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Decoys, DisclosedCohort, PublishedCohort
-from consilium_chain.ledger.record import ShownBlinders
+from consilium_chain.ledger.record import Record, ShownBlinders
 from consilium_chain.ledger.structs import Hospital, Outcome, Role, RoundState, SlashReason, VoidReason
 from consilium_chain.rounds.sums import NegatedDelta, PublishedSums
 from consilium_chain.rpc.connection import Connection
@@ -591,6 +591,14 @@ MEMBERS = st.lists(
     min_size=2,
     max_size=4,
 )
+
+
+def test_points_that_a_survivor_did_not_commit_to_fail(plain: Settled, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = plain.ledger.record.shown_points(plain.task.task, 1)
+    one = next(iter(shown))
+    moved = {blob: weighted_sum([point, GENERATOR], [1, 1]) for blob, point in shown[one].items()}
+    monkeypatch.setattr(Record, "shown_points", lambda *_: shown | {one: moved})
+    assert failing(plain.report(1))[Name.SUMS] == f"{one} did not commit to the points that PointsShown has"
 
 
 @given(MEMBERS, st.data())

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
 from consilium_zk.errors import ArgumentInvalid, Malformed, ShapeWrong, ZkError
 from consilium_zk.packing import LaneLayout, pack
 from eth_abi.abi import encode
+from eth_abi.packed import encode_packed
 from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +23,6 @@ from raised_faults import raises_fault
 from zk_support import field_blob, load_vectors
 
 INFINITY = b"\xc0" + bytes(47)
-PRIMITIVE_ROOT = 7  # generates the multiplicative group of the scalar field (EIP-4844)
 
 
 @cache
@@ -36,20 +38,26 @@ def independent_commitment(scalars: list[int]) -> bytes:
     return bytes(G1Point.multiexp_unchecked(lagrange_points(), [Scalar(s) for s in scalars]).to_compressed_bytes())
 
 
-def evaluate(scalars: list[int], z: int) -> int:
-    """The blob's polynomial at `z`, by the barycentric formula (consensus-specs, polynomial-commitments)."""
-    root = pow(PRIMITIVE_ROOT, (BLS_MODULUS - 1) // 4096, BLS_MODULUS)
-    total = 0
-    for index, scalar in enumerate(scalars):
-        point = pow(root, int(f"{index:012b}"[::-1], 2), BLS_MODULUS)
-        total += scalar * point * pow(z - point, -1, BLS_MODULUS)
-    return total * (pow(z, 4096, BLS_MODULUS) - 1) * pow(4096, -1, BLS_MODULUS) % BLS_MODULUS
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_commit_equals_a_sum_over_the_setup_file(seed: int) -> None:
     blob = field_blob(seed)
     assert kzg.commit(blob) == independent_commitment(blobs.to_scalars(blob))
+
+
+@pytest.mark.parametrize("case", load_vectors("kzg/blob_to_kzg_commitment"), ids=lambda case: case["name"])
+def test_commit_agrees_with_the_consensus_vectors(case: dict[str, Any]) -> None:
+    """Of a blob by its first scalar and their ratio, but for some others; cut to a number of bytes."""
+    other, ratio, scalars = dict(case["other"]), case["ratio"], [int(case["first"], 16)]
+    while len(scalars) < 4096:
+        scalars.append(scalars[-1] if ratio == 1 else scalars[-1] * ratio % BLS_MODULUS)
+    words = [int(other[place], 16) if place in other else scalar for place, scalar in enumerate(scalars)]
+    raw = b"".join(word.to_bytes(32, "big") for word in words)[: case["bytes"]].ljust(case["bytes"], b"\0")
+    assert hashlib.sha256(raw).hexdigest() == case["sha256"].removeprefix("0x")
+    if case["output"] is None:
+        with raises_fault(Malformed, "BlobMalformed"):
+            kzg.commit(blobs.Blob(raw))
+    else:
+        assert "0x" + kzg.commit(blobs.Blob(raw)).hex() == case["output"]
 
 
 def test_commit_of_known_blobs() -> None:
@@ -107,17 +115,32 @@ BOUND: dict[str, Any] = {
     st.binary(min_size=20, max_size=20),
     st.lists(st.binary(min_size=48, max_size=48), max_size=4),
 )
-def test_challenge_equals_abi_encoding(
+def test_point_hashes_equal_abi_encoding(
     chain_id: int, contract: bytes, task: int, round: int, hospital: bytes, commitments: list[bytes]
 ) -> None:
-    encoded = encode(
-        ["bytes32", "uint256", "address", "uint256", "uint256", "address", "bytes32"],
-        [keccak(text="CONSILIUM-V1-OPENING"), chain_id, contract, task, round, hospital, keccak(b"".join(commitments))],
+    tag = keccak(text="CONSILIUM-V1-POINT")
+    context = keccak(
+        encode(["bytes32", "uint256", "address", "uint256", "uint256"], [tag, chain_id, contract, task, round])
     )
-    ratio = int.from_bytes(keccak(encoded), "big") % BLS_MODULUS
-    point = int.from_bytes(keccak(keccak(encoded)), "big") % BLS_MODULUS
-    challenge = kzg.challenge(chain_id, contract, task, round, hospital, [kzg.Commitment(c) for c in commitments])
-    assert challenge == kzg.Challenge(ratio, point)
+    expected = [
+        keccak(encode_packed(["bytes32", "address", "uint256", "bytes"], [context, hospital, blob, point]))
+        for blob, point in enumerate(commitments)
+    ]
+    found = kzg.point_hashes(chain_id, contract, task, round, hospital, [kzg.Commitment(c) for c in commitments])
+    assert found == expected
+
+
+def test_point_hashes_are_those_of_the_vectors() -> None:
+    vectors = json.loads((Path(__file__).parents[1] / "vectors" / "protocol.json").read_text())
+    for case in [*vectors["committed"], vectors["committed_three"]]:
+        points, contract, hospital = (
+            bytes.fromhex(text.removeprefix("0x")) for text in (case["commitments"], vectors["tasks"], case["hospital"])
+        )
+        found = kzg.point_hashes(
+            vectors["chain_id"], contract, vectors["task"], vectors["round"], hospital,
+            [kzg.parse_commitment(points[i : i + 48]) for i in range(0, len(points), 48)],
+        )  # fmt: skip
+        assert ["0x" + one.hex() for one in found] == case["point_hashes"]
 
 
 OTHERS: dict[str, Any] = {
@@ -126,48 +149,18 @@ OTHERS: dict[str, Any] = {
     "task": 5,
     "round": 3,
     "hospital": bytes(range(101, 121)),
-    "commitments": POINTS[:2],
+    "commitments": POINTS[1:] + POINTS[:1],
 }
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_open_combined_verifies_at_its_challenge_and_nowhere_else(count: int) -> None:
-    own = [field_blob(20 + i) for i in range(count)]
-    commitments = [kzg.commit(blob) for blob in own]
-    bound = BOUND | {"commitments": commitments}
-    challenge = kzg.challenge(**bound)
-    opening = kzg.open_combined(own, challenge)
-    values = [evaluate(blobs.to_scalars(blob), challenge.point) for blob in own]
-    assert opening.value == sum(pow(challenge.ratio, i, BLS_MODULUS) * v for i, v in enumerate(values)) % BLS_MODULUS
-    combined = kzg.combined_commitment(commitments, challenge)
-    assert kzg.verify_opening(combined, challenge.point, opening)
-    for name, other in OTHERS.items():
-        elsewhere = kzg.challenge(**(bound | {name: other}))
-        assert not kzg.verify_opening(kzg.combined_commitment(commitments, elsewhere), elsewhere.point, opening), name
-
-
-def test_open_combined_of_a_rogue_commitment_cannot_be_borrowed() -> None:
-    """Com(X) - ΣC opens to what its parts open to, but only their owners can prove their parts at this challenge."""
-    honest, wanted, known = field_blob(21), field_blob(22), field_blob(23)
-    rogue = curve.weighted_sum([kzg.commit(wanted), kzg.commit(honest)], [1, -1])
-    for own, commitments in (([], [rogue]), ([known], [kzg.commit(known), rogue])):
-        challenge = kzg.challenge(**(BOUND | {"commitments": commitments}))
-        combined = kzg.combined_commitment(commitments, challenge)
-        for guess in (wanted, honest):
-            assert not kzg.verify_opening(combined, challenge.point, kzg.open_combined([*own, guess], challenge))
-
-
-def test_open_combined_shows_what_cancels_at_another_ratio() -> None:
-    """Two rogue points that cancel at a ratio chosen beforehand do not at the one that follows from them."""
-    honest, mine = field_blob(21), field_blob(22)
-    guessed = 7
-    first = curve.weighted_sum([kzg.commit(mine), kzg.commit(honest)], [1, 1])
-    second = curve.weighted_sum([kzg.commit(honest)], [-pow(guessed, -1, BLS_MODULUS)])
-    challenge = kzg.challenge(**(BOUND | {"commitments": [first, second]}))
-    prepared = kzg.Challenge(guessed, challenge.point)
-    opening = kzg.open_at(mine, challenge.point)
-    assert kzg.verify_opening(kzg.combined_commitment([first, second], prepared), challenge.point, opening)
-    assert not kzg.verify_opening(kzg.combined_commitment([first, second], challenge), challenge.point, opening)
+def test_point_hashes_are_bound_to_place_hospital_blob_and_point() -> None:
+    found = [
+        kzg.point_hashes(**BOUND),
+        *(kzg.point_hashes(**(BOUND | {name: other})) for name, other in OTHERS.items()),
+    ]
+    assert len({one for row in found for one in row}) == len(found) * len(POINTS)
+    same = kzg.point_hashes(**(BOUND | {"commitments": POINTS[:1] * 3}))
+    assert len(set(same)) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,60 +172,14 @@ def test_open_combined_shows_what_cancels_at_another_ratio() -> None:
         ("hospital", bytes(32), ShapeWrong),
     ],
 )
-def test_challenge_refuses_what_does_not_encode(name: str, bad: Any, error: type[ZkError]) -> None:
+def test_point_hashes_refuse_what_does_not_encode(name: str, bad: Any, error: type[ZkError]) -> None:
     with pytest.raises(error):
-        kzg.challenge(**(BOUND | {name: bad}))
-
-
-@pytest.mark.parametrize("power", [0, 1, 2047, 4095])
-def test_open_at_refuses_the_domain(power: int) -> None:
-    root = pow(PRIMITIVE_ROOT, (BLS_MODULUS - 1) // 4096, BLS_MODULUS)
-    with raises_fault(Malformed, "ChallengeOnDomain"):
-        kzg.open_at(field_blob(23), pow(root, power, BLS_MODULUS))
-
-
-def test_open_at_refuses_what_is_not_a_scalar_or_blob() -> None:
-    for z in (-1, BLS_MODULUS):
-        with pytest.raises(ArgumentInvalid):
-            kzg.open_at(field_blob(23), z)
-    with raises_fault(Malformed, "BlobMalformed"):
-        kzg.open_at(blobs.Blob(b"\xff" * BYTES_PER_BLOB), 5)
-
-
-def test_verify_opening_refuses_changed_values_and_malformed_points() -> None:
-    blob = field_blob(24)
-    commitment, opening = kzg.commit(blob), kzg.open_at(blob, 5)
-    assert not kzg.verify_opening(commitment, 5, kzg.Opening(opening.value ^ 1, opening.proof))
-    with pytest.raises(ArgumentInvalid):
-        kzg.verify_opening(commitment, 5, kzg.Opening(BLS_MODULUS, opening.proof))
-    with raises_fault(Malformed, "PointMalformed"):
-        kzg.verify_opening(commitment, 5, kzg.Opening(opening.value, kzg.Proof(b"\x01" * 48)))
-    with raises_fault(Malformed, "PointMalformed"):
-        kzg.verify_opening(kzg.Commitment(b""), 5, opening)
+        kzg.point_hashes(**(BOUND | {name: bad}))
 
 
 def test_versioned_hash_is_that_of_eip_4844() -> None:
     commitment = kzg.commit(field_blob(25))
     assert kzg.versioned_hash(commitment) == b"\x01" + hashlib.sha256(commitment).digest()[1:]
-
-
-REFUSED_FOR = {"commitment": Malformed, "proof": Malformed, "y": Malformed, "z": ArgumentInvalid}
-
-
-@pytest.mark.parametrize("case", load_vectors("kzg/verify_kzg_proof"), ids=lambda case: case["name"])
-def test_verify_opening_agrees_with_the_consensus_vectors(case: dict[str, Any]) -> None:
-    raw = {name: bytes.fromhex(value.removeprefix("0x")) for name, value in case["input"].items()}
-
-    def verify() -> bool:
-        opening = kzg.parse_opening(raw["y"], raw["proof"])
-        return kzg.verify_opening(kzg.parse_commitment(raw["commitment"]), int.from_bytes(raw["z"], "big"), opening)
-
-    if case["output"] is None:
-        _, wrong, _ = case["name"].split("_")
-        with pytest.raises(REFUSED_FOR[wrong]):
-            verify()
-    else:
-        assert verify() is case["output"]
 
 
 def test_setup_refuses_another_setup(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,11 +222,6 @@ def test_commits_to_tells_a_wrong_blob_and_a_swapped_pair() -> None:
     assert not kzg.commits_to([parts[1], parts[0], parts[2]], commitments, factors)
 
 
-def test_open_combined_refuses_nothing() -> None:
-    with pytest.raises(ShapeWrong):
-        kzg.open_combined([], kzg.Challenge(3, 5))
-
-
 class Counted(bytes):
     """A blob, and how many of them are alive."""
 
@@ -305,14 +247,10 @@ def in_turn(parts: list[blobs.Blob], most: list[int]) -> Iterator[blobs.Blob]:
 def test_blobs_read_in_turn_give_the_same_and_are_let_go(count: int, seed: int, ratio: int) -> None:
     parts = [field_blob(seed + index) for index in range(count)]
     factors = [pow(ratio, index, BLS_MODULUS) for index in range(count)]
-    challenge = kzg.Challenge(ratio, 5)
     commitments = [kzg.commit(part) for part in parts]
     alive: list[int] = []
     assert blobs.combine(in_turn(parts, alive), iter(factors)) == blobs.combine(parts, factors)
     assert blobs.add(in_turn(parts, alive), in_turn(parts[1:], alive)) == parts[0]
-    opening = kzg.open_combined(in_turn(parts, alive), challenge)
-    assert opening == kzg.open_combined(parts, challenge) == kzg.open_at(blobs.combine(parts, factors), 5)
-    assert kzg.verify_opening(kzg.combined_commitment(commitments, challenge), 5, opening)
     assert kzg.commits_to(in_turn(parts, alive), commitments, factors)
     assert max(alive) == 1
 

@@ -170,7 +170,7 @@ def _committed(points: Points, one: Published, who: str) -> str:
     count, wanted = len(points.get(who, ())), len(one.hashes)
     if count == wanted:
         return ""
-    return f"cohort {one.cohort}: the events have {count} commitments of survivor {who}, but its sum has {wanted} blobs"
+    return f"cohort {one.cohort}: the events show {count} commitments of survivor {who}, but its sum has {wanted} blobs"
 
 
 def _mismatch(one: Published, blob: int, found: Sequence[Commitment]) -> str:

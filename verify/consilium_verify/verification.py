@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import JoinedTask
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_zk.basis import Shared
+from consilium_zk.curve import Commitment
 from consilium_zk.errors import EvidenceMalformed, ZkError
 
 from consilium_verify import checks
@@ -211,12 +212,29 @@ class _Verification:
         if self._has_decoys and negated_delta is None:
             return unchecked(Name.SUMS, "it needs the negated delta")
         try:
-            points = self._ledger.record.committed_points(self._task, self._round)
+            points = self._points()
+            if others := self._uncommitted(points):
+                return fails(Name.SUMS, [f"{who} did not commit to the points that PointsShown has" for who in others])
             if negated_delta is None:
                 return checks.plain_sums(points, cohorts)
             return checks.decoy_sums(points, cohorts, negated_delta, shown)
         except ZkError as error:
             return fails(Name.SUMS, f"an event has an invalid commitment: {error}")
+
+    def _points(self) -> dict[str, list[Commitment]]:
+        """The points that were shown, by survivor, in the order of blobs."""
+        shown = self._ledger.record.shown_points(self._task, self._round)
+        return {who: [own[blob] for blob in sorted(own)] for who, own in shown.items()}
+
+    def _uncommitted(self, points: Mapping[str, Sequence[Commitment]]) -> list[str]:
+        """Hospitals that did not commit to the hashes of these points."""
+        record, messages = self._ledger.record, self._ledger.messages
+        hashes = record.point_hashes(self._task, self._round)
+        return [
+            who
+            for who, own in points.items()
+            if messages.point_hashes(self._task, self._round, who, own) != hashes.get(who)
+        ]
 
     def _blobs(self, spec: TaskSpec | None, negated_delta: NegatedDelta | None, cohorts: Sequence[Published]) -> None:
         faults, lanes = [], self._lanes(spec, negated_delta)

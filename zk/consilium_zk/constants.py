@@ -17,7 +17,7 @@ BYTES_PER_FIELD_ELEMENT: Final = 32
 BYTES_PER_BLOB: Final = FIELD_ELEMENTS_PER_BLOB * BYTES_PER_FIELD_ELEMENT
 
 BLINDERS_PER_BLOB: Final = 2
-"""The last scalars of a blob are random: one hides the commitment, one pays for the opening."""
+"""The last scalars of a blob are random, to hide its commitment: one for it, one for a value that a proof may show."""
 
 USABLE_SCALARS: Final = FIELD_ELEMENTS_PER_BLOB - BLINDERS_PER_BLOB
 
@@ -31,8 +31,8 @@ MIN_BITS: Final = 2
 MAX_BITS: Final = 40
 """Bits of one quantised value; above 40 float64 has too few fraction bits left for unbiased rounding."""
 
-OPENING_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-OPENING")
-"""The first word of the opening challenge's message."""
+POINT_TAG: Final[bytes] = keccak(b"CONSILIUM-V1-POINT")
+"""The first word of the context of a commitment's hash."""
 
 TICKET_DST: Final = b"CONSILIUM-V1-TICKET_BLS12381G1_XMD:SHA-256_SSWU_RO_"
 POSSESSION_DST: Final = b"CONSILIUM-V1-POP_BLS12381G1_XMD:SHA-256_SSWU_RO_"

@@ -22,6 +22,9 @@ Commitment = NewType("Commitment", bytes)
 GENERATOR = Commitment(bytes(G1Point().to_compressed_bytes()))
 """The generator of G1: commits to one in every scalar of a blob."""
 
+INFINITY = Commitment(bytes(G1Point.identity().to_compressed_bytes()))
+"""The point at infinity: commits to a blob of zeros."""
+
 _NO_POINT = "not on the curve, outside the subgroup, or badly encoded"
 _COORDINATE = 48
 _PADDED = 64
@@ -106,7 +109,7 @@ def weighted_sum(commitments: Sequence[Commitment], weights: Sequence[int]) -> C
     if len(commitments) != len(weights):
         raise ShapeWrong("weights", len(weights), f"{len(commitments)}, one for each commitment")
     if not commitments:
-        return Commitment(compressed(G1Point.identity()))
+        return INFINITY
     points = [decompress(commitment, f"commitment {index}") for index, commitment in enumerate(commitments)]
     return Commitment(compressed(G1Point.multiexp_unchecked(points, [Scalar(w % BLS_MODULUS) for w in weights])))
 

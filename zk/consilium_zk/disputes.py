@@ -54,7 +54,7 @@ from eth_utils.crypto import keccak
 
 from .blobs import combine, parse_blob
 from .constants import BLS_MODULUS, BYTES_PER_COMPRESSED_G1
-from .curve import Commitment, parse_commitment, weighted_sum
+from .curve import INFINITY, Commitment, parse_commitment, weighted_sum
 from .encoding import uint256
 from .errors import AgreementUnproven, AnswerMalformed, EvidenceMalformed, Malformed, ShapeWrong, SharesInvalid
 from .key_exchange import BYTES_PER_SHOWN, show_agreed, shown_point
@@ -68,7 +68,6 @@ _DISPUTE_TAG: Final = b"CONSILIUM-V1-DISPUTE"
 _BYTES_PER_DIGEST: Final = 32
 _BYTES_PER_FACTOR: Final = 16
 _BYTES_PER_INDEX: Final = 2
-_ZERO: Final = weighted_sum([], [])
 
 
 class Reason(StrEnum):
@@ -281,7 +280,7 @@ def cheaters(case: Case, accusation: bytes, evidence: Evidence) -> dict[int, Rea
             left[index] = _left(case, index, upload, masks, accusation)
         except Malformed:
             named.setdefault(index, Reason.UPLOAD_MALFORMED)
-    if left.keys() == case.commitments.keys() and weighted_sum(list(left.values()), [1] * len(left)) == _ZERO:
+    if left.keys() == case.commitments.keys() and weighted_sum(list(left.values()), [1] * len(left)) == INFINITY:
         return dict(sorted(named.items()))
 
     points = {}

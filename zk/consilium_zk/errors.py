@@ -10,8 +10,6 @@
     ├── Malformed           bytes are not a valid encoding or proof
     │   ├ BlobMalformed         not 4096 canonical scalars
     │   ├ PointMalformed        not a canonical point of the group
-    │   ├ OpeningInvalid        a KZG proof does not verify or does not parse
-    │   ├ ChallengeOnDomain     a KZG proof there would reveal one of the blob's scalars
     │   ├ KeyMalformed          a key is malformed, the identity, zero or of small order
     │   ├ PathMalformed         hashes are not a path of a Merkle tree
     │   ├ RoundUnsigned         a point is not the signature of the drand round
@@ -74,9 +72,6 @@ class Malformed(FaultError, ZkError):
     MESSAGES: ClassVar[Mapping[str, str]] = {
         "BlobMalformed": "the bytes are not a blob: {reason}",
         "PointMalformed": "{what} is not a point of the group: {reason}",
-        "OpeningInvalid": "the KZG proof is invalid: {reason}",
-        "ChallengeOnDomain": "challenge {challenge:#x} is a 4096th root of unity; a KZG proof there would reveal a"
-        " scalar",
         "KeyMalformed": "the key is invalid: {reason}",
         "PathMalformed": "the hashes are not a path of this Merkle tree: {reason}",
         "RoundUnsigned": "the point is not the drand chain's signature on round {round}; ask another relay",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -150,6 +151,13 @@ def read_networks(path: Path | None) -> Networks:
     except OSError as error:
         raise ConfigInvalid(f"{what} cannot be read: {error.strerror}; pass the right path with --networks") from error
     return parse_toml(raw, Networks, what, ConfigInvalid)
+
+
+@cache
+def confirmations_of(chain_id: int) -> int:
+    """Blocks behind which this chain's shipped terms count a transaction as final; 1 for an unknown chain."""
+    found = (network for network in read_networks(None).networks.values() if network.chain_id == chain_id)
+    return next((network.confirmations for network in found), 1)
 
 
 def pick_network(networks: Networks, name: str) -> Network:

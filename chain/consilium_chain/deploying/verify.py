@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1, FIELD_ELEMENTS_PER_BLOB
+from consilium_zk.constants import BYTES_PER_EIP2537_G1
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.deploying.networks import TOKEN, Network, PrevrandaoTerms
@@ -27,10 +26,6 @@ class Precompile:
 
 
 ONE = (1).to_bytes(32, "big")
-# Of the polynomial 0: commitment and proof are the point at infinity, and the value at 0 is 0.
-INFINITY = bytes([0xC0]) + bytes(47)
-ZERO_OPENING = b"\x01" + hashlib.sha256(INFINITY).digest()[1:] + bytes(64) + 2 * INFINITY
-OPENED = FIELD_ELEMENTS_PER_BLOB.to_bytes(32, "big") + BLS_MODULUS.to_bytes(32, "big")
 IDENTITY = bytes(BYTES_PER_EIP2537_G1)
 GENERATOR = bytes.fromhex(
     "0000000000000000000000000000000017f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb"
@@ -55,7 +50,6 @@ SIGNED = bytes.fromhex(
 NOT_SIGNED = bytes(32) + SIGNED[32:]
 
 PRECOMPILES = (
-    Precompile("point evaluation", "EIP-4844", 0x0A, ((ZERO_OPENING, OPENED),)),
     Precompile("BLS12_G1ADD", "EIP-2537", 0x0B, ((GENERATOR + IDENTITY, GENERATOR),)),
     Precompile("BLS12_G1MSM", "EIP-2537", 0x0C, ((GENERATOR + ONE, GENERATOR),)),
     Precompile("BLS12_PAIRING_CHECK", "EIP-2537", 0x0F, ((bytes(3 * BYTES_PER_EIP2537_G1), ONE),)),

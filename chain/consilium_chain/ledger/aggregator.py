@@ -54,17 +54,19 @@ class AggregatorCalls:
                     raise
         raise AssertionError("the last try ends it")
 
-    def commit_updates(self, task: int, round_: int, updates: Sequence[SignedUpdate]) -> list[Receipt]:
+    def commit_updates(self, task: int, round_: int, updates: Sequence[tuple[int, SignedUpdate]]) -> list[Receipt]:
         """Commits for hospitals that signed, in as few transactions as possible; skips those that have committed.
 
+        updates: each with the number of its hospital's cohort. It is cheapest if those of a cohort follow one another.
         Raises Refused before a transaction costs anything; its `hospital` has the wrong update.
         """
         return [
             self._contract.send(
-                "commitUpdates", task, round_, [update.to_chain() for update in batch], gas=relayed_gas(batch)
+                "commitUpdates", task, round_, [update.to_chain(cohort) for cohort, update in batch],
+                gas=relayed_gas(batch),
             )
             for batch in update_batches(updates)
-        ]
+        ]  # fmt: skip
 
     def fix_survivors(self, task: int, round_: int, survivors: int) -> Receipt:
         """`survivors`: bit map of hospitals."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consilium_zk.encoding import round_words
-from consilium_zk.kzg import Challenge, Commitment, challenge
+from consilium_zk.kzg import Commitment, point_hashes
 from consilium_zk.tickets import SecretKey, prove_possession, ticket_message
 
 from consilium_chain.deploying.address_book import Deployment
@@ -32,9 +32,9 @@ class Messages:
         """The message that a hospital's node key signs to join for this account."""
         return transport_message(self._chain_id, self._tasks, task, self._account, key)
 
-    def challenge(self, task: int, round_: int, hospital: str, commitments: Sequence[Commitment]) -> Challenge:
-        """The challenge of the KZG proof of a hospital's update (Fiat-Shamir)."""
-        return challenge(self._chain_id, self._tasks, task, round_, _bytes20(hospital), commitments)
+    def point_hashes(self, task: int, round_: int, hospital: str, commitments: Sequence[Commitment]) -> list[bytes]:
+        """The hashes by which a hospital commits to its points, one per blob."""
+        return point_hashes(self._chain_id, self._tasks, task, round_, _bytes20(hospital), commitments)
 
     def masking_context(self, task: int, round_: int) -> bytes:
         return round_words(self._chain_id, self._tasks, task, round_)

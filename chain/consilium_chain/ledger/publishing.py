@@ -15,7 +15,8 @@ _GAS_TO_BEGIN = 500_000
 _GAS_PER_DROP = 80_000  # or accusation
 _GAS_PER_SLASH = 60_000
 _GAS_PER_SUM = 140_000
-_GAS_PER_POINT = 18_000
+_GAS_PER_POINT = 20_000
+_GAS_PER_OTHER = 2_000
 _GAS_PER_SHOWN = 80_000  # without a sum
 _GAS_PER_NEGATED_DELTA_POINT = 4_400
 
@@ -64,23 +65,57 @@ class CohortsFate:
 
 
 @dataclass(frozen=True)
+class Commitments:
+    """All commitments of a cohort to one blob, in the order in which the chain took them.
+
+    order: the index of each hospital. others: the hashes of points (32 bytes) of those that are no survivors. points:
+    of the survivors.
+    """
+
+    order: Sequence[int]
+    others: Sequence[bytes]
+    points: Sequence[Commitment]
+
+    def to_chain(self) -> tuple[bytes, list[bytes], bytes]:
+        """One byte an index, and G1 in EIP-2537 encoding, 128 bytes a point."""
+        return bytes(self.order), list(self.others), b"".join(map(to_eip2537, self.points))
+
+
+def cohort_commitments(
+    hashes: Mapping[int, Sequence[bytes]], cohort: int, survivors: Mapping[int, Sequence[Commitment]]
+) -> list[Commitments]:
+    """A cohort's commitments, for each blob.
+
+    hashes: of points, one per blob, by index of all hospitals that committed, in the chain's order. cohort: a bit map
+    of its members. survivors: the points of each, one per blob.
+    """
+    order = [index for index in hashes if cohort >> index & 1]
+    others = [hashes[index] for index in order if index not in survivors]
+    shown = [survivors[index] for index in order if index in survivors]
+    return [
+        Commitments(order, [row[blob] for row in others], [row[blob] for row in shown])
+        for blob in range(len(shown[0]) if shown else 0)
+    ]
+
+
+@dataclass(frozen=True)
 class PublishedCohort:
-    """A cohort's sum for publication. `blobs`: 131,072 bytes each. `points`: for each blob the survivors' (G1,
-    EIP-2537, 128 bytes). `digests`: for each blob its versioned hash, if that is published instead.
+    """A cohort's sum for publication. `blobs`: 131,072 bytes each. `commitments`: to each. `digests`: for each blob its
+    versioned hash, if that is published instead.
     """
 
     index: int
     blobs: Sequence[Blob]
-    points: Sequence[Sequence[bytes]]
+    commitments: Sequence[Commitments]
     digests: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True)
 class DisclosedBlob:
-    """The blinders of the sum behind a published blob, and the survivors' points (G1, EIP-2537, 128 bytes)."""
+    """The blinders of the sum behind a published blob, and the cohort's commitments to it."""
 
     blinders: tuple[int, int]
-    points: Sequence[bytes]
+    commitments: Commitments
 
 
 @dataclass(frozen=True)
@@ -131,12 +166,11 @@ class RoundCalls:
 
     def _shown(self, cohort: PublishedCohort, blob: int, in_decoy_round: bool, publish: str) -> Priced:
         """In a decoy round, sums are added up when they are disclosed."""
-        points = cohort.points[blob]
+        commitments = cohort.commitments[blob]
         if in_decoy_round or (cohort.index, blob) in self._before.summed:
             return Priced([publish], _GAS_PER_SHOWN)
-        return Priced(
-            [self._call("sumCommitments", cohort.index, blob, b"".join(points)), publish], _gas_to_sum(points)
-        )
+        added = self._call("sumCommitments", cohort.index, blob, commitments.to_chain())
+        return Priced([added, publish], _gas_to_sum(commitments))
 
     def disclosure(
         self, cohort: DisclosedCohort, blob: int, seed: bytes, negated_delta: Sequence[Commitment]
@@ -145,9 +179,9 @@ class RoundCalls:
         delta.
         """
         disclosed = cohort.blobs[blob]
-        said = [(*disclosed.blinders, b"".join(disclosed.points))]
+        said = [(*disclosed.blinders, disclosed.commitments.to_chain())]
         call = self._call("discloseDecoys", cohort.index, blob, seed, b"".join(map(to_eip2537, negated_delta)), said)
-        return Priced([call], _gas_to_sum(disclosed.points) + _GAS_PER_NEGATED_DELTA_POINT * len(negated_delta))
+        return Priced([call], _gas_to_sum(disclosed.commitments) + _GAS_PER_NEGATED_DELTA_POINT * len(negated_delta))
 
     def settling(self, gas: int) -> Priced:
         return Priced([self._call("settle")], gas)
@@ -156,5 +190,6 @@ class RoundCalls:
         return self._encode(name, *self._place, *arguments)
 
 
-def _gas_to_sum(points: Sequence[bytes]) -> int:
-    return _GAS_PER_SUM + _GAS_PER_POINT * len(points)
+def _gas_to_sum(commitments: Commitments) -> int:
+    points, others = len(commitments.points), len(commitments.others)
+    return _GAS_PER_SUM + _GAS_PER_POINT * points + _GAS_PER_OTHER * others

@@ -58,21 +58,32 @@ class Record:
         joined = self._events.of_tasks("HospitalJoined", taskId=task)
         return {event.values["index"]: bytes(event.values[field]) for event in joined}
 
-    def committed_points(self, task: int, round_: int) -> dict[str, list[Commitment]]:
-        """A round's commitments by hospital, one per blob."""
-        found = {}
-        for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_):
-            points = bytes(event.values["points"])
-            found[event.values["hospital"]] = [
-                parse_commitment(points[i : i + COMMITMENT_BYTES]) for i in range(0, len(points), COMMITMENT_BYTES)
-            ]
-        return found
+    def point_hashes(self, task: int, round_: int) -> dict[str, list[bytes]]:
+        """The hashes of points by hospital that has committed, 32 bytes per blob, in the order of their commitments."""
+        return {
+            event.values["hospital"]: [bytes(one) for one in event.values["pointHashes"]]
+            for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_)
+        }
 
-    def points_of(self, task: int, round_: int, hospital: str) -> bytes | None:
-        """A hospital's commitments in a round, compressed, 48 bytes per blob; None without an event."""
+    def point_hashes_of(self, task: int, round_: int, hospital: str) -> list[bytes] | None:
+        """A hospital's hashes of points in a round; None without an event."""
         for event in self._events.of_tasks("UpdateCommitted", taskId=task, round=round_, hospital=hospital):
-            return bytes(event.values["points"])
+            return [bytes(one) for one in event.values["pointHashes"]]
         return None
+
+    def shown_points(self, task: int, round_: int) -> dict[str, dict[int, Commitment]]:
+        """The points of survivors behind their hashes, by hospital and blob. The contract has compared them.
+
+        Raises PointMalformed.
+        """
+        nodes = [hospital.node for hospital in self._tasks.hospitals(task)]
+        found: dict[str, dict[int, Commitment]] = {}
+        for event in self._events.of_tasks("PointsShown", taskId=task, round=round_):
+            points = bytes(event.values["points"])
+            for place, index in enumerate(bytes(event.values["hospitals"])):
+                raw = points[place * COMMITMENT_BYTES :][:COMMITMENT_BYTES]
+                found.setdefault(nodes[index], {})[event.values["blob"]] = parse_commitment(raw)
+        return found
 
     def stated_bases(self, task: int, round_: int) -> dict[str, bytes]:
         """Digests of the base, 32 bytes, by hospital that has committed and states one: unverified."""
@@ -141,6 +152,13 @@ class Record:
                     blinders = (one["first"], one["second"])
                     found.append(ShownBlinders(given["cohort"], index, bytes(given["seed"]), blinders))
         return found
+
+    def phase_block(self, task: int, round_: int, phase: Phase) -> int:
+        """The block in which a phase of a round last started. Raises RecordIncomplete."""
+        for event in reversed(list(self._events.of_tasks("PhaseStarted", taskId=task, round=round_))):
+            if event.values["phase"] == phase:
+                return event.block
+        raise RecordIncomplete(f"round {round_} of task {task} has not reached {phase.name}; wait, and try again")
 
     def accusations(self, task: int, round_: int) -> dict[int, Accusation]:
         """By cohort."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from consilium_zk.constants import BYTES_PER_EIP2537_G1
-from consilium_zk.kzg import Opening
 from consilium_zk.tickets import SecretKey, public_key
 from eth_utils.crypto import keccak
 
@@ -23,20 +21,19 @@ from consilium_chain.transport_keys import TransportKey
 
 NO_KEY = bytes(32)  # of a hospital in a task that is not masked
 # Upper bounds, as in `publishing`.
-_GAS_TO_COMMIT = 120_000
-_GAS_PER_BLOB = 40_000
+_GAS_TO_COMMIT = 100_000
+_GAS_PER_BLOB = 27_000
 _GAS_PER_SHARE_BYTE = 50
 _OF_TOKENS = ("ERC20InsufficientAllowance", "ERC20InsufficientBalance")
 
 
 @dataclass(frozen=True)
 class CommittedUpdate:
-    """A round's commitments (G1, EIP-2537, 128 bytes per blob), the KZG proof for their challenge, in a masked task the
-    hospital's secret shares (`secure_aggregation`), and the digest of the base that it trained from (32 bytes).
+    """The hashes of a round's points (`Messages.point_hashes`), in a masked task the hospital's secret shares
+    (`secure_aggregation`), and the digest of the base that it trained from (32 bytes).
     """
 
-    points: bytes
-    opening: Opening
+    point_hashes: Sequence[bytes]
     share_bundle: bytes = b""
     base: bytes = NO_BASE
 
@@ -101,20 +98,20 @@ class HospitalCalls:
         calls.append(self._tasks.function("joinAsHospital", task, rows, key.public, proof, encryption_key))
         return self._contracts.connection.transactions.send_all(calls)[-1]
 
-    def commit_update(self, task: int, round_: int, update: CommittedUpdate, force: bool = False) -> Receipt:
-        """`force`: sends it although the contract may refuse it."""
-        value = update.opening.value.to_bytes(32, "big")
-        encoded = (update.points, value, update.opening.proof, update.share_bundle, update.base)
-        blobs = len(update.points) // BYTES_PER_EIP2537_G1
-        gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * blobs + _GAS_PER_SHARE_BYTE * len(update.share_bundle)
-        return self._tasks.send("commitUpdate", task, round_, encoded, gas=gas, force=force)
+    def commit_update(
+        self, task: int, round_: int, cohort: int, update: CommittedUpdate, force: bool = False
+    ) -> Receipt:
+        """`cohort`: the number of this account's. `force`: sends it although the contract may refuse it."""
+        encoded = (list(update.point_hashes), update.share_bundle, update.base)
+        gas = _GAS_TO_COMMIT + _GAS_PER_BLOB * len(update.point_hashes) + _GAS_PER_SHARE_BYTE * len(update.share_bundle)
+        return self._tasks.send("commitUpdate", task, round_, cohort, encoded, gas=gas, force=force)
 
     def sign_update(self, task: int, round_: int, update: CommittedUpdate) -> SignedUpdate:
         """Lets anybody commit this account's update, without ether of its own. One update per round."""
         connection, contract = self._contracts.connection, self._contracts.deployment.tasks
         share_bundle = keccak(update.share_bundle) if update.share_bundle else NO_SHARE_BUNDLE
         place = connection.chain_id, contract, task, round_
-        return sign_update(connection.signer, *place, update.points, update.opening, share_bundle, update.base)
+        return sign_update(connection.signer, *place, update.point_hashes, share_bundle, update.base)
 
     def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
         return self._messages.statements(task, round_).sign(self._contracts.connection.signer, statement)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from consilium_zk.constants import BYTES_PER_FIELD_ELEMENT
+from consilium_zk.curve import Commitment, parse_commitment
 from consilium_zk.disputes import Case, Evidence, Reason, cheaters, parse_agreements, withholders
 from consilium_zk.errors import EvidenceMalformed, ShapeWrong
 
@@ -30,12 +31,14 @@ class Shown:
     """An accuser's evidence about a cohort, by hospital index.
 
     answers: if roots are missing after a threshold of answers; nothing else is given then. Otherwise the sum is wrong.
-    statements: of the survivors, signed. uploads: the survivors' blobs, each by its keccak256. roots: of all in the
-    masking, own roots of survivors and key roots of the rest.
+    statements: of the survivors, signed. uploads: the survivors' blobs, each by its keccak256. commitments: the
+    survivors' points, one per blob, whose hashes the chain has. roots: of all in the masking, own roots of survivors
+    and key roots of the rest.
     """
 
     statements: Mapping[int, SignedStatement] = field(default_factory=dict)
     uploads: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
+    commitments: Mapping[int, Sequence[Commitment]] = field(default_factory=dict)
     roots: Mapping[int, int] = field(default_factory=dict)
     answers: Mapping[int, bytes] = field(default_factory=dict)
 
@@ -44,6 +47,9 @@ class Shown:
             {
                 "statements": {str(index): signed.to_wire().hex() for index, signed in self.statements.items()},
                 "uploads": {str(index): [digest.hex() for digest in blobs] for index, blobs in self.uploads.items()},
+                "commitments": {
+                    str(index): [point.hex() for point in points] for index, points in self.commitments.items()
+                },
                 "roots": {
                     str(index): root.to_bytes(BYTES_PER_FIELD_ELEMENT, "big").hex()
                     for index, root in self.roots.items()
@@ -60,6 +66,10 @@ def parse_shown(raw: bytes) -> Shown:
         return Shown(
             {int(index): parse_signed_statement(bytes.fromhex(wire)) for index, wire in file["statements"].items()},
             {int(index): [_digest(text) for text in blobs] for index, blobs in file["uploads"].items()},
+            {
+                int(index): [parse_commitment(bytes.fromhex(text)) for text in points]
+                for index, points in file["commitments"].items()
+            },
             {int(index): int.from_bytes(bytes.fromhex(root), "big") for index, root in file["roots"].items()},
             {int(index): bytes.fromhex(answer) for index, answer in file["answers"].items()},
         )
@@ -80,15 +90,34 @@ def _digest(text: str) -> bytes:
 def read_case(
     ledger: Ledger, store: ArtifactStore, task: int, round_: int, cohort: int, round_state: RoundState
 ) -> Case:
-    """Reads a cohort's case, by the cohort's number. Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed."""
+    """Reads a cohort's case, by the cohort's number, without the survivors' commitments: the accuser shows these.
+
+    Raises ArtifactMissing, ArtifactCorrupt, EvidenceMalformed.
+    """
     masked = masked_cohort(ledger, task, round_, ledger.tasks.cohort_members(task, round_, cohort))
     share_bundles = read_share_bundles(ledger, store, task, round_, masked)
     survivors = [index for index in masked.encryption_keys if round_state.survivors >> index & 1]
     if unmasked := set(survivors) - share_bundles.keys():
         raise EvidenceMalformed(f"survivors {sorted(unmasked)} have no sound secret shares")
-    hospitals, points = ledger.tasks.hospitals(task), ledger.record.committed_points(task, round_)
+    hospitals = ledger.tasks.hospitals(task)
     weights = {index: 1 if round_ == STATISTICS_ROUND else hospitals[index].weight for index in survivors}
-    return Case(masked, share_bundles, {index: points[hospitals[index].node] for index in survivors}, weights)
+    return Case(masked, share_bundles, {index: () for index in survivors}, weights)
+
+
+def with_commitments(
+    ledger: Ledger, task: int, round_: int, case: Case, shown: Mapping[int, Sequence[Commitment]]
+) -> Case:
+    """The case with the survivors' commitments, as the accuser shows them. Raises EvidenceMalformed for others than the
+    chain has the hashes of.
+    """
+    if shown.keys() != set(case.survivors):
+        raise EvidenceMalformed(f"it shows commitments of hospitals {sorted(shown)} instead of {case.survivors}")
+    hospitals, hashes = ledger.tasks.hospitals(task), ledger.record.point_hashes(task, round_)
+    for index, points in shown.items():
+        node = hospitals[index].node
+        if ledger.messages.point_hashes(task, round_, node, points) != hashes.get(node):
+            raise EvidenceMalformed(f"hospital {index} did not commit to these points")
+    return replace(case, commitments=shown)
 
 
 def find_cheaters(
@@ -107,6 +136,7 @@ def find_cheaters(
         if shown.answers:
             reasons = withholders(case, shown.answers)
         else:
+            case = with_commitments(ledger, task, round_, case, shown.commitments)
             evidence = _evidence(ledger, store, (task, round_), case, shown, submitted_evidence)
             reasons = cheaters(case, accused.accusation, evidence)
         found |= reasons

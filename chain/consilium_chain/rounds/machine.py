@@ -95,7 +95,8 @@ class AsHospital:
     """A hospital by its index, with its own state in the view's round.
 
     `is_reached`: some request of the aggregator arrived. `is_asked`: one for this round arrived. `send_at`: from this
-    time on the chain's clock it commits by its own transaction. `disputed`: rounds and steps of its dispute statements.
+    time on the chain's clock it commits by its own transaction. `shows_at`: from this block on it shows its points.
+    `disputed`: rounds and steps of its dispute statements.
     """
 
     index: int
@@ -109,6 +110,7 @@ class AsHospital:
     knows_commitment: bool = False
     has_sent: bool = False
     send_at: int = 0
+    shows_at: int = 0
     disputed: frozenset[tuple[int, int]] = frozenset()
     has_read: bool = True
 
@@ -319,7 +321,7 @@ _UPLOADING: Guards[AsHospital] = {
     Step.CHECK_LINK: _waits_for_request,
     Step.RESUME: _resumes,
     Step.SIGN: _always,  # also a late request: the request for the upload follows it
-    Step.UPLOAD: _always,
+    Step.UPLOAD: lambda me, view: view.block >= me.shows_at,
 }
 
 PHASES: Mapping[Phase, Rules] = {

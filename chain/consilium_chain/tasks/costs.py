@@ -30,8 +30,9 @@ _JOIN_HOSPITAL, _JOIN = _CALL + 11 * _WORD, _CALL + _WORD
 _VOTER_KEY, _HELD_OUT = _CALL + 20 * _WORD, _CALL + _WORD
 _SCORE, _REVEAL, _STAND_DOWN = _CALL + 20 * _WORD, _CALL + 5 * _WORD, _CALL + 2 * _WORD
 _BEACON = _CALL + 8 * _WORD  # `formCohorts`, `drawSeats`, with a drand signature
-_UPDATE, _UPDATE_ALONE, _BEGIN = 17 * _WORD, _CALL + 14 * _WORD, _CALL + 3 * _WORD
-_DECOYS, _PUBLISH, _SUM, _DISCLOSE, _SETTLE = (_CALL + words * _WORD for words in (4, 7, 6, 15, 2))
+_UPDATE, _UPDATE_ALONE, _BEGIN = 13 * _WORD, _CALL + 10 * _WORD, _CALL + 3 * _WORD
+_DECOYS, _PUBLISH, _SUM, _DISCLOSE, _SETTLE = (_CALL + words * _WORD for words in (4, 7, 13, 22, 2))
+_SHOWN = BYTES_PER_EIP2537_G1 + 1  # of a survivor in a sum: its point and its index
 _SETTLED_AT_ONCE = 60  # hospitals and voters, at least (`PAGE_GAS` of Settling.sol)
 
 
@@ -110,7 +111,7 @@ def posted_bytes(spec: TaskSpec) -> dict[Party, int]:
 
 def _aggregated(spec: TaskSpec) -> int:
     rounds, judging, hospitals = spec.rounds, spec.judging, spec.rounds.max_hospitals
-    sums, points = rounds.cohorts * spec.update_blobs, hospitals * spec.update_blobs * BYTES_PER_EIP2537_G1
+    sums, points = rounds.cohorts * spec.update_blobs, hospitals * spec.update_blobs * _SHOWN
     settled = math.ceil((hospitals + judging.seats) / _SETTLED_AT_ONCE) * _SETTLE
     training = _relayed(hospitals, spec.update_blobs) + 2 * _BEACON + _BEGIN + sums * _PUBLISH + points + settled
     if judging.decoys:
@@ -118,13 +119,13 @@ def _aggregated(spec: TaskSpec) -> int:
     else:
         training += sums * _SUM
     statistics = _relayed(hospitals, spec.statistics_blobs) + _BEGIN + spec.statistics_blobs * (_SUM + _PUBLISH)
-    statistics += hospitals * spec.statistics_blobs * BYTES_PER_EIP2537_G1 + 2 * _BEACON + settled
+    statistics += hospitals * spec.statistics_blobs * _SHOWN + 2 * _BEACON + settled
     return statistics + rounds.rounds * training
 
 
 def _relayed(hospitals: int, blobs: int) -> int:
     """Each update as if alone in its transaction."""
-    return hospitals * (_CALL + _UPDATE + blobs * BYTES_PER_EIP2537_G1)
+    return hospitals * (_CALL + _UPDATE + blobs * _WORD)
 
 
 def _committed_alone(spec: TaskSpec) -> int:
@@ -133,4 +134,4 @@ def _committed_alone(spec: TaskSpec) -> int:
         largest = math.ceil(rounds.max_hospitals / rounds.cohorts)
         shares = share_bundle_bytes(rounds.max_hospitals) + rounds.rounds * share_bundle_bytes(largest)
     blobs = spec.statistics_blobs + rounds.rounds * spec.update_blobs
-    return shares + (1 + rounds.rounds) * _UPDATE_ALONE + blobs * BYTES_PER_EIP2537_G1
+    return shares + (1 + rounds.rounds) * _UPDATE_ALONE + blobs * _WORD

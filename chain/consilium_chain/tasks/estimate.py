@@ -24,15 +24,16 @@ _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
 _JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
 _VOTER_KEY, _HELD_OUT = 180_900, 23_900
-# `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 220
-# hospitals, and of four with sixteen blobs.
-_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_SHARE_BYTE = 102_100, 35_800, 50
-_RELAY, _RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAYED_AT_MOST = 175_000, 35_500, 34_000, 16_000_000
+# `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 255
+# hospitals, and of four with sixteen blobs. A cohort's first commitment to a blob takes a slot.
+_COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_SHARE_BYTE = 60_200, 24_400, 50
+_RELAY, _RELAYED_AT_MOST = 40_000, 16_000_000
+_RELAY_PER_UPDATE, _RELAY_PER_BLOB, _RELAY_PER_SLOT = 15_000, 1_500, 22_100
 _SETTLE_PER_NODE, _SETTLE_PER_SCORE = 55_000, 6_000
 _FORM, _FORM_PER_HOSPITAL, _DRAW, _DRAND = 130_000, 22_000, 134_700, 101_500
 # `fixSurvivors`, `setDecoys`; `publish` of one blob; `sumCommitments` and `discloseDecoys` of a blob and its points.
 _BEGIN, _DECOYS, _PUBLISH = 73_700, 52_700, 59_600
-_SUM, _DISCLOSE, _PER_POINT, _PER_NEGATED_DELTA_POINT = 90_000, 117_000, 15_500, 4_400
+_SUM, _DISCLOSE, _PER_POINT, _PER_NEGATED_DELTA_POINT = 97_000, 125_000, 18_500, 4_400
 _SCORE, _STAND_DOWN, _REVEAL, _REVEAL_PER_SCORE = 231_300, 53_000, 80_000, 3_500
 
 
@@ -135,18 +136,20 @@ def _aggregator(spec: TaskSpec, chain: ChainTerms | None) -> Gas:
     scores = rounds.cohorts * judging.seats * (1 + judging.decoys)
     settled = (hospitals + judging.seats) * _SETTLE_PER_NODE + scores * _SETTLE_PER_SCORE
     drawn = _DRAW + drand
-    training = _relayed(hospitals, spec.update_blobs) + _FORM + _FORM_PER_HOSPITAL * hospitals + _BEGIN + shown
+    training = (
+        _relayed(hospitals, spec.update_blobs, rounds.cohorts) + _FORM + _FORM_PER_HOSPITAL * hospitals + _BEGIN + shown
+    )
     training += added + drawn + settled
-    statistics = _relayed(hospitals, spec.statistics_blobs) + _BEGIN + drand
+    statistics = _relayed(hospitals, spec.statistics_blobs, 1) + _BEGIN + drand
     statistics += spec.statistics_blobs * (_SUM + _PUBLISH + _PER_POINT * hospitals)
     if _statistics_judged(spec):
         statistics += drawn + judging.seats * _SETTLE_PER_NODE + _DRAW
     return Gas(_NODE + _JOIN_AGGREGATOR, statistics + rounds.rounds * training)
 
 
-def _relayed(hospitals: int, blobs: int) -> int:
+def _relayed(hospitals: int, blobs: int, cohorts: int) -> int:
     """Commits of all hospitals, in as few transactions as possible."""
-    gas = hospitals * (_RELAY_PER_UPDATE + blobs * _RELAY_PER_BLOB)
+    gas = hospitals * (_RELAY_PER_UPDATE + blobs * _RELAY_PER_BLOB) + cohorts * blobs * _RELAY_PER_SLOT
     return gas + math.ceil(gas / _RELAYED_AT_MOST) * _RELAY
 
 

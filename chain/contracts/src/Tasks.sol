@@ -7,6 +7,7 @@ import {IBeacon} from "./interfaces/IBeacon.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITaskSettlement} from "./interfaces/ITaskSettlement.sol";
 import {Kzg} from "./libraries/Kzg.sol";
+import {PointHashes} from "./libraries/PointHashes.sol";
 import {Scores} from "./libraries/Scores.sol";
 import {Signatures} from "./libraries/Signatures.sol";
 import {Tickets} from "./libraries/Tickets.sol";
@@ -75,20 +76,23 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         else _closeScoring(taskId, task);
     }
 
-    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
-        external
-        view
-        returns (uint256 ratio, uint256 point)
-    {
-        return Kzg.challenge(taskId, round, hospital, points);
-    }
-
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle, bytes32 base)
+    function pointHash(uint256 taskId, uint256 round, address hospital, uint256 blob, bytes calldata point)
         external
         view
         returns (bytes32)
     {
-        return Signatures.digest(taskId, round, points, shareBundle, base);
+        if (point.length != Kzg.POINT_LENGTH) revert PointsWrong(point.length, Kzg.POINT_LENGTH);
+        return PointHashes.hashOf(PointHashes.context(taskId, round), hospital, blob, point);
+    }
+
+    function commitmentDigest(
+        uint256 taskId,
+        uint256 round,
+        bytes32[] calldata pointHashes,
+        bytes32 shareBundle,
+        bytes32 base
+    ) external view returns (bytes32) {
+        return Signatures.digest(taskId, round, pointHashes, shareBundle, base);
     }
 
     function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory) {

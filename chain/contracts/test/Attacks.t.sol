@@ -1,155 +1,199 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ITaskRounds} from "../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
-import {Bits} from "../src/libraries/Bits.sol";
 import {Bls12381, G1} from "../src/libraries/Bls12381.sol";
-import {Kzg} from "../src/libraries/Kzg.sol";
 import {Tickets} from "../src/libraries/Tickets.sol";
 import {Line, Lines, Points, Signer} from "./utils/Crypto.sol";
 import {Fixture} from "./utils/Fixture.sol";
 
 /// @notice Attempts to break the guarantees, each with the refusal that must stop it.
 contract AttacksTest is Fixture {
-    using Bits for uint256;
-
     address private constant ATTACKER = address(0x10004); // the last hospital
 
-    function _openingInvalid() private pure returns (bytes memory) {
-        return abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, ATTACKER);
-    }
+    // Commitments that depend on others'. The attacker must commit before it sees a point, and then show what it
+    // committed to.
 
-    /// @dev Without openings this passes, and the aggregate is whatever the attacker likes.
-    function test_commitUpdate_refusesRogueCommitment() public {
-        _toStatistics();
-        G1 memory others = Lines.point(_line(0, 0, 0));
-        for (uint256 i = 1; i < 3; ++i) {
-            others = Points.plus(others, Lines.point(_line(0, i, 0)));
-        }
+    /// @dev With this point the aggregate would be whatever the attacker likes.
+    function test_sumCommitments_refusesRogueCommitment() public {
         Line memory wanted = Lines.from("the aggregate that the attacker wants");
-        G1 memory rogue = Points.plus(Lines.point(wanted), Points.negated(others));
-        // The attacker can open what it wants, and can copy any opening, but it cannot open the difference.
-        (, uint256 z) = tasks.challenge(id, 0, ATTACKER, Bls12381.compress(rogue));
-        ITaskTypes.Update memory update = Lines.open(_one(wanted), 0, z);
-        update.points = abi.encode(rogue);
-        vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, update);
+        G1 memory rogue = Lines.point(wanted);
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Lines.compressed(wanted)));
+        for (uint256 i = 0; i < 3; ++i) {
+            rogue = Points.plus(rogue, Points.negated(Lines.point(_line(0, i, 0))));
+        }
+        _showRefused(rogue);
+        _show(Lines.point(wanted));
     }
 
-    /// @dev One opening stands for all points. What cannot be opened in one of them does not go away by another: the
-    ///      ratio that they are combined by depends on them, so there is none to prepare for.
-    function test_commitUpdate_refusesRogueCommitmentsThatCancel() public {
-        _toTwoBlobs();
-        G1 memory honest = Lines.point(_line(0, 0, 0));
-        Line[] memory wanted = _lines(0, 3);
-        G1 memory first = Points.plus(Lines.point(wanted[0]), honest);
-        for (uint256 guess = 1; guess < 4; ++guess) {
-            // With the ratio `guess` the honest hospital's part would cancel.
-            uint256 inverse = guess == 1 ? 1 : _inverse(guess);
-            G1 memory second = Points.plus(Lines.point(wanted[1]), Points.times(Points.negated(honest), inverse));
-            bytes memory compressed = bytes.concat(Bls12381.compress(first), Bls12381.compress(second));
-            (uint256 ratio, uint256 z) = tasks.challenge(id, 0, ATTACKER, compressed);
-            ITaskTypes.Update memory update = Lines.open(wanted, ratio, z);
-            update.points = bytes.concat(abi.encode(first), abi.encode(second));
-            vm.expectRevert(_openingInvalid());
-            _commit(0, ATTACKER, update);
-            update = Lines.open(wanted, guess, z);
-            update.points = bytes.concat(abi.encode(first), abi.encode(second));
-            vm.expectRevert(_openingInvalid());
-            _commit(0, ATTACKER, update);
+    /// @dev -C cancels an honest C.
+    function test_sumCommitments_refusesNegatedCommitment() public {
+        _commitAgainstHonest(_pointHash(0, _hospital(0), 0, Lines.compressed(_line(0, 0, 0))));
+        _showRefused(Points.negated(Lines.point(_line(0, 0, 0))));
+    }
+
+    /// @dev A copy counts an honest update twice. The hash names the hospital that made it, so nobody else can show it.
+    function test_sumCommitments_refusesCopiedCommitment() public {
+        _commitAgainstHonest(_pointHash(0, _hospital(0), 0, Lines.compressed(_line(0, 0, 0))));
+        _showRefused(Lines.point(_line(0, 0, 0)));
+        _showRefused(Lines.point(_line(0, 3, 0)));
+    }
+
+    /// @dev A copy among those that are no survivors harms nobody.
+    function test_sumCommitments_passesOverCopiedCommitmentOfNoSurvivor() public {
+        _toStatistics();
+        bytes32 copied = _update(0, 0).pointHashes[0];
+        _commitHonest();
+        _commit(0, ATTACKER, _updateOf(copied));
+        _fix(7);
+        (ITaskTypes.Commitments memory all, bytes32 hash) = _sum(0, 0, 7, 0);
+        all.others[0] = copied;
+        tasks.sumCommitments(id, 0, 0, 0, all);
+        vm.assertEq(tasks.expectedBlobHash(id, 0, 0, 0), hash);
+    }
+
+    /// @dev The attacker commits to a hash that names its victim and another point. If the running hash did not name who
+    ///      sent which hash, the aggregator could exchange both, and the victim's point would be the attacker's.
+    function test_sumCommitments_refusesPointThatAnotherCommittedToInItsName() public {
+        _toStatistics();
+        Line memory wanted = Lines.from("what the attacker wants its victim to have sent");
+        _commitHonest();
+        _commit(0, ATTACKER, _updateOf(_pointHash(0, _hospital(0), 0, Lines.compressed(wanted))));
+        _fix(7);
+        (ITaskTypes.Commitments memory all,) = _sum(0, 0, 7, 0);
+        all.order = hex"03010200";
+        all.others[0] = _update(0, 0).pointHashes[0];
+        all.points = bytes.concat(_point(1), _point(2), abi.encode(Lines.point(wanted)));
+        _mismatch(all);
+        all.order = hex"00010203";
+        all.points = bytes.concat(abi.encode(Lines.point(wanted)), _point(1), _point(2));
+        _mismatch(all);
+    }
+
+    function test_sumCommitments_refusesReplayFromAnotherRoundTaskChainBlobOrContract() public {
+        _toStatistics();
+        _toStatistics();
+        bytes memory point = Lines.compressed(_line(0, 3, 0));
+        uint256 chain = block.chainid;
+        bytes32[5] memory replayed;
+        replayed[0] = tasks.pointHash(id, 1, ATTACKER, 0, point);
+        replayed[1] = tasks.pointHash(id - 1, 0, ATTACKER, 0, point);
+        replayed[2] = tasks.pointHash(id, 0, ATTACKER, 1, point);
+        vm.chainId(chain + 1);
+        replayed[3] = tasks.pointHash(id, 0, ATTACKER, 0, point);
+        vm.chainId(chain);
+        vm.etch(address(0xC0DE), address(tasks).code);
+        (, bytes memory answer) =
+            address(0xC0DE).staticcall(abi.encodeCall(tasks.pointHash, (id, 0, ATTACKER, 0, point)));
+        replayed[4] = abi.decode(answer, (bytes32));
+        _commitHonest();
+        uint256 start = vm.snapshotState();
+        for (uint256 i = 0; i < 5; ++i) {
+            _commit(0, ATTACKER, _updateOf(replayed[i]));
+            _fix(15);
+            _showRefused(Lines.point(_line(0, 3, 0)));
+            vm.revertToState(start);
+        }
+        _commit(0, ATTACKER, _updateOf(tasks.pointHash(id, 0, ATTACKER, 0, point)));
+        _fix(15);
+        _show(Lines.point(_line(0, 3, 0)));
+    }
+
+    /// @dev A commitment to a blob of zeros, which has no random scalars.
+    function test_sumCommitments_refusesPointAtInfinity() public {
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Bls12381.compress(G1(0, 0, 0, 0))));
+        ITaskTypes.Commitments memory all = _showing(new bytes(128));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, ATTACKER, 0));
+        tasks.sumCommitments(id, 0, 0, 0, all);
+    }
+
+    function test_sumCommitments_refusesPointOutsideSubgroup() public {
+        bytes memory outside = vm.parseJsonBytes(vm.readFile("../../tests/vectors/protocol.json"), ".outside_g1.point");
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Bls12381.compress(abi.decode(outside, (G1)))));
+        _precompileRefuses(outside);
+    }
+
+    /// @dev No point has this x.
+    function test_sumCommitments_refusesPointOffTheCurve() public {
+        G1 memory off = G1({xHigh: 0, xLow: 1, yHigh: 0, yLow: 1});
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Bls12381.compress(off)));
+        _precompileRefuses(abi.encode(off));
+    }
+
+    /// @dev The hash of a compressed point fixes only y's sign, but the curve has one y of each sign.
+    function test_sumCommitments_refusesAnotherYOfTheSameSign() public {
+        G1 memory point = Lines.point(_line(0, 3, 0));
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Bls12381.compress(point)));
+        point.yLow ^= 1;
+        _precompileRefuses(abi.encode(point));
+    }
+
+    /// @dev The same coordinates plus the field's modulus, and bits that the compressed form has no room for.
+    function test_sumCommitments_refusesCoordinatesThatAreNotReduced() public {
+        G1 memory point = Lines.point(_line(0, 3, 0));
+        _commitAgainstHonest(_pointHash(0, ATTACKER, 0, Bls12381.compress(point)));
+        point.xHigh |= 1 << 128;
+        _precompileRefuses(abi.encode(point));
+        point.xHigh = point.xHigh & type(uint128).max | 1 << 127; // where the compressed form has a flag
+        _precompileRefuses(abi.encode(point));
+    }
+
+    /// @dev What nobody can show stops no sum: the aggregator leaves it out.
+    function test_sumCommitments_goesOnWithoutWhatNobodyCanShow(bytes32 hash) public {
+        _toStatistics();
+        _commitHonest();
+        _commit(0, ATTACKER, _updateOf(hash));
+        _fix(7);
+        (ITaskTypes.Commitments memory all, bytes32 sum) = _sum(0, 0, 7, 0);
+        all.others[0] = hash;
+        tasks.sumCommitments(id, 0, 0, 0, all);
+        vm.assertEq(tasks.expectedBlobHash(id, 0, 0, 0), sum);
+    }
+
+    function _commitHonest() private {
+        for (uint256 i = 0; i < 3; ++i) {
+            _commit(i);
         }
     }
 
-    function test_commitUpdate_refusesChangedOrderOfPoints() public {
-        _toTwoBlobs();
-        ITaskTypes.Update memory update = _update(0, 3);
-        Line[] memory lines = _lines(0, 3);
-        update.points = bytes.concat(abi.encode(Lines.point(lines[1])), abi.encode(Lines.point(lines[0])));
-        vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, update);
-    }
-
-    function test_commitUpdate_refusesCopiedCommitment() public {
-        _toCommitting();
-        ITaskTypes.Update memory copied = _update(1, 0);
-        _commit(1, _hospital(0), copied);
-        vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, copied);
-    }
-
-    function test_commitUpdate_refusesReplayFromAnotherRound() public {
+    /// @dev All four survive.
+    function _commitAgainstHonest(bytes32 hash) private {
         _toStatistics();
-        ITaskTypes.Update memory earlier = _update(0, 3);
-        _runTraining();
-        _form();
-        vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, earlier);
+        vm.assertEq(id, 1); // for which the hash was made
+        _commitHonest();
+        _commit(0, ATTACKER, _updateOf(hash));
+        _fix(15);
     }
 
-    function test_commitUpdate_refusesReplayFromAnotherTask() public {
-        _toStatistics();
-        ITaskTypes.Update memory earlier = _update(0, 3);
-        _toStatistics();
-        vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, earlier);
+    function _point(uint256 hospital) private view returns (bytes memory) {
+        return abi.encode(Lines.point(_line(0, hospital, 0)));
     }
 
-    function test_commitUpdate_refusesReplayFromAnotherChain() public {
-        _toStatistics();
-        ITaskTypes.Update memory earlier = _update(0, 3);
-        vm.chainId(5);
-        vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, earlier);
+    /// @dev The honest points with this one for the attacker.
+    function _showing(bytes memory point) private view returns (ITaskTypes.Commitments memory all) {
+        (all.order, all.points) = (hex"00010203", bytes.concat(_point(0), _point(1), _point(2), point));
     }
 
-    function test_commitUpdate_refusesAnotherBlobsOpening() public {
-        _toTwoBlobs();
-        Line[] memory lines = _lines(0, 3);
-        (uint256 ratio, uint256 z) = tasks.challenge(id, 0, ATTACKER, Lines.compressed(lines));
-        lines[1] = lines[0];
-        ITaskTypes.Update memory other = Lines.open(lines, ratio, z);
-        other.points = _update(0, 3).points;
-        vm.expectRevert(_openingInvalid());
-        _commit(0, ATTACKER, other);
+    function _show(G1 memory point) private {
+        tasks.sumCommitments(id, 0, 0, 0, _showing(abi.encode(point)));
     }
 
-    /// @dev -C cancels an honest C. Negating the copied opening along with it does not help: the challenge differs.
-    function test_commitUpdate_refusesNegatedCommitment() public {
-        _toCommitting();
-        Line memory honest = _line(1, 0, 0);
-        (, uint256 z) = tasks.challenge(id, 1, _hospital(0), Lines.compressed(_one(honest)));
-        Line memory negated = Line(Kzg.MODULUS - honest.constant_, Kzg.MODULUS - honest.slope);
-        ITaskTypes.Update memory update = Lines.open(_one(negated), 0, z);
-        vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, update);
+    function _showRefused(G1 memory point) private {
+        _mismatch(_showing(abi.encode(point)));
     }
 
-    function test_commitUpdate_refusesPointOutsideSubgroup() public {
-        bytes memory outside = vm.parseJsonBytes(vm.readFile("../../tests/vectors/protocol.json"), ".outside_g1.point");
-        _toCommitting();
-        ITaskTypes.Update memory update = _update(1, 3);
-        update.points = outside;
-        vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, update);
+    function _mismatch(ITaskTypes.Commitments memory all) private {
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMismatch.selector, 0, 0));
+        tasks.sumCommitments(id, 0, 0, 0, all);
     }
 
-    function test_commitUpdate_refusesPointOutsideSubgroupAmongOthers() public {
-        bytes memory outside = vm.parseJsonBytes(vm.readFile("../../tests/vectors/protocol.json"), ".outside_g1.point");
-        _toTwoBlobs();
-        ITaskTypes.Update memory update = _update(0, 3);
-        update.points = bytes.concat(abi.encode(Lines.point(_line(0, 3, 0))), outside);
+    function _precompileRefuses(bytes memory point) private {
+        ITaskTypes.Commitments memory all = _showing(point);
         vm.expectRevert(abi.encodeWithSelector(Bls12381.PrecompileFailed.selector, 0x0c));
-        _commit(0, ATTACKER, update);
+        tasks.sumCommitments(id, 0, 0, 0, all);
     }
 
-    function test_commitUpdate_refusesValueBeyondTheField() public {
-        _toCommitting();
-        ITaskTypes.Update memory update = _update(1, 3);
-        update.value = bytes32(uint256(update.value) + Kzg.MODULUS);
-        vm.expectRevert(_openingInvalid());
-        _commit(1, ATTACKER, update);
-    }
+    // Published sums.
 
     function test_publish_refusesChangedBlob() public {
         _toPublishing();
@@ -163,7 +207,7 @@ contract AttacksTest is Fixture {
         _commitAll();
         _fix(15);
         bytes32 hash = _sumCohort(0, 0);
-        (, bytes32 withoutLast) = _sum(0, 7, 0);
+        (, bytes32 withoutLast) = _sum(0, 0, 7, 0);
         _publishRefused(0, hash, withoutLast);
     }
 
@@ -217,25 +261,6 @@ contract AttacksTest is Fixture {
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.RevealMismatch.selector, _voter(1)));
         vm.prank(_voter(1));
         tasks.revealScores(id, 1, scores, _salt(0));
-    }
-
-    function _one(Line memory line) private pure returns (Line[] memory lines) {
-        lines = new Line[](1);
-        lines[0] = line;
-    }
-
-    function _toTwoBlobs() private {
-        ITaskTypes.TaskParams memory params = _params();
-        params.statisticsBlobs = 2;
-        _propose(params);
-        _joinAll();
-    }
-
-    /// @dev Modulo the group order, by Fermat.
-    function _inverse(uint256 scalar) private view returns (uint256) {
-        bytes memory input = abi.encode(32, 32, 32, scalar, Kzg.MODULUS - 2, Kzg.MODULUS);
-        (, bytes memory inverse) = address(0x05).staticcall(input);
-        return abi.decode(inverse, (uint256));
     }
 
     function _publishRefused(uint256 round, bytes32 expected, bytes32 actual) private {

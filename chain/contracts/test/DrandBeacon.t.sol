@@ -131,7 +131,7 @@ contract DrandBeaconTest is QuicknetFixture {
     }
 
     function test_seed_takesRoundsOfAnyChainOfTheScheme(uint256 secret, uint256 round) public {
-        secret = _bound(secret, 1, Kzg.MODULUS - 1);
+        secret = _bound(secret, 1, Bls12381.ORDER - 1);
         round = _bound(round, 1, 100_000_000);
         IDeployedDrandBeacon other = _deployDrand(genesis, 10, Signer.publicKey(secret), AHEAD);
         bytes memory message = bytes.concat(sha256(abi.encodePacked(uint64(round))));

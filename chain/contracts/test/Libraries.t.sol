@@ -31,26 +31,6 @@ contract LibrariesTest is Test {
         vm.assertEq(count, 5);
     }
 
-    /// @dev The cases that the precompile can be asked: it takes 32-byte scalars and 48-byte points only.
-    function test_verifyProof_agreesWithCKzg() public view {
-        string memory json = vm.readFile(string.concat(VECTORS, "kzg/verify_kzg_proof.json"));
-        uint256 count;
-        uint256 accepted;
-        for (string memory key = _case(0); vm.keyExistsJson(json, key); key = _case(++count)) {
-            bytes memory z = vm.parseJsonBytes(json, string.concat(key, ".input.z"));
-            bytes memory y = vm.parseJsonBytes(json, string.concat(key, ".input.y"));
-            bytes memory commitment = vm.parseJsonBytes(json, string.concat(key, ".input.commitment"));
-            bytes memory proof = vm.parseJsonBytes(json, string.concat(key, ".input.proof"));
-            if (z.length != 32 || y.length != 32 || commitment.length != 48 || proof.length != 48) continue;
-            bool expected = _equal(vm.parseJsonString(json, string.concat(key, ".output")), "true");
-            bool verified = this.verifyProof(uint256(bytes32(z)), bytes32(y), commitment, proof);
-            vm.assertTrue(verified == expected);
-            if (expected) ++accepted;
-        }
-        vm.assertGt(count, 10);
-        vm.assertGt(accepted, 2);
-    }
-
     function test_compress_agreesWithPyEcc() public view {
         string memory json = vm.readFile(string.concat(VECTORS, "protocol.json"));
         uint256 count;
@@ -70,7 +50,7 @@ contract LibrariesTest is Test {
         uint256[3] memory weights = [uint256(1), 3, 250];
         bytes memory terms = new bytes(3 * Bls12381.TERM_LENGTH);
         for (uint256 i = 0; i < 3; ++i) {
-            string memory key = string.concat(".openings[", vm.toString(i), "].points");
+            string memory key = string.concat(".committed[", vm.toString(i), "].points");
             Bls12381.setTerm(terms, i, abi.decode(vm.parseJsonBytes(json, key), (G1)), weights[i]);
         }
         bytes memory compressed = Bls12381.compress(Bls12381.weightedSum(terms));
@@ -224,14 +204,6 @@ contract LibrariesTest is Test {
 
     // Calls that give memory as calldata, or that may revert.
 
-    function verifyProof(uint256 z, bytes32 y, bytes calldata commitment, bytes calldata proof)
-        external
-        view
-        returns (bool)
-    {
-        return Kzg.verifyProof(commitment, z, y, proof);
-    }
-
     function verify(bytes calldata key, bytes calldata signature, bytes memory message, bytes memory domain)
         external
         view
@@ -250,9 +222,5 @@ contract LibrariesTest is Test {
 
     function _case(uint256 index) private pure returns (string memory) {
         return string.concat(".cases[", vm.toString(index), "]");
-    }
-
-    function _equal(string memory left, string memory right) private pure returns (bool) {
-        return keccak256(bytes(left)) == keccak256(bytes(right));
     }
 }

@@ -47,9 +47,7 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         vm.expectEmit(address(tasks));
         emit ITaskTypes.SharesPublished(id, 0, _hospital(2), SHARES);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(
-            id, 0, _hospital(2), Lines.compressed(_lines(0, 2)), keccak256(SHARES), Lines.BASE
-        );
+        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(2), update.pointHashes, keccak256(SHARES), Lines.BASE);
         _commit(0, _hospital(2), update);
     }
 
@@ -57,15 +55,13 @@ contract MaskingTest is MaskingFixture, RelayFixture {
         _toRelaying(4, 1);
         ITaskTypes.SignedUpdate[] memory updates = new ITaskTypes.SignedUpdate[](1);
         updates[0] = _signed(0);
-        bytes memory points = Lines.compressed(_lines(0, 0));
         updates[0].shareBundle = keccak256(SHARES);
-        (updates[0].r, updates[0].vs) =
-            _sign(_key(0), tasks.commitmentDigest(id, 0, points, keccak256(SHARES), Lines.BASE));
+        _sign(0, updates[0]);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAggregator.selector, STRANGER));
         vm.prank(STRANGER); // who may not have its bytes
         tasks.commitUpdates(id, 0, updates);
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), points, keccak256(SHARES), Lines.BASE);
+        emit ITaskTypes.UpdateCommitted(id, 0, _signer(0), updates[0].pointHashes, keccak256(SHARES), Lines.BASE);
         vm.prank(AGGREGATOR);
         tasks.commitUpdates(id, 0, updates);
     }

@@ -92,7 +92,9 @@ abstract contract PagesFixture is Fixture {
         for (uint256 cohort = 0; cohort < cohorts; ++cohort) {
             uint256 survivors = _survivors(_round(), cohort);
             (bytes memory points, bytes32 hash) = _sumOf(survivors);
-            tasks.sumCommitments(id, _round(), cohort, 0, points);
+            ITaskTypes.Commitments memory all;
+            (all.order, all.points) = (_order(_round(), cohort), points);
+            tasks.sumCommitments(id, _round(), cohort, 0, all);
             _publish(cohort, 0, hash);
         }
     }

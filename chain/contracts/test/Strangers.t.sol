@@ -87,7 +87,8 @@ contract StrangersTest is Fixture {
         ITaskTypes.RoundState memory round = _roundState();
         for (uint256 cohort = 0; cohort < round.cohorts; ++cohort) {
             if (!round.viableCohorts.has(cohort)) continue;
-            (bytes memory points, bytes32 hash) = _sum(_round(), _survivors(_round(), cohort), 0);
+            (ITaskTypes.Commitments memory points, bytes32 hash) =
+                _sum(_round(), cohort, _survivors(_round(), cohort), 0);
             if (!_roundState().summedCohorts.has(cohort)) tasks.sumCommitments(id, _round(), cohort, 0, points);
             _publish(cohort, 0, hash);
         }
@@ -122,7 +123,10 @@ contract StrangersTest is Fixture {
         if (choice == 3) return abi.encodeCall(ITaskRegistry.joinAsVoter, (task));
         if (choice == 4) return abi.encodeCall(ITaskRegistry.joinAsAggregator, (task));
         if (choice == 5) return abi.encodeCall(ITaskRegistry.propose, (_worstParams()));
-        if (choice == 6) return abi.encodeCall(ITaskRounds.commitUpdate, (task, round, _worstUpdate()));
+        if (choice == 6) {
+            return
+                abi.encodeCall(ITaskRounds.commitUpdate, (task, round, _choose(2) == 0 ? _worst() : 0, _worstUpdate()));
+        }
         if (choice == 7) return abi.encodeCall(ITaskRounds.revealScores, (task, round, _worstScores(), bytes32(0)));
         if (choice == 8) {
             bytes memory ticket = Signer.sign(SECRET, tasks.ticketMessage(id, _round(), STRANGER), _garbage);
@@ -181,12 +185,11 @@ contract StrangersTest is Fixture {
     }
 
     function _worstUpdate() private returns (ITaskTypes.Update memory update) {
-        update = _open(_round(), STRANGER, _lines(_round(), 9));
         uint256 choice = _choose(4);
-        if (choice == 0) update.points = _garbage;
-        else if (choice == 1) update.points = new bytes(128);
-        else if (choice == 2) update.value = bytes32(type(uint256).max);
-        else update.value = bytes32(uint256(update.value) ^ 1);
+        if (choice == 0) return _updateOf(new bytes32[](_choose(300)));
+        if (choice == 1) return _update(_round(), 0); // another's
+        if (choice == 2) return ITaskTypes.Update(_update(_round(), 0).pointHashes, _garbage, 0);
+        return _updateOf(_hashes(_round(), STRANGER, _lines(_round(), 9)));
     }
 
     function _worstScores() private returns (int64[] memory scores) {

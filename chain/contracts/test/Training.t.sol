@@ -47,13 +47,13 @@ contract TrainingTest is Fixture {
         vm.assertEq(tasks.cohortMembers(id, 2, 0), 7);
     }
 
-    function test_commitUpdate_emitsPointsAndEndsPhaseWithTheLast() public {
+    function test_commitUpdate_emitsHashesAndEndsPhaseWithTheLast() public {
         _toCommitting();
         for (uint256 i = 0; i < 3; ++i) {
             _commit(i);
         }
         vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 1, _hospital(3), Lines.compressed(_lines(1, 3)), 0, Lines.BASE);
+        emit ITaskTypes.UpdateCommitted(id, 1, _hospital(3), _update(1, 3).pointHashes, 0, Lines.BASE);
         _commit(3);
         _assertPhase(ITaskTypes.Phase.Uploading);
         vm.assertEq(_roundState().viableCohorts, 3);
@@ -68,83 +68,73 @@ contract TrainingTest is Fixture {
         _assertPhase(ITaskTypes.Phase.Forming);
     }
 
-    function test_commitUpdate_acceptsCKzgOpenings() public {
-        _toStatistics();
-        string memory json = vm.readFile("../../tests/vectors/protocol.json");
-        bytes memory points;
-        for (uint256 i = 0; i < 3; ++i) {
-            string memory key = string.concat(".openings[", vm.toString(i), "]");
-            vm.assertEq(vm.parseJsonAddress(json, string.concat(key, ".hospital")), _hospital(i));
-            bytes memory compressed = vm.parseJsonBytes(json, string.concat(key, ".commitments"));
-            (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _hospital(i), compressed);
-            vm.assertEq(ratio, vm.parseJsonUint(json, string.concat(key, ".ratio")));
-            vm.assertEq(z, vm.parseJsonUint(json, string.concat(key, ".z")));
-            _commit(0, _hospital(i), _vector(json, key));
-            points = bytes.concat(points, vm.parseJsonBytes(json, string.concat(key, ".points")));
-        }
-        _pass();
-        tasks.tick(id);
-        _fix(7);
-        tasks.sumCommitments(id, 0, 0, 0, points);
-        vm.assertEq(tasks.expectedBlobHash(id, 0, 0, 0), vm.parseJsonBytes32(json, ".unweighted_sum.versioned_hash"));
-    }
-
-    function test_commitUpdate_acceptsCKzgOpeningOfThreeBlobs() public {
-        ITaskTypes.TaskParams memory params = _params();
-        params.statisticsBlobs = 3;
-        _propose(params);
-        _joinAll();
-        string memory json = vm.readFile("../../tests/vectors/protocol.json");
-        bytes memory compressed = vm.parseJsonBytes(json, ".opening_of_three.commitments");
-        (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _hospital(0), compressed);
-        vm.assertEq(ratio, vm.parseJsonUint(json, ".opening_of_three.ratio"));
-        vm.assertEq(z, vm.parseJsonUint(json, ".opening_of_three.z"));
-        vm.expectEmit(address(tasks));
-        emit ITaskTypes.UpdateCommitted(id, 0, _hospital(0), compressed, 0, 0);
-        _commit(0, _hospital(0), _vector(json, ".opening_of_three"));
-    }
-
     function test_commitUpdate_refusals() public {
         _toCommitting();
         ITaskTypes.Update memory update = _update(1, 0);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotAMember.selector, id, _voter(0)));
-        _commit(1, _voter(0), update);
+        vm.prank(_voter(0));
+        tasks.commitUpdate(id, 1, 0, update);
 
+        uint256 cohort = _cohortOf(1, _hospital(0));
         vm.startPrank(_hospital(0));
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.WrongRound.selector, id, 1, 2));
-        tasks.commitUpdate(id, 2, update);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 0, 128));
-        tasks.commitUpdate(id, 1, ITaskTypes.Update("", update.value, update.proof, "", 0));
-        bytes memory twice = bytes.concat(update.points, update.points);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 256, 128));
-        tasks.commitUpdate(id, 1, ITaskTypes.Update(twice, update.value, update.proof, "", 0));
-        tasks.commitUpdate(id, 1, update);
+        tasks.commitUpdate(id, 2, cohort, update);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 0, 32));
+        tasks.commitUpdate(id, 1, cohort, _updateOf(new bytes32[](0)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 64, 32));
+        tasks.commitUpdate(id, 1, cohort, _updateOf(new bytes32[](2)));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotInCohort.selector, _hospital(0), 1 - cohort));
+        tasks.commitUpdate(id, 1, 1 - cohort, update);
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.NotInCohort.selector, _hospital(0), 2));
+        tasks.commitUpdate(id, 1, 2, update);
+        tasks.commitUpdate(id, 1, cohort, update);
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.AlreadyCommitted.selector, id, _hospital(0)));
-        tasks.commitUpdate(id, 1, update);
+        tasks.commitUpdate(id, 1, cohort, update);
         _pass();
         vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PhaseOver.selector, id, tasks.state(id).deadline));
-        tasks.commitUpdate(id, 1, update);
+        tasks.commitUpdate(id, 1, cohort, update);
         tasks.tick(id);
         vm.expectRevert(
             abi.encodeWithSelector(
                 ITaskTypes.WrongPhase.selector, id, ITaskTypes.Phase.Ended, ITaskTypes.Phase.Committing
             )
         );
-        tasks.commitUpdate(id, 1, update);
+        tasks.commitUpdate(id, 1, cohort, update);
         vm.stopPrank();
     }
 
-    function test_commitUpdate_refusesMalformedUpdates() public {
-        _toCommitting();
-        ITaskTypes.Update memory update = _update(1, 0);
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.CommitmentMalformed.selector, _hospital(0), 0));
-        _commit(1, _hospital(0), ITaskTypes.Update(new bytes(128), update.value, update.proof, "", 0));
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
-        _commit(
-            1, _hospital(0), ITaskTypes.Update(update.points, update.value, bytes.concat(update.proof, hex"00"), "", 0)
+    function test_pointHash_isWhatItsDefinitionSays(uint256 round, address hospital, uint256 blob, bytes32 x) public {
+        bytes memory point = bytes.concat(bytes16(x), x);
+        vm.assertEq(tasks.pointHash(id, round, hospital, blob, point), _pointHash(round, hospital, blob, point));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 49, 48));
+        tasks.pointHash(id, round, hospital, blob, bytes.concat(point, hex"00"));
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.PointsWrong.selector, 0, 48));
+        tasks.pointHash(id, round, hospital, blob, "");
+    }
+
+    function test_commitmentDigest_isThatOfEip712(uint256 round, bytes32[] calldata hashes, bytes32 shares)
+        public
+        view
+    {
+        bytes32 domain = keccak256(
+            abi.encode(
+                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+                keccak256("Consilium"),
+                keccak256("1"),
+                block.chainid,
+                address(tasks)
+            )
         );
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.OpeningInvalid.selector, _hospital(0)));
-        _commit(1, _hospital(0), ITaskTypes.Update(update.points, update.value, "", "", 0));
+        bytes memory words;
+        for (uint256 i = 0; i < hashes.length; ++i) {
+            words = bytes.concat(words, hashes[i]);
+        }
+        bytes32 kind = keccak256(
+            "UpdateCommitment(uint256 taskId,uint256 round,bytes32[] pointHashes,bytes32 dealing,bytes32 base)"
+        );
+        bytes32 message = keccak256(abi.encode(kind, id, round, keccak256(words), shares, Lines.BASE));
+        bytes32 expected = keccak256(bytes.concat(hex"1901", domain, message));
+        vm.assertEq(tasks.commitmentDigest(id, round, hashes, shares, Lines.BASE), expected);
     }
 
     function test_formCohorts_followsTheLastSeats() public {
@@ -230,19 +220,9 @@ contract TrainingTest is Fixture {
         tasks.fixSurvivors(id, 1, 15);
     }
 
-    function test_lines_openAsPolynomialsDo() public view {
+    function test_lines_commitAsPolynomialsDo() public view {
         string memory json = vm.readFile("../../tests/vectors/protocol.json");
         vm.assertEq(abi.encode(Lines.tau()), vm.parseJsonBytes(json, ".tau.point"));
         vm.assertEq(Bls12381.compress(Lines.tau()), vm.parseJsonBytes(json, ".tau.compressed"));
-    }
-
-    function _vector(string memory json, string memory key) private pure returns (ITaskTypes.Update memory) {
-        return ITaskTypes.Update({
-            points: vm.parseJsonBytes(json, string.concat(key, ".points")),
-            value: vm.parseJsonBytes32(json, string.concat(key, ".y")),
-            proof: vm.parseJsonBytes(json, string.concat(key, ".proof")),
-            shareBundle: "",
-            base: 0
-        });
     }
 }

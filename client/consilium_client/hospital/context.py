@@ -50,9 +50,16 @@ class Context:
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotAssigned."""
-        cohorts = self.ledger.tasks.round_state(self.task.number, round_).cohorts
-        found = (self.ledger.tasks.cohort_members(self.task.number, round_, cohort) for cohort in range(cohorts))
-        cohort = next((cohort for cohort in found if cohort >> self.membership.index & 1), 0)
-        if not cohort:
-            raise NodeError("NotAssigned", round=round_)
-        return cohort
+        return self._own_cohort(round_)[1]
+
+    def cohort_number(self, round_: int) -> int:
+        """The number of this hospital's cohort. Raises NotAssigned."""
+        return self._own_cohort(round_)[0]
+
+    def _own_cohort(self, round_: int) -> tuple[int, int]:
+        tasks, task = self.ledger.tasks, self.task.number
+        for number in range(tasks.round_state(task, round_).cohorts):
+            members = tasks.cohort_members(task, round_, number)
+            if members >> self.membership.index & 1:
+                return number, members
+        raise NodeError("NotAssigned", round=round_)

@@ -6,14 +6,12 @@ import datetime
 from collections.abc import Callable, Sequence
 
 from consilium_chain.errors import TransactionRejected, name_of
-from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import RoundState
 from consilium_chain.rounds.machine import View, dispute_step
 from consilium_core.logs import emit
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob
-from consilium_zk.curve import to_eip2537
-from consilium_zk.kzg import commit, open_combined
+from consilium_zk.curve import Commitment
 
 from consilium_client.consent import Policy, read_policy
 from consilium_client.data.door import admitted
@@ -140,12 +138,9 @@ class Hooks:
         """The difference that training makes to `base`, as coordinates in the task's basis: float64 (k,)."""
         return self.training.local_update(round_, base)
 
-    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
-        """A commitment to each blob, and a KZG proof at the challenge that binds them to this hospital and round."""
-        commitments = [commit(blob) for blob in blobs]
-        challenge = self.ledger.messages.challenge(self.task.number, round_, self.ledger.address, commitments)
-        points = b"".join(to_eip2537(commitment) for commitment in commitments)
-        return CommittedUpdate(points, open_combined(blobs, challenge))
+    def point_hashes(self, round_: int, points: Sequence[Commitment]) -> list[bytes]:
+        """The hashes to which this node commits. `points`: the commitment to each blob."""
+        return self.ledger.messages.point_hashes(self.task.number, round_, self.ledger.address, points)
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
         """The blobs that leave this node, and that it signs for."""

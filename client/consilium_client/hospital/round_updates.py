@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -20,8 +20,10 @@ from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
-from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB
+from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
+from consilium_zk.curve import Commitment, parse_commitment
 from consilium_zk.errors import Malformed
+from consilium_zk.kzg import commit
 from consilium_zk.masks import BYTES_PER_SEED
 
 from consilium_client.errors import NodeError
@@ -32,16 +34,17 @@ from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.models import Vector
 from consilium_client.relay.wire import RoundReply
 
-_BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_BLOB
+_BYTES_PER_BLOB = signed_update_bytes(1) - signed_update_bytes(0) + BYTES_PER_COMPRESSED_G1 + BYTES_PER_BLOB
 
 
 @dataclass(frozen=True)
 class PendingUpdate:
-    """A round's update: unweighted blobs, the signature that lets any account commit to them in this hospital's name,
-    and the seed (32 bytes) of their masks.
+    """A round's update: unweighted blobs, the commitment to each, the signature that lets any account commit to them in
+    this hospital's name, and the seed (32 bytes) of their masks.
     """
 
     signed: SignedUpdate
+    points: Sequence[Commitment]
     blobs: Sequence[Blob]
     seed: bytes
 
@@ -59,7 +62,8 @@ class PendingUpdates:
         for old in self._folder.glob("round-*"):
             old.unlink()
         write_private_file(
-            self._folder / f"round-{round_}", b"".join([update.seed, update.signed.to_wire(), *update.blobs])
+            self._folder / f"round-{round_}",
+            b"".join([update.seed, update.signed.to_wire(), *update.points, *update.blobs]),
         )
 
     def forget(self) -> None:
@@ -77,12 +81,17 @@ class PendingUpdates:
         if count < 1 or rest:
             raise NodeError("PendingUpdateLost", round=round_)
         head = BYTES_PER_SEED + signed_update_bytes(count)
+        body = head + count * BYTES_PER_COMPRESSED_G1
         try:
             signed = parse_signed_update(raw[BYTES_PER_SEED:head], self._hospital, count)
-            blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(head, len(raw), BYTES_PER_BLOB)]
+            points = [
+                parse_commitment(raw[i : i + BYTES_PER_COMPRESSED_G1])
+                for i in range(head, body, BYTES_PER_COMPRESSED_G1)
+            ]
+            blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(body, len(raw), BYTES_PER_BLOB)]
         except (SignedUpdateMalformed, Malformed) as error:
             raise NodeError("PendingUpdateLost", round=round_) from error
-        return PendingUpdate(signed, blobs, raw[:BYTES_PER_SEED])
+        return PendingUpdate(signed, points, blobs, raw[:BYTES_PER_SEED])
 
 
 class Decisions(Protocol):
@@ -92,7 +101,7 @@ class Decisions(Protocol):
 
     def local_update(self, round_: int, base: Vector) -> Coordinates: ...
 
-    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate: ...
+    def point_hashes(self, round_: int, points: Sequence[Commitment]) -> list[bytes]: ...
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]: ...
 
@@ -178,8 +187,10 @@ class RoundUpdates:
         seed = secrets.token_bytes(BYTES_PER_SEED)
         shares = self.secret_shares(work.number, seed, cohort)
         base = self._training.record.base_digest(work.number)
-        committed = replace(self._decisions.committed(work.number, blobs), share_bundle=shares, base=base)
-        update = PendingUpdate(self._ledger.hospital.sign_update(self._task, work.number, committed), blobs, seed)
+        points = [commit(blob) for blob in blobs]
+        committed = CommittedUpdate(self._decisions.point_hashes(work.number, points), shares, base)
+        signed = self._ledger.hospital.sign_update(self._task, work.number, committed)
+        update = PendingUpdate(signed, points, blobs, seed)
         self.pending.write(work.number, update)
         return update
 
@@ -210,14 +221,15 @@ class RoundUpdates:
             return
         work.has_sent = True
         signed, shares = work.update.signed, self.secret_shares(round_, work.update.seed)
-        own = CommittedUpdate(signed.points, signed.opening, shares, signed.base)
+        own = CommittedUpdate(signed.point_hashes, shares, signed.base)
         try:
             self._require_current(round_, work.update)
         except ROUND_ERRORS as error:
             emit("round-failed", round=round_, error=name_of(error))
             return
         try:
-            receipt = self._ledger.hospital.commit_update(self._task, round_, own)
+            number = self._context.cohort_number(round_)
+            receipt = self._ledger.hospital.commit_update(self._task, round_, number, own)
         except (Refused, TransactionRejected) as error:
             # It was relayed meanwhile, which the next poll notes.
             if not (isinstance(error, Refused) and error.name in ("AlreadyCommitted", "WrongPhase")):
@@ -238,21 +250,23 @@ class RoundUpdates:
         return RoundReply(ReplyCode.SIGNED, body=body)
 
     def upload(self, round_: int, update: PendingUpdate) -> RoundReply:
-        """The weighted blobs, masked unless the task says otherwise, of the update that is committed on chain."""
+        """The points behind the hashes on chain, and the weighted blobs, masked unless the task says otherwise."""
         if not self._is_committed(round_):
             return RoundReply(ReplyCode.SAT_OUT)
-        committed = self._ledger.record.points_of(self._task, round_, self._ledger.address)
-        if committed not in (None, update.signed.compressed):  # this home is an older copy, and lacks the other update
+        committed = self._ledger.record.point_hashes_of(self._task, round_, self._ledger.address)
+        # Another update than the committed one: this home is an older copy, and lacks the other.
+        if committed not in (None, list(update.signed.point_hashes)):
             raise NodeError("PendingUpdateLost", round=round_)
         weight = 1 if round_ == STATISTICS_ROUND else self._ledger.tasks.hospitals(self._task)[self._index].weight
         weighted = [scale(blob, weight) for blob in update.blobs]
         emit("uploading", round=round_, blobs=len(weighted))
+        points = b"".join(update.points)
         if self.masking is None:
-            return RoundReply(ReplyCode.OK, weighted)
+            return RoundReply(ReplyCode.OK, weighted, points)
         of = round_, self._context.cohort(round_), self._index
         masked = self._decisions.uploaded(round_, list(self.masking.masked(*of, update.seed, weighted)))
         signed = self._ledger.hospital.sign_statement(self._task, round_, self.masking.statement(*of, masked))
-        return RoundReply(ReplyCode.OK, masked, signed.to_wire())
+        return RoundReply(ReplyCode.OK, masked, points + signed.to_wire())
 
     def unmask(self, round_: int, update: PendingUpdate) -> RoundReply:
         """The answer that takes the masks from the sum of the survivors that the chain has fixed."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from consilium_chain.messages import Part, ReplyCode, signed_update_bytes
 from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
-from consilium_zk.constants import BYTES_PER_BLOB
+from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_client.errors import FrameError
@@ -26,7 +26,9 @@ from consilium_client.errors import FrameError
 _REQUEST = struct.Struct(">20sQIB")
 _REPLY = struct.Struct(">BII")
 MAX_BLOBS = 4_096
-MAX_BODY = signed_update_bytes(MAX_BLOBS) + share_bundle_bytes(MAX_PARTICIPANTS)
+_SIGNED = signed_update_bytes(MAX_BLOBS) + share_bundle_bytes(MAX_PARTICIPANTS)
+_UPLOADED = MAX_BLOBS * BYTES_PER_COMPRESSED_G1 + 1_024  # points, and the statement on the upload
+MAX_BODY = max(_SIGNED, _UPLOADED)
 MAX_ADDRESS = 103  # bytes of a Unix socket's address: Linux takes 107, macOS 103
 OPEN_FOLDERS = Path("/proc/self/fd")
 
@@ -79,7 +81,7 @@ class RoundRequest:
 @dataclass(frozen=True)
 class RoundReply:
     """A hospital's answer. `body`: with SIGNED the signed update and its secret shares, with ANSWERED the answer that
-    unmasks, with OK and masked blobs the signed statement on them. `blobs`: with OK the weighted blobs.
+    unmasks, with OK the points, and the signed statement on masked blobs. `blobs`: with OK the weighted blobs.
     """
 
     code: ReplyCode

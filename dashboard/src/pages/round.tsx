@@ -155,13 +155,22 @@ function Commitments({ of }: { of: Round['commitments'] }) {
       columns={[
         { text: columns.hospital, of: (one) => <Account of={one.hospital} as="hospital" /> },
         {
+          text: columns.pointHashes,
+          of: (one) =>
+            one.point_hashes.map((hash) => (
+              <div key={hash}>
+                <Hash of={hash} />
+              </div>
+            )),
+        },
+        {
           text: columns.points,
           of: (one) =>
-            one.points.map((point) => (
+            one.points?.map((point) => (
               <div key={point}>
                 <Hash of={point} />
               </div>
-            )),
+            )) ?? words.unshown,
         },
         { number: columns.block, of: (one) => one.block },
       ]}

@@ -49,6 +49,7 @@ export const columns = {
   outcome: 'Outcome',
   party: 'Party',
   phase: 'Phase',
+  pointHashes: 'Hash of each point',
   points: 'Points on BLS12-381',
   pool: 'Pool',
   proposed: 'Proposed',

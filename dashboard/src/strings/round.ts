@@ -26,6 +26,7 @@ export const round = {
   spread: 'Spread of the scores',
   noPayments: 'This round paid no rewards and took no slashes.',
   commitments: 'Commitments',
+  unshown: 'not shown',
   evidence: 'Evidence',
   evidenceMeans: 'This page is built from these events of the contract.',
   verify: 'Verify this round yourself',

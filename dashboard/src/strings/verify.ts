@@ -76,7 +76,7 @@ export const verify = {
 
   sum: (cohort: number) => `Cohort ${cohort}: the commitments add up to the contract’s sum`,
   sumHolds: (survivors: number, weight: bigint, blobs: number) =>
-    `The commitments of ${survivors} hospitals, with a total weight of ${weight}, give ${blobs === 1 ? 'its hash' : `the hashes of its ${blobs} blobs`}.`,
+    `The commitments of ${survivors} hospitals have the hashes to which these committed. With a total weight of ${weight} they give ${blobs === 1 ? 'its hash' : `the hashes of its ${blobs} blobs`}.`,
   sumFlipped: 'It was published sign-flipped, to test the committee.',
   sumWaits: (blob: number) => `Blob ${blob}: the contract has not added it up yet.`,
   sumUndisclosed: (blob: number) =>
@@ -87,6 +87,9 @@ export const verify = {
     `Blob ${blob}: the contract holds ${held}, but the survivors’ commitments give ${given}.`,
   eventDiffers: (blob: number, held: string, event: string) =>
     `Blob ${blob}: the contract holds ${held}, but the publication’s event says ${event}.`,
+  pointUnshown: (blob: number, hospital: string) => `Blob ${blob}: no event shows the commitment of ${hospital}.`,
+  pointDiffers: (blob: number, hospital: string) =>
+    `Blob ${blob}: the shown commitment of ${hospital} does not have the hash to which it committed.`,
   dropped: (cohort: number) => `Cohort ${cohort} has no sum: the aggregator dropped it.`,
   malformed: (why: string) => `The events hold an invalid commitment: ${why}`,
   sums: 'The sums',

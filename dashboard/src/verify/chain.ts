@@ -5,6 +5,7 @@ import {
   custom,
   decodeFunctionData,
   getContract,
+  hexToBytes,
   http,
   HttpRequestError,
   RpcError,
@@ -43,6 +44,7 @@ export interface Read {
 const TIMEOUT = 20_000 // milliseconds
 const MOST_QUERIES = 2_000 // for events
 const MOST_BLOCKS = 3_000 // read with all their transactions
+const POINT_DIGITS = 96 // of a compressed commitment
 const WIDTH = 8 // queries at once
 
 function clientOf(node: Node): PublicClient {
@@ -164,6 +166,8 @@ async function recordOf(client: PublicClient, config: Config, task: number, roun
   const openingBlocks = span === null ? 0 : Number(span.last - span.first) + 1
   const tooMany = openingBlocks > MOST_BLOCKS
   return {
+    chainId: config.chainId,
+    contract: config.tasks,
     task,
     round,
     outcome: OUTCOMES[state.outcome] ?? 'pending',
@@ -173,11 +177,12 @@ async function recordOf(client: PublicClient, config: Config, task: number, roun
     committed: indices(state.committed),
     isFixed: logs.some((log) => log.eventName === 'SurvivorsFixed'),
     cohorts,
-    points: new Map(
+    pointHashes: new Map(
       logs
         .filter((log) => log.eventName === 'UpdateCommitted')
-        .map(({ args }) => [nodes.get(args.hospital) ?? -1, args.points]),
+        .map(({ args }) => [nodes.get(args.hospital) ?? -1, args.pointHashes]),
     ),
+    points: pointsIn(logs, blobs),
     hasDecoys,
     decoys: set ? { seedCommitment: set.seedCommitment, negatedDeltaDigest: set.negatedDelta } : null,
     shown: span && !tooMany ? await shownIn(client, config, task, round, span) : [],
@@ -223,6 +228,17 @@ async function cohortsOf(
   })
 }
 
+function pointsIn(logs: readonly Log[], blobs: number): RoundRecord['points'] {
+  const found = new Map<number, (Hex | null)[]>()
+  for (const { args } of logs.filter((log) => log.eventName === 'PointsShown'))
+    hexToBytes(args.hospitals).forEach((index, at) => {
+      const own = found.get(index) ?? range(blobs).map(() => null)
+      own[Number(args.blob)] = `0x${args.points.slice(2).slice(at * POINT_DIGITS, (at + 1) * POINT_DIGITS)}`
+      found.set(index, own)
+    })
+  return found
+}
+
 function known(hash: Hex | undefined): Hex | null {
   return hash === undefined || hash === zeroHash ? null : hash
 }
@@ -262,6 +278,7 @@ async function earlier(
 const NAMES = [
   'PhaseStarted',
   'UpdateCommitted',
+  'PointsShown',
   'SurvivorsFixed',
   'DecoysSet',
   'CohortPublished',

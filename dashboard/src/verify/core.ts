@@ -1,5 +1,5 @@
 /** The checks of a round's record. They are pure: no I/O, no clock, and random numbers only from an argument. */
-import { keccak256, size, slice, type Hex } from 'viem'
+import { concat, encodeAbiParameters, keccak256, numberToHex, size, slice, toHex, type Address, type Hex } from 'viem'
 import * as say from '../strings'
 import { isFlipped, publishedCommitment, seedCommitment, type Progress } from './decoys'
 import {
@@ -8,7 +8,7 @@ import {
   commitsTo,
   EIP2537_LENGTH,
   parseEip2537,
-  parsePoints,
+  parsePoint,
   PointMalformed,
   versionedHash,
   weightedSum,
@@ -17,6 +17,8 @@ import {
 import { STATISTICS_ROUND, type Cohort, type RoundRecord, type Shown } from './record'
 
 const words = say.verify
+
+const POINT_TAG = keccak256(toHex('CONSILIUM-V1-POINT'))
 
 /** `skipped`: this cannot be checked here. `waits`: this is not there yet. Neither is a failure or a proof. */
 export type State = 'fails' | 'waits' | 'skipped' | 'holds'
@@ -74,7 +76,7 @@ export function recordStep(record: RoundRecord): Step {
   const committed = new Set(record.committed)
   for (const index of survivors) {
     const name = record.hospitals[index]?.node ?? String(index)
-    const count = record.points.has(index) ? size(record.points.get(index) ?? '0x') / 48 : 0
+    const count = record.pointHashes.get(index)?.length ?? 0
     if (!committed.has(index)) finding.add('fails', words.notCommitted(name))
     if (count !== record.blobs) finding.add('fails', words.noPoints(name, count, record.blobs))
   }
@@ -147,7 +149,24 @@ function negatedDeltaOf(negatedDelta: Hex, blob: number): Hex {
   return slice(negatedDelta, blob * EIP2537_LENGTH, (blob + 1) * EIP2537_LENGTH)
 }
 
-/** Compares Σ weight · commitment of a cohort's survivors, blob by blob, with the hash that the contract holds. */
+/** The hash by which a hospital commits to its commitment to a blob, before it shows it. point: compressed. */
+export function pointHash(
+  { chainId, contract, task, round }: Pick<RoundRecord, 'chainId' | 'contract' | 'task' | 'round'>,
+  hospital: Address,
+  blob: number,
+  point: Hex,
+): Hex {
+  const types = ['bytes32', 'uint256', 'address', 'uint256', 'uint256'].map((type) => ({ type }))
+  const context = keccak256(
+    encodeAbiParameters(types, [POINT_TAG, BigInt(chainId), contract, BigInt(task), BigInt(round)]),
+  )
+  return keccak256(concat([context, hospital, numberToHex(blob, { size: 32 }), point]))
+}
+
+/**
+ * Compares the commitments of a cohort's survivors, blob by blob, with the hashes to which these committed, and
+ * Σ weight · commitment with the hash that the contract holds.
+ */
 export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Point[]): Sum {
   const finding = new Finding()
   const points: (Point | null)[] = []
@@ -156,22 +175,14 @@ export function sumOf(record: RoundRecord, cohort: Cohort, ceremony: readonly Po
   const weights = cohort.survivors.map((index) =>
     record.round === STATISTICS_ROUND ? 1n : BigInt(record.hospitals[index]?.weight ?? 0),
   )
-  const weight = weights.reduce((sum, one) => sum + one, 0n)
   try {
-    const committed = cohort.survivors.map((index) => parsePoints(record.points.get(index) ?? '0x'))
-    for (let blob = 0; blob < record.blobs; blob++) {
-      const chosen = committed.map((row) => row[blob]).filter((point) => point !== undefined)
-      if (chosen.length !== weights.length) {
-        finding.add('fails', words.noPoints(title, chosen.length, weights.length))
-        break
-      }
-      const total = weightedSum(chosen, weights)
-      points.push(blobOfSum({ record, cohort, blob, total, weight, ceremony }, finding))
-    }
+    for (let blob = 0; blob < record.blobs; blob++)
+      points.push(blobOfSum({ record, cohort, blob, weights, ceremony }, finding))
   } catch (error) {
     if (!(error instanceof PointMalformed)) throw error
     finding.add('fails', words.malformed(error.message))
   }
+  const weight = sumOfWeights(weights)
   const holds = [words.sumHolds(cohort.survivors.length, weight, record.blobs)]
   if (cohort.isFlipped) holds.push(words.sumFlipped)
   return { step: finding.step(key, title, holds), points }
@@ -181,14 +192,13 @@ interface BlobOfSum {
   record: RoundRecord
   cohort: Cohort
   blob: number
-  /** The weighted sum of the survivors' commitments. */
-  total: Point
-  weight: bigint
+  /** The survivors' weights. */
+  weights: readonly bigint[]
   ceremony: readonly Point[]
 }
 
 function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
-  const { record, cohort, blob, total } = of
+  const { record, cohort, blob, weights } = of
   const held = cohort.expected[blob] ?? null
   const event = cohort.published[blob] ?? null
   if (held === null) {
@@ -200,7 +210,10 @@ function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
     finding.add('waits', words.sumUndisclosed(blob))
     return null
   }
-  const candidates = record.hasDecoys ? shownSums(of) : [total]
+  const committed = committedPoints(of, finding)
+  if (committed === null) return null
+  const total = weightedSum(committed, weights)
+  const candidates = record.hasDecoys ? shownSums(of, total) : [total]
   const found = candidates.find((point) => versionedHash(point) === held)
   if (found) return found
   if (candidates.length === 0) finding.add('skipped', words.sumUnshown(blob))
@@ -208,11 +221,30 @@ function blobOfSum(of: BlobOfSum, finding: Finding): Point | null {
   return null
 }
 
+/** The survivors' commitments that events show; null if one is missing, or not what its hospital committed to. */
+function committedPoints({ record, cohort, blob }: BlobOfSum, finding: Finding): Point[] | null {
+  const points: Point[] = []
+  for (const index of cohort.survivors) {
+    const { node } = record.hospitals[index] ?? {}
+    const shown = record.points.get(index)?.[blob] ?? null
+    if (node === undefined || shown === null) finding.add('fails', words.pointUnshown(blob, node ?? String(index)))
+    else if (pointHash(record, node, blob, shown) !== record.pointHashes.get(index)?.[blob])
+      finding.add('fails', words.pointDiffers(blob, node))
+    else points.push(parsePoint(shown))
+  }
+  return points.length === cohort.survivors.length ? points : null
+}
+
+function sumOfWeights(weights: readonly bigint[]): bigint {
+  return weights.reduce((sum, one) => sum + one, 0n)
+}
+
 /**
  * In a decoy round: the published commitment for each pair of blinders that a transaction shows. They need no trust. If
  * any two numbers match, all other scalars are those of the sum, or KZG's binding is broken.
  */
-function shownSums({ record, cohort, blob, total, weight, ceremony }: BlobOfSum): Point[] {
+function shownSums({ record, cohort, blob, weights, ceremony }: BlobOfSum, total: Point): Point[] {
+  const weight = sumOfWeights(weights)
   return committedTo(record)
     .filter((one) => one.cohort === cohort.index && one.blob === blob)
     .map((one) => {

@@ -86,13 +86,6 @@ function isInfinity(raw: Hex): boolean {
   return /^0xc0(00){47}$/i.test(raw)
 }
 
-/** Points of 48 bytes each, one after the other. Throws PointMalformed. */
-export function parsePoints(raw: Hex): Point[] {
-  const count = (raw.length - 2) / 2 / COMPRESSED
-  if (!Number.isInteger(count)) throw new PointMalformed(raw)
-  return Array.from({ length: count }, (_, at) => parsePoint(slice(raw, at * COMPRESSED, (at + 1) * COMPRESSED)))
-}
-
 /** EIP-2537's encoding: x and y, each padded to 64 bytes; infinity is all zeros. Throws PointMalformed. */
 export function parseEip2537(raw: Hex): Point {
   const bytes = hexToBytes(raw)

@@ -37,6 +37,8 @@ export interface Earlier {
 }
 
 export interface RoundRecord {
+  chainId: number
+  contract: Address
   task: number
   round: number
   outcome: 'pending' | 'settled' | 'void'
@@ -49,8 +51,10 @@ export interface RoundRecord {
   /** True once the survivors are fixed. */
   isFixed: boolean
   cohorts: Cohort[]
-  /** The compressed commitments, one after the other, by the hospital's index. */
-  points: Map<number, Hex>
+  /** The hashes of each hospital's commitments, by its index, then by blob. */
+  pointHashes: Map<number, readonly Hex[]>
+  /** The compressed commitments that events of sums show, by the hospital's index, then by blob. */
+  points: Map<number, readonly (Hex | null)[]>
   hasDecoys: boolean
   /** The aggregator's commitments before publication. */
   decoys: { seedCommitment: Hex; negatedDeltaDigest: Hex } | null

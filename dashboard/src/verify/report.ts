@@ -107,7 +107,12 @@ export function roundReport(of: Audited, round: number, { steps, record }: Check
     holds: checks.every((one) => one.result !== 'FAILS'),
     inputs: record && {
       block: Number(record.block),
-      record_sha256: digest({ ...record, block: null, points: [...record.points] }),
+      record_sha256: digest({
+        ...record,
+        block: null,
+        pointHashes: [...record.pointHashes],
+        points: [...record.points],
+      }),
       blobs: record.cohorts.flatMap((cohort) => cohort.expected).filter((hash) => hash !== null),
     },
     ended_at: formatUtc(at),

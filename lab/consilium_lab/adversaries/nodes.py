@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from consilium_chain.errors import Refused
-from consilium_chain.ledger.roles import CommittedUpdate
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.settings import read_settings
 from consilium_client.data.examples import Examples
@@ -33,9 +31,7 @@ from consilium_server.config import AggregatorSettings
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob, add
 from consilium_zk.blobs import negate as negate_blob
-from consilium_zk.constants import BLS_MODULUS, BYTES_PER_EIP2537_G1
-from consilium_zk.curve import negate, to_eip2537, weighted_sum
-from consilium_zk.kzg import Commitment, Opening, commit
+from consilium_zk.kzg import Commitment, commit
 
 from consilium_lab.demo.options import Attack, Cheat
 
@@ -88,34 +84,22 @@ class SilentVoter(VoterNode):
 
 
 class Colluder(HospitalNode):
-    """Waits for the others' commitments, and posts Com(X) − ΣC, so that the cohort's sum would be its own X."""
+    """Waits for another hospital's commitment and posts a copy of it, so that its sum would count that update twice.
+
+    A hash names its hospital: no point of the colluder gives the copied one, so its upload is refused.
+    """
 
     cheat_round = 0
 
-    def committed(self, round_: int, blobs: Sequence[Blob]) -> CommittedUpdate:
-        honest = super().committed(round_, blobs)
+    def point_hashes(self, round_: int, points: Sequence[Commitment]) -> list[bytes]:
         if round_ != self.cheat_round:
-            return honest
-        points = [points[0] for points in self._others(round_)]
-        first = weighted_sum([commit(blobs[0]), *[negate(point) for point in points]], [1] * (1 + len(points)))
-        # It does not know a polynomial behind this point, so it can only guess an opening.
-        guess = Opening(secrets.randbelow(BLS_MODULUS), honest.opening.proof)
-        rogue = CommittedUpdate(to_eip2537(first) + honest.points[BYTES_PER_EIP2537_G1:], guess)
-        try:
-            self.ledger.hospital.commit_update(self.task.number, round_, rogue, force=True)
-        except Refused as error:
-            emit("refused", call=error.call, error=error.name, round=round_)
-            raise
-        return rogue
-
-    def _others(self, round_: int) -> list[list[Commitment]]:
-        """The other members' commitments: waits until all are there, or for ten seconds."""
+            return super().point_hashes(round_, points)
         for _ in range(PATIENCE):
-            state = self.ledger.tasks.round_state(self.task.number, round_)
-            if state.committed == state.members & ~(1 << self.index):
-                break
+            if others := self.ledger.record.point_hashes(self.task.number, round_):
+                emit("copied", round=round_, hospital=next(iter(others)))
+                return next(iter(others.values()))
             time.sleep(0.2)
-        return list(self.ledger.record.committed_points(self.task.number, round_).values())
+        return super().point_hashes(round_, points)
 
 
 class CheatingAggregator(Aggregator):

@@ -5,7 +5,7 @@ The packages of real nodes do not contain them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,10 +17,7 @@ from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, STATIS
 from consilium_chain.rounds.signed_updates import NO_BASE, SignedUpdate
 from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.transport_keys import TransportKey, transport_message
-from consilium_zk.constants import BLS_MODULUS
-from consilium_zk.curve import GENERATOR, to_eip2537
 from consilium_zk.key_exchange import public_key as encryption_key_of
-from consilium_zk.kzg import Opening, Proof
 from consilium_zk.tickets import prove_possession, public_key, sign_ticket
 
 Try = tuple[str, Any]  # the bad field in words, and the call, not sent yet
@@ -40,7 +37,6 @@ ENCRYPTION_KEYS: Final = {
     "the identity, not in its canonical form": (2**255 - 18).to_bytes(32, "little"),
     "all bits set": b"\xff" * 32,
 }
-INFINITY: Final = Proof(b"\xc0" + bytes(47))
 
 
 class StrangerSettings(NodeSettings):
@@ -162,58 +158,53 @@ class WorstCalls:
         )
 
     def _out_of_turn(self, round_: int) -> Iterator[Try]:
-        yield "not in its phase", self._commit_call(round_, value=0)  # its phase would refuse it as well
+        yield "not in its phase", self._commit_call(round_, [])  # its phase would refuse it as well
         yield "not in its phase", self._tasks.revealScores(self.task, round_, [0], bytes(32))
         yield "not in its phase", self._join_call()
         yield "another's duty", self._tasks.fixSurvivors(self.task, round_, MOST)
 
-    def _update(self, round_: int) -> tuple[bytes, int]:
-        """Points and value of a valid update: polynomials that are one everywhere. Their KZG proof is infinity."""
+    def _hashes(self, round_: int) -> list[bytes]:
+        """As many hashes as its update has blobs. The contract takes any."""
         number = self.params.statistics_blobs if round_ == STATISTICS_ROUND else self.params.update_blobs
-        challenge = self.ledger.messages.challenge(self.task, round_, self.ledger.address, [GENERATOR] * number)
-        value = sum(pow(challenge.ratio, power, BLS_MODULUS) for power in range(number)) % BLS_MODULUS
-        return to_eip2537(GENERATOR) * number, value
+        return [b"\x01" * 32] * number
+
+    def _cohort(self, round_: int) -> int:
+        """The number of its own cohort; 0 without one."""
+        tasks = self.ledger.tasks
+        places = {hospital.node: index for index, hospital in enumerate(tasks.hospitals(self.task))}
+        index = places.get(self.ledger.address)
+        if index is None:
+            return 0
+        cohorts = range(tasks.round_state(self.task, round_).cohorts)
+        return next((one for one in cohorts if tasks.cohort_members(self.task, round_, one) >> index & 1), 0)
 
     def _commit_call(
-        self,
-        round_: int,
-        points: bytes | None = None,
-        value: int | None = None,
-        proof: bytes = INFINITY,
-        share_bundle: bytes = b"",
+        self, round_: int, hashes: Sequence[bytes] | None = None, cohort: int | None = None, share_bundle: bytes = b""
     ) -> Any:
         """A valid update, except where the caller gives other values."""
-        sound_points, sound_value = self._update(round_)
-        points = sound_points if points is None else points
-        value = sound_value if value is None else value
-        given = (points, value.to_bytes(32, "big"), proof, share_bundle, NO_BASE)
-        return self._tasks.commitUpdate(self.task, round_, given)
+        hashes = self._hashes(round_) if hashes is None else hashes
+        cohort = self._cohort(round_) if cohort is None else cohort
+        return self._tasks.commitUpdate(self.task, round_, cohort, (list(hashes), share_bundle, NO_BASE))
 
     def _commits(self, round_: int) -> Iterator[Try]:
         """The contract refuses them, or they change nothing."""
-        commit, points = self._commit_call, self._update(round_)[0]
-        sound = commit(round_).args[2]
+        commit = self._commit_call
+        sound = commit(round_).args[2:]
         # These come first: the contract ignores an update of a hospital that has committed.
-        yield from self._relayed(round_, points)
-        yield "a round to come", self._tasks.commitUpdate(self.task, round_ + 1, sound)
-        yield "a round that does not exist", self._tasks.commitUpdate(self.task, MOST, sound)
-        yield "a task that does not exist", self._tasks.commitUpdate(MOST, round_, sound)
-        yield "no points", commit(round_, b"")
-        yield "the most points", commit(round_, bytes(LONG))
-        yield "points off the curve", commit(round_, b"\xff" * len(points))
-        yield "points at infinity", commit(round_, bytes(len(points)))
-        yield "a value above the field", commit(round_, value=MOST)
-        yield "another value", commit(round_, value=0)
-        yield "no proof", commit(round_, proof=b"")
-        yield "a proof of zeros", commit(round_, proof=bytes(48))
-        yield "the longest proof", commit(round_, proof=bytes(LONG))
+        yield from self._relayed(round_)
+        yield "a round to come", self._tasks.commitUpdate(self.task, round_ + 1, *sound)
+        yield "a round that does not exist", self._tasks.commitUpdate(self.task, MOST, *sound)
+        yield "a task that does not exist", self._tasks.commitUpdate(MOST, round_, *sound)
+        yield "no points", commit(round_, [])
+        yield "the most points", commit(round_, [b"\xff" * 32] * (LONG // 32))
+        yield "a cohort that does not exist", commit(round_, cohort=MOST)
+        yield "the next cohort", commit(round_, cohort=self._cohort(round_) + 1)
 
-    def _relayed(self, round_: int, points: bytes) -> Iterator[Try]:
+    def _relayed(self, round_: int) -> Iterator[Try]:
         """Updates in another's name and in its own, as all accounts may send them."""
-        ledger, relay = self.ledger, self._tasks.commitUpdates
-        own = ledger.hospital.sign_update(
-            self.task, round_, CommittedUpdate(points, Opening(self._update(round_)[1], INFINITY))
-        )
+        ledger, relay, cohort = self.ledger, self._tasks.commitUpdates, self._cohort(round_)
+        update = CommittedUpdate(self._hashes(round_))
+        own = ledger.hospital.sign_update(self.task, round_, update)
         other = ledger.tasks.hospitals(self.task)[0].node
         theirs = replace(own, hospital=other)
         unsigned = replace(theirs, r=bytes(32), vs=bytes(32))
@@ -226,12 +217,10 @@ class WorstCalls:
             "another's, again and again": [theirs] * 64,
             "its own, with an unknown share bundle": [replace(own, share_bundle=b"\xff" * 32)],
             "its own, with another base": [replace(own, base=b"\xff" * 32)],
-            "its own, for another round": [
-                ledger.hospital.sign_update(self.task, round_ + 1, CommittedUpdate(points, own.opening))
-            ],
+            "its own, for another round": [ledger.hospital.sign_update(self.task, round_ + 1, update)],
         }
         for field, given in updates.items():
-            yield field, relay(self.task, round_, [update.to_chain() for update in given])
+            yield field, relay(self.task, round_, [update.to_chain(cohort) for update in given])
 
     def _ballots(self, round_: int) -> Iterator[Try]:
         commit, own, ticket = self._tasks.commitScores, public_key(self._key), self._ticket(round_)

@@ -160,7 +160,7 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
     for index, name in enumerate(names):
         behind = len(names) - 1 - index
         attack: str | None = hospital_attacks[behind] if behind < len(hospital_attacks) else None
-        if options.cheat is Cheat.ROGUE_COMMITMENT and behind == len(hospital_attacks):
+        if options.cheat is Cheat.COPIED_COMMITMENT and behind == len(hospital_attacks):
             attack = "colluder"
         parties.append(party(name, Role.HOSPITAL, attack))
     for index in range(options.voters):

@@ -78,7 +78,7 @@ class Cheat(StrEnum):
 
     CHANGE_BLOB = "change-blob"
     DROP_HOSPITAL = "drop-hospital"
-    ROGUE_COMMITMENT = "rogue-commitment"
+    COPIED_COMMITMENT = "copied-commitment"
     IGNORE_COMMITMENTS = "ignore-commitments"
 
 

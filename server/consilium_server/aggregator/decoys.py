@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from consilium_chain.ledger.publishing import Decoys, DisclosedBlob, DisclosedCohort
+from consilium_chain.ledger.publishing import Decoys, DisclosedBlob, DisclosedCohort, cohort_commitments
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import blinders
-from consilium_zk.curve import to_eip2537
+from consilium_zk.curve import Commitment, parse_commitment
 from consilium_zk.decoys import is_flipped, published_blob, published_commitment, seed_commitment
 
 from consilium_server.aggregator.task import AggregatedTask
@@ -33,10 +33,13 @@ Blinders = tuple[int, int]
 
 @dataclass(frozen=True)
 class RoundSecrets:
-    """The seed, 32 bytes; two blinders of each summed blob, by cohort; a bit map of the hospitals in these sums."""
+    """The seed, 32 bytes; two blinders of each summed blob, by cohort; the points of the hospitals in these sums, one
+    per blob; a bit map of these hospitals.
+    """
 
     seed: bytes
     blinders: Mapping[int, list[Blinders]]
+    points: Mapping[int, Sequence[Commitment]] = field(default_factory=dict)
     survivors: int = 0
 
 
@@ -49,9 +52,13 @@ class HiddenSums:
     seed: bytes
     negated_delta: NegatedDelta
     _blinders: dict[int, list[Blinders]] = field(default_factory=dict)
+    _points: dict[int, Sequence[Commitment]] = field(default_factory=dict)
 
-    def hide(self, cohort: int, total: CohortSum, weight: int) -> CohortSum:
-        """A cohort's published sum, given its true sum and total weight: without blinders, and flipped by the seed."""
+    def hide(self, cohort: int, total: CohortSum, weight: int, points: Mapping[int, Sequence[Commitment]]) -> CohortSum:
+        """A cohort's published sum, given its true sum, its total weight and its survivors' points: without blinders,
+        and flipped by the seed.
+        """
+        self._points |= points
         flipped = is_flipped(self.seed, self.task, self.round, cohort)
         layout = self.negated_delta.layout
         secret = self._blinders[cohort] = [blinders(blob) for blob in total.blobs]
@@ -73,13 +80,14 @@ class HiddenSums:
     @property
     def secrets(self) -> RoundSecrets:
         """Secrets that disclose the decoys."""
-        return RoundSecrets(self.seed, dict(self._blinders))
+        return RoundSecrets(self.seed, dict(self._blinders), dict(self._points))
 
 
 def store_secrets(folder: Path, round_: int, found: RoundSecrets) -> None:
     """Writes a round's secrets into its task's folder."""
     pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in found.blinders.items()}
-    text = json.dumps({"seed": found.seed.hex(), "survivors": found.survivors, "blinders": pairs})
+    points = {index: [point.hex() for point in row] for index, row in found.points.items()}
+    text = json.dumps({"seed": found.seed.hex(), "survivors": found.survivors, "points": points, "blinders": pairs})
     write_private_file(_path(folder, round_), text)
 
 
@@ -94,7 +102,11 @@ def read_secrets(folder: Path, round_: int) -> RoundSecrets:
         seed = bytes.fromhex(raw["seed"])
         if len(seed) != SEED_BYTES:
             raise ValueError("seed")
-        return RoundSecrets(seed, pairs, int(raw["survivors"]))
+        points = {
+            int(index): [parse_commitment(bytes.fromhex(point)) for point in row]
+            for index, row in raw["points"].items()
+        }
+        return RoundSecrets(seed, pairs, points, int(raw["survivors"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         # Unchained: the error could quote the secrets.
         raise DecoysLost("DecoysLost", path=str(_path(folder, round_))) from None
@@ -120,8 +132,8 @@ def hidden_sums(
     if not task.params.has_decoys(round_):
         return None
     seed = earlier.seed if earlier else secrets.token_bytes(SEED_BYTES)
-    blinders_before = dict(earlier.blinders) if earlier else {}
-    hidden = HiddenSums(task.number, round_, seed, task.sums.negated_delta(round_), blinders_before)
+    before = (dict(earlier.blinders), dict(earlier.points)) if earlier else ()
+    hidden = HiddenSums(task.number, round_, seed, task.sums.negated_delta(round_), *before)
     if on_chain not in (None, hidden.decoys):
         raise DecoysLost("DecoysLost", path=str(task.secrets_folder))
     return hidden
@@ -133,17 +145,17 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
     `force`: without a dry run. Raises DecoysLost, Refused.
     """
     secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
-    points = ledger.record.committed_points(task.number, round_)
     hospitals = ledger.tasks.hospitals(task.number)
+    index_of = {hospital.node: index for index, hospital in enumerate(hospitals)}
+    committed = ledger.record.point_hashes(task.number, round_)
+    hashes = {index_of[hospital]: own for hospital, own in committed.items()}
     cohorts = task.cohorts(round_, round_state)
 
     def disclosed(cohort: int) -> DisclosedCohort:
-        survivors = [points[hospitals[index].node] for index in members(cohorts[cohort] & round_state.survivors)]
-        blobs = [
-            DisclosedBlob(pair, [to_eip2537(point[blob]) for point in survivors])
-            for blob, pair in enumerate(secret.blinders[cohort])
-        ]
-        return DisclosedCohort(cohort, blobs)
+        survivors = {index: secret.points[index] for index in members(cohorts[cohort] & round_state.survivors)}
+        commitments = cohort_commitments(hashes, cohorts[cohort], survivors)
+        pairs = zip(secret.blinders[cohort], commitments, strict=True)
+        return DisclosedCohort(cohort, [DisclosedBlob(pair, given) for pair, given in pairs])
 
     closed = round_state.viable_cohorts & ~round_state.summed_cohorts
     receipts = ledger.aggregator.disclose_decoys(

@@ -9,7 +9,7 @@ from consilium_chain.errors import StatementMalformed
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.publishing import Accusation
 from consilium_chain.ledger.structs import RoundState
-from consilium_chain.rounds.disputes import Shown, find_cheaters, read_case
+from consilium_chain.rounds.disputes import Shown, find_cheaters, read_case, with_commitments
 from consilium_chain.rounds.statements import SignedStatement, parse_signed_statement
 from consilium_core.logs import emit
 from consilium_zk.disputes import parse_statement, upload_digest
@@ -75,9 +75,11 @@ def make_accusation(
     Uploads are masked, and the roots are of one kind only. So a reader learns no more than this aggregator.
     """
     case = read_case(ledger, store, task, statements.round, cohort, round_state)
+    points = {index: uploads[index].points for index in case.survivors}
+    case = with_commitments(ledger, task, statements.round, case, points)
     signed = statements.of(set(case.survivors))
     stored = {index: [store.put_file(blob) for blob in uploads[index].blobs] for index in case.survivors}
-    evidence = store.put_file(Shown(signed, stored, roots).to_file())
+    evidence = store.put_file(Shown(signed, stored, points, roots).to_file())
     return Accusation(case.accusation({index: one.statement for index, one in signed.items()}), evidence)
 
 

@@ -82,7 +82,7 @@ class Aggregator:
         work = self.rounds.of(collection.round)
         if work.committer is not None:
             updates = work.relayable(collection, round_state)
-            work.committer.commit_if_due(updates, round_state, collection.finished)
+            work.committer.commit_if_due(updates, round_state, collection.finished, work.cohorts(round_state))
 
     def sum_to_publish(self, round_: int, total: CohortSum, parts: Sequence[Contribution]) -> CohortSum:
         """Hook: the sum to publish, given a cohort's checked sum."""

@@ -8,10 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from consilium_chain.artifacts.store import CHECK_BITS
-from consilium_chain.ledger.publishing import NOTHING_SAID, Accusation, CohortsFate, PublishedCohort
+from consilium_chain.ledger.publishing import (
+    NOTHING_SAID,
+    Accusation,
+    CohortsFate,
+    Commitments,
+    PublishedCohort,
+    cohort_commitments,
+)
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
 from consilium_core.logs import emit
-from consilium_zk.curve import to_eip2537
 
 from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, store_secrets
 from consilium_server.aggregator.disputes import accuse_withholders, make_accusation
@@ -65,16 +71,12 @@ class Publication:
         )  # fmt: skip
 
     def _contributions(self, allowed: int) -> dict[int, Contribution]:
-        """Uploads of committed hospitals in the bit map `allowed`, with their points and weights."""
-        task, round_ = self.task, self.work.number
-        points = task.ledger.record.committed_points(task.number, round_)
-        hospitals = task.ledger.tasks.hospitals(task.number)
+        """Uploads of committed hospitals in the bit map `allowed`, with their weights."""
+        hospitals = self.task.ledger.tasks.hospitals(self.task.number)
         return {
-            index: Contribution(
-                upload, points[hospitals[index].node], 1 if round_ == STATISTICS_ROUND else hospitals[index].weight
-            )
-            for index, upload in self.work.uploads.items()
-            if self.round_state.committed & allowed & 1 << index
+            index: Contribution(upload, 1 if self.work.number == STATISTICS_ROUND else hospitals[index].weight)
+            for index, upload in self.work.uploads(self.round_state.committed).items()
+            if allowed >> index & 1
         }
 
     def _add(
@@ -94,11 +96,13 @@ class Publication:
             return
         survivors, total = summed
         parts = list(survivors.values())
+        points = {index: part.points for index, part in survivors.items()}
         shown = self.sum_to_publish(self.work.number, total, parts)
         if hidden is not None:
-            shown = hidden.hide(cohort, shown, sum(part.weight for part in parts))
+            shown = hidden.hide(cohort, shown, sum(part.weight for part in parts), points)
         self.survivors |= sum(1 << index for index in survivors)
-        self.published.append(self._stored(cohort, shown, parts))
+        hashes = self.work.point_hashes(self.round_state.committed)
+        self.published.append(self._stored(cohort, shown, cohort_commitments(hashes, cohort_members, points)))
 
     def _sum(self, cohort: int, present: dict[int, Contribution]) -> Summed | None:
         """A cohort's checked sum, without hospitals with a wrong upload; None if too few are left."""
@@ -142,16 +146,16 @@ class Publication:
         roots = work.answers(round_state)[cohort].roots()
         # This process has not read the statements if an earlier one fixed the survivors.
         work.sound_statements(cohort_members, round_state.committed)
+        uploads = work.uploads(round_state.committed)
         return make_accusation(
-            task.ledger, task.store, task.number, cohort, round_state, work.statements, work.uploads, roots
+            task.ledger, task.store, task.number, cohort, round_state, work.statements, uploads, roots
         )
 
-    def _stored(self, cohort: int, shown: CohortSum, parts: Sequence[Contribution]) -> PublishedCohort:
+    def _stored(self, cohort: int, shown: CohortSum, commitments: Sequence[Commitments]) -> PublishedCohort:
         """Stores a sum and begins its cell proofs."""
         digests = []
         for blob, commitment in zip(shown.blobs, shown.commitments, strict=True):
             if not self.task.params.digests:
                 self.task.ledger.aggregator.prover.prove(blob, commitment)
             digests.append(self.task.store.put_blob(blob, commitment))
-        points = [[to_eip2537(part.points[blob]) for part in parts] for blob in range(len(shown.blobs))]
-        return PublishedCohort(cohort, shown.blobs, points, digests)
+        return PublishedCohort(cohort, shown.blobs, commitments, digests)

@@ -18,7 +18,7 @@ from consilium_zk.blobs import parse_blob
 from consilium_zk.constants import BYTES_PER_BLOB
 from consilium_zk.errors import ZkError
 
-from consilium_server.aggregator.uploads import Signed, Upload, parse_signed
+from consilium_server.aggregator.uploads import Signed, Upload, parse_signed, parse_upload_body
 from consilium_server.errors import ReplyRefused
 
 _LENGTH = struct.Struct(">I")
@@ -44,8 +44,10 @@ class ReplyStore:
             case Signed():
                 write_private_file(self._folder / f"signed-{index}", reply.update.to_wire() + reply.share_bundle)
             case Upload():
-                head = _LENGTH.pack(len(reply.statement)) + reply.statement
-                write_private_file(self._folder / f"upload-{index}", b"".join([head, *reply.blobs]))
+                body = b"".join(reply.points) + reply.statement
+                write_private_file(
+                    self._folder / f"upload-{index}", b"".join([_LENGTH.pack(len(body)), body, *reply.blobs])
+                )
 
     def signed(self, addresses: Sequence[str], blob_count: int) -> dict[int, Signed]:
         """Stored signed updates, by hospital. `addresses`: hospitals' accounts by index."""
@@ -81,4 +83,4 @@ def _parse_upload(raw: bytes, blob_count: int) -> Upload:
     if start < _LENGTH.size or _LENGTH.unpack_from(raw)[0] != start - _LENGTH.size:
         raise ReplyRefused("UploadInvalid", why="the stored upload is incomplete")
     blobs = [parse_blob(raw[i : i + BYTES_PER_BLOB]) for i in range(start, len(raw), BYTES_PER_BLOB)]
-    return Upload(blobs, raw[_LENGTH.size : start])
+    return Upload(blobs, *parse_upload_body(raw[_LENGTH.size : start], blob_count))

@@ -47,10 +47,12 @@ class Committer:
         self._since: float | None = None  # arrival of the first update that waits
         self._over = False
 
-    def commit_if_due(self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int) -> None:
+    def commit_if_due(
+        self, updates: Mapping[int, SignedUpdate], round_state: RoundState, silent: int, cohorts: Sequence[int]
+    ) -> None:
         """Commits the updates if it is time. It does not wait for the `silent` hospitals (a bit map) without update.
 
-        It sends a commitment again if a reorganisation removed its block.
+        cohorts: bit maps of their members. It sends a commitment again if a reorganisation removed its block.
         """
         self._refuse_other_bases(updates, round_state)
         signed = sum(1 << index for index in updates)
@@ -59,7 +61,7 @@ class Committer:
         now = time.monotonic()
         self._since = (self._since or now) if waiting else None
         if not self._over and due(waiting, missing, now - (self._since or now)):
-            self._commit(updates, waiting)
+            self._commit(updates, waiting, cohorts)
             self._since = None
 
     def _refuse_other_bases(self, updates: Mapping[int, SignedUpdate], round_state: RoundState) -> None:
@@ -72,10 +74,12 @@ class Committer:
                 self._wrong |= 1 << index
                 emit("update-refused", round=self._round, hospital=index, error="BaseDiffers", base=update.base.hex())
 
-    def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int) -> None:
+    def _commit(self, updates: Mapping[int, SignedUpdate], waiting: int, cohorts: Sequence[int]) -> None:
         """Tries the batch without cost, and leaves out the hospital that a refusal names."""
         while waiting:
-            batch = [updates[index] for index in members(waiting)]
+            batch = [
+                (number, updates[index]) for number, cohort in enumerate(cohorts) for index in members(cohort & waiting)
+            ]
             try:
                 receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
             except Refused as error:
@@ -103,8 +107,9 @@ class Known:
     """Facts about a round's hospitals that are read from the chain once. Cohorts by their members' bit map.
 
     `relayable`: signed updates whose secret shares are valid and stored; `unsound`: hospitals without them.
-    `maskings` and `uploaders` start with the bit map of commitments that they belong to. `answers`: by cohort's
-    number, once survivors are fixed.
+    `maskings`, `uploaders` and `point_hashes` start with the bit map of commitments that they belong to. `others`:
+    hospitals whose upload has other points than those that they committed to. `answers`: by cohort's number, once
+    survivors are fixed.
     """
 
     relayable: dict[int, SignedUpdate] = field(default_factory=dict)
@@ -112,6 +117,8 @@ class Known:
     masked: dict[int, MaskedCohort] = field(default_factory=dict)
     maskings: tuple[int, dict[int, dict[int, ShareBundle]]] | None = None
     uploaders: tuple[int, int] | None = None
+    point_hashes: tuple[int, dict[int, list[bytes]]] | None = None
+    others: set[int] = field(default_factory=set)
     statements: Statements | None = None
     answers: dict[int, CohortAnswers] | None = None
 
@@ -154,10 +161,30 @@ class RoundWork:
         """Bit map of the hospitals that owe no reply any more."""
         return 0 if self.collection is None else self.collection.finished
 
-    @property
-    def uploads(self) -> Mapping[int, Upload]:
-        """Uploads so far, by hospital."""
-        return {} if self.collection is None else self.collection.uploads
+    def point_hashes(self, committed: int) -> Mapping[int, Sequence[bytes]]:
+        """The hashes of points of the hospitals that committed (a bit map), in the order of their commitments."""
+        known = self.known
+        if known.point_hashes is None or known.point_hashes[0] != committed:
+            index_of = {address: index for index, address in enumerate(self._task.addresses())}
+            found = self._task.ledger.record.point_hashes(self._task.number, self.number)
+            known.point_hashes = committed, {index_of[hospital]: hashes for hospital, hashes in found.items()}
+            known.others.clear()
+        return known.point_hashes[1]
+
+    def uploads(self, committed: int) -> dict[int, Upload]:
+        """Uploads so far of the hospitals that committed (a bit map), without those with other points."""
+        found = {}
+        for index, upload in ({} if self.collection is None else self.collection.uploads).items():
+            if not committed >> index & 1 or index in self.known.others:
+                continue
+            hospital = self._task.addresses()[index]
+            shown = self._task.ledger.messages.point_hashes(self._task.number, self.number, hospital, upload.points)
+            if shown == self.point_hashes(committed).get(index):
+                found[index] = upload
+            else:
+                self.known.others.add(index)
+                emit("upload-refused", round=self.number, hospital=index, error="OtherPoints")
+        return found
 
     def cohorts(self, round_state: RoundState) -> list[int]:
         """Bit maps of hospitals, by cohort."""
@@ -213,7 +240,8 @@ class RoundWork:
 
     def sound_statements(self, cohort: int, committed: int) -> set[int]:
         """Hospitals of a cohort, by its members' bit map, whose upload has a valid statement."""
-        return self.statements.sound(self.masked_cohort(cohort), self.masking(cohort, committed), self.uploads)
+        uploads = self.uploads(committed)
+        return self.statements.sound(self.masked_cohort(cohort), self.masking(cohort, committed), uploads)
 
     def uploaders(self, round_state: RoundState) -> int:
         """Bit map of the hospitals that must upload: all that committed.

@@ -9,10 +9,10 @@ from consilium_chain.errors import SignedUpdateMalformed
 from consilium_chain.messages import ReplyCode, signed_update_bytes
 from consilium_chain.rounds.signed_updates import NO_SHARE_BUNDLE, SignedUpdate, parse_signed_update
 from consilium_zk.blobs import Blob, add, parse_blob
-from consilium_zk.constants import BYTES_PER_BLOB
-from consilium_zk.curve import weighted_sum
+from consilium_zk.constants import BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
+from consilium_zk.curve import INFINITY, Commitment, parse_commitment, weighted_sum
 from consilium_zk.errors import ZkError
-from consilium_zk.kzg import Commitment, commit, commits_to
+from consilium_zk.kzg import commit, commits_to
 from consilium_zk.masks import without
 from eth_utils.crypto import keccak
 from flwr.app import RecordDict
@@ -32,10 +32,12 @@ class Signed:
 class Upload:
     """A hospital's weighted blobs, masked or not; every scalar is below the field's modulus.
 
-    statement: its signed statement on masked blobs, unchecked; empty if they are not masked.
+    points: the commitments to its unweighted blobs without masks, unchecked. statement: its signed statement on masked
+    blobs, unchecked; empty if they are not masked.
     """
 
     blobs: Sequence[Blob]
+    points: Sequence[Commitment]
     statement: bytes = b""
 
 
@@ -68,13 +70,15 @@ def parse_signed(body: bytes, hospital: str, blob_count: int) -> Signed:
 
 
 def parse_upload(content: RecordDict, blob_count: int) -> Upload:
-    """Parses one status and `blob_count` blobs of raw bytes. Raises ReplyRefused (UploadInvalid, PartFailed)."""
+    """Parses one status with points, and `blob_count` blobs of raw bytes. Raises ReplyRefused (UploadInvalid,
+    PartFailed).
+    """
     if set(content) != {"status", "blobs"}:
         raise ReplyRefused("UploadInvalid", why=f"its records are {sorted(content)} instead of blobs and status")
     status = content.config_records.get("status", {})
-    code, statement = status.get("code"), status.get("body", b"")
-    if not isinstance(statement, bytes):
-        raise ReplyRefused("UploadInvalid", why="its statement is not bytes")
+    code, body = status.get("code"), status.get("body", b"")
+    if not isinstance(body, bytes):
+        raise ReplyRefused("UploadInvalid", why="its points and statement are not bytes")
     if code != ReplyCode.OK:
         name = ReplyCode(code).name if isinstance(code, int) and code in set(ReplyCode) else "unknown code"
         fault = "PartFailed" if code == ReplyCode.FAILED else "UploadInvalid"
@@ -91,16 +95,36 @@ def parse_upload(content: RecordDict, blob_count: int) -> Upload:
             blobs.append(parse_blob(array.data))
         except ZkError as error:
             raise ReplyRefused("UploadInvalid", why=f"blob {index} does not consist of field elements") from error
-    return Upload(blobs, statement)
+    points, statement = parse_upload_body(body, blob_count)
+    return Upload(blobs, points, statement)
+
+
+def parse_upload_body(body: bytes, blob_count: int) -> tuple[list[Commitment], bytes]:
+    """`blob_count` points of 48 bytes, and the bytes that follow them. Raises ReplyRefused (UploadInvalid)."""
+    size = BYTES_PER_COMPRESSED_G1
+    points = []
+    for blob in range(blob_count):
+        try:
+            point = parse_commitment(body[blob * size :][:size])
+        except ZkError as error:
+            raise ReplyRefused("UploadInvalid", why=f"point {blob} is not in the group") from error
+        if point == INFINITY:  # the contract takes no such point
+            raise ReplyRefused("UploadInvalid", why=f"point {blob} is the point at infinity")
+        points.append(point)
+    return points, body[blob_count * size :]
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """A survivor's upload, its commitments (one per blob) and its public weight."""
+    """A survivor's upload and its public weight."""
 
     upload: Upload
-    points: Sequence[Commitment]
     weight: int
+
+    @property
+    def points(self) -> Sequence[Commitment]:
+        """Its commitments, one per blob."""
+        return self.upload.points
 
 
 def wrong_uploads(contributions: Mapping[int, Contribution]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low, quantiles
 from typing import Annotated, Any
@@ -132,6 +132,7 @@ def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_sch
         raise Problem("not-found", why)
     summary = _round_summaries(at, row, [round_])[round_]
     positions = {(one.account, one.role): one.position for one, _ in joined}
+    shown = shown_points(events)
     return task_schemas.Round(
         **summary,
         task=task,
@@ -139,8 +140,8 @@ def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_sch
         commitments=[
             task_schemas.CommitmentView(
                 hospital=one.account, position=positions.get((one.account, Role.HOSPITAL)),
-                points=points_of(one.values), share_bundle=_hash_or_none(one.values["shareBundle"]),
-                transaction=one.transaction, block=one.block,
+                **_points(one.values["pointHashes"], shown[positions.get((one.account, Role.HOSPITAL))]),
+                share_bundle=_hash_or_none(one.values["shareBundle"]), transaction=one.transaction, block=one.block,
             )
             for one in events.named("UpdateCommitted")
         ],
@@ -215,10 +216,21 @@ def blobs_of(events: RoundEvents, cohort: int) -> list[task_schemas.BlobHashes]:
     ]
 
 
-def points_of(values: dict[str, Any]) -> list[str]:
-    """Commitments of an UpdateCommitted, split by blob."""
-    text = str(values["points"]).removeprefix("0x")
-    return ["0x" + text[i : i + 2 * POINT_BYTES] for i in range(0, len(text), 2 * POINT_BYTES)]
+def shown_points(events: RoundEvents) -> defaultdict[int | None, dict[int, str]]:
+    """Commitments that the contract has added up: by the hospital's position, then by blob."""
+    shown: defaultdict[int | None, dict[int, str]] = defaultdict(dict)
+    for one in events.named("PointsShown"):
+        points = bytes.fromhex(one.values["points"].removeprefix("0x"))
+        for place, position in enumerate(bytes.fromhex(one.values["hospitals"].removeprefix("0x"))):
+            point = points[place * POINT_BYTES : (place + 1) * POINT_BYTES]
+            shown[position][int(one.values["blob"])] = schemas.hexed(point)
+    return shown
+
+
+def _points(hashes: Sequence[str] | None, shown: Mapping[int, str]) -> dict[str, Any]:
+    """The hashes that a hospital committed to, and the points behind them once those of all blobs are shown."""
+    are_shown = hashes is not None and len(shown) == len(hashes)
+    return {"point_hashes": hashes, "points": [shown[blob] for blob in sorted(shown)] if are_shown else None}
 
 
 def _committee(
@@ -285,7 +297,8 @@ def proof(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas
     cohorts = cohorts_of(at, task, round_, hospitals)
     if not events.named("UpdateCommitted"):
         raise Problem("not-found", f"round {round_} of task {task} has no commitments yet: try again later")
-    committed = {one.account: points_of(one.values) for one in events.named("UpdateCommitted")}
+    committed = {one.account: one.values["pointHashes"] for one in events.named("UpdateCommitted")}
+    shown = shown_points(events)
     decoys, params, survivors = events.last("DecoysSet"), row.TaskRow.params, survivors_of(events)
     deployment = at.deployment
     return task_schemas.Proof(
@@ -297,7 +310,8 @@ def proof(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_schemas
         hospitals=[
             task_schemas.ProofMember(
                 position=one.position, hospital=one.account,
-                weight=1 if round_ == STATISTICS_ROUND else one.weight, points=committed.get(one.account),
+                weight=1 if round_ == STATISTICS_ROUND else one.weight,
+                **_points(committed.get(one.account), shown[one.position]),
             )
             for one in hospitals
         ],

@@ -170,7 +170,10 @@ class CohortView(ProofCohort):
 class CommitmentView(ApiModel):
     hospital: Account
     position: int | None
-    points: list[Bytes] = Field(description="KZG commitments, G1 compressed, 48 bytes for each blob")
+    point_hashes: list[Hash] = Field(description="hash of the hospital's KZG commitment to each blob")
+    points: list[Bytes] | None = Field(
+        description="these KZG commitments, G1 compressed, 48 bytes for each blob; null until the contract adds them up"
+    )
     share_bundle: Hash | None = Field(description="keccak256 of the hospital's secret shares")
     transaction: Hash
     block: int
@@ -228,14 +231,15 @@ class ProofMember(ApiModel):
     position: int
     hospital: Account
     weight: int = Field(description="weight in this round; 1 in the statistics round")
-    points: list[Bytes] | None = Field(description="null if it did not commit")
+    point_hashes: list[Hash] | None = Field(description="null if it did not commit")
+    points: list[Bytes] | None = Field(description="null if it is in no sum, or its points are not shown yet")
 
 
 class Proof(ApiModel):
     """Data for the check that the published blobs open the weighted sum of survivors' commitments.
 
-    A browser and `consilium verify` do that check. They need not trust this server: every value comes from an event,
-    and `evidence` names its place on the chain.
+    Each commitment must have the hash to which its hospital committed. A browser and `consilium verify` check both.
+    They need not trust this server: every value comes from an event, and `evidence` names its place on the chain.
     """
 
     chain_id: int

@@ -7,19 +7,30 @@ import {ITaskTypes} from "./ITaskTypes.sol";
 interface ITaskRounds is ITaskTypes {
     /// @notice Assigns hospitals to cohorts by the beacon's value. Anyone may call.
     function formCohorts(uint256 taskId, bytes calldata beaconProof) external;
-    /// @notice Commits to the update of a hospital of the round, and proves that it knows the committed values.
-    function commitUpdate(uint256 taskId, uint256 round, Update calldata update) external;
-    /// @notice Commits for several hospitals of the round that signed their updates. Anyone may call, and pays the gas.
-    ///         Only the aggregator may send updates with secret shares, because it must have their bytes.
+    /// @notice Commits to the update of a hospital of the cohort.
+    /// @dev Nobody shows a point before all commitments are fixed. So no hospital can make its point depend on another's,
+    ///      such as the negative of it. A hash names its hospital, so a copy of it cannot be shown.
+    /// @param cohort the sender's cohort in this round.
+    function commitUpdate(uint256 taskId, uint256 round, uint256 cohort, Update calldata update) external;
+    /// @notice Commits for several hospitals of the round that signed their updates. Anyone may call, and pays the gas:
+    ///         the least if the updates of a cohort follow one another. Only the aggregator may send updates with secret
+    ///         shares, because it must have their bytes.
     /// @dev Reverts if one update is wrong, with an error that names its hospital: simulate the call first. A call that
     ///      passes then cannot be made to fail by a hospital: hospitals that committed meanwhile are skipped, and
-    ///      nothing that a signature depends on can change. A transaction takes about 220 hospitals of one blob.
+    ///      nothing that a signature depends on can change. A transaction takes all hospitals of a task with one blob
+    ///      each, or 29 of one cohort with 128 blobs: nodes pass on no more than 128 KiB. A cohort's first commitment
+    ///      costs most, 22,100 gas a blob, so with many cohorts and blobs a transaction's gas limit comes first.
     function commitUpdates(uint256 taskId, uint256 round, SignedUpdate[] calldata updates) external;
     /// @notice Fixes, once for all cohorts, the hospitals whose updates are in the sums. Only the aggregator may call.
     function fixSurvivors(uint256 taskId, uint256 round, uint256 survivors) external;
-    /// @notice Adds up the survivors' commitments to one blob by weight. Anyone may call.
-    /// @param points the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each.
-    function sumCommitments(uint256 taskId, uint256 round, uint256 cohort, uint256 blob, bytes calldata points) external;
+    /// @notice Shows the survivors' points for one blob, and adds them up by weight. Anyone may call.
+    function sumCommitments(
+        uint256 taskId,
+        uint256 round,
+        uint256 cohort,
+        uint256 blob,
+        Commitments calldata commitments
+    ) external;
     /// @notice Commits the aggregator, before it publishes, to the sums that it flips. See `DecoysSet`.
     function setDecoys(uint256 taskId, uint256 round, bytes32 seedCommitment, bytes32 negatedDelta) external;
     /// @notice Publishes a cohort's blobs `firstBlob …`: the transaction's blobs `txBlob …`. Without decoys they must
@@ -70,22 +81,24 @@ interface ITaskRounds is ITaskTypes {
     ///         be proven. That earns nothing, because it can happen any number of times.
     function tick(uint256 taskId) external;
 
-    /// @notice The challenge of a hospital's KZG proof: `ratio` r combines its commitments to the sum of r^i · C_i, and
-    ///         the proof shows the combination's value at `point`. Both scalars are bound to chain, contract, task,
-    ///         round, sender and points.
-    /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function challenge(uint256 taskId, uint256 round, address hospital, bytes calldata points)
-        external
-        view
-        returns (uint256 ratio, uint256 point);
-    /// @notice The digest that a hospital signs for `commitUpdates` (EIP-712):
-    ///         UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing,bytes32 base) in the domain
-    ///         ("Consilium", "1", chain, this contract).
-    /// @param points the commitments, G1 compressed, 48 bytes per blob.
-    function commitmentDigest(uint256 taskId, uint256 round, bytes calldata points, bytes32 shareBundle, bytes32 base)
+    /// @notice The hash by which a hospital commits to a point. It is bound to chain, contract, task, round, hospital
+    ///         and blob.
+    /// @param point the KZG commitment to the blob, G1 compressed, 48 bytes. Two random scalars of the blob hide it.
+    function pointHash(uint256 taskId, uint256 round, address hospital, uint256 blob, bytes calldata point)
         external
         view
         returns (bytes32);
+    /// @notice The digest that a hospital signs for `commitUpdates` (EIP-712):
+    ///         UpdateCommitment(uint256 taskId,uint256 round,bytes32[] pointHashes,bytes32 dealing,bytes32 base) in the
+    ///         domain ("Consilium", "1", chain, this contract).
+    /// @param pointHashes one per blob.
+    function commitmentDigest(
+        uint256 taskId,
+        uint256 round,
+        bytes32[] calldata pointHashes,
+        bytes32 shareBundle,
+        bytes32 base
+    ) external view returns (bytes32);
     /// @notice The message that a voter's ticket of this round signs.
     function ticketMessage(uint256 taskId, uint256 round, address voter) external view returns (bytes memory);
     function scoreCommitment(uint256 taskId, uint256 round, address voter, int64[] calldata scores, bytes32 salt)

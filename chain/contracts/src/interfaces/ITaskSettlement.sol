@@ -6,8 +6,8 @@ import {ITaskTypes} from "./ITaskTypes.sol";
 /// @title The end of a round: disclosed decoys, rewards and slashes.
 interface ITaskSettlement is ITaskTypes {
     /// @notice Discloses a cohort's published blobs `firstBlob …` after the reveals: says if they were sign-flipped,
-    ///         and proves that they are the sum of the survivors' commitments. Anyone who knows the secrets may call.
-    ///         Blobs that are disclosed already are skipped.
+    ///         shows the survivors' points, and proves that the blobs are their sum. Anyone who knows the secrets may
+    ///         call. Blobs that are disclosed already are skipped.
     /// @param negatedDelta the commitments to the negated delta behind `DecoysSet`, 128 bytes per blob of an update.
     function discloseDecoys(
         uint256 taskId,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
-import {G1} from "../libraries/Bls12381.sol";
 import {IStaking} from "./IStaking.sol";
 
 /// @title Structs, events and errors of tasks.
@@ -15,7 +14,7 @@ interface ITaskTypes {
         None, // no such task
         Joining, // hospitals, voters and the aggregator lock their bonds
         Forming, // the seed of the last seats assigns the cohorts; without one, the beacon's next value does
-        Committing, // hospitals post commitments with KZG proofs
+        Committing, // hospitals commit to the hashes of their points
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
         Publishing, // the aggregator publishes each cohort's sum, or accuses a cohort whose sum is wrong
         Disputing, // the dispute over accused cohorts: evidence in two steps, then the aggregator names cheaters
@@ -196,33 +195,39 @@ interface ITaskTypes {
         uint256 slash; // burnt from its bond
     }
 
-    /// @notice A hospital's commitments of a round, and one KZG proof for all of them (see `challenge`).
+    /// @notice A hospital's commitments of a round: hashes of points, which are shown once all commitments are fixed.
     struct Update {
-        bytes points; // one G1 point per blob in EIP-2537 encoding, 128 bytes each
-        bytes32 value; // of the combined polynomial at the challenge
-        bytes proof; // G1, compressed, 48 bytes
+        bytes32[] pointHashes; // one per blob (see `pointHash`)
         bytes shareBundle; // of a masked task: encrypted secret shares for the cohort (docs/secure-aggregation.md)
         bytes32 base; // SHA-256 of the model that the hospital trained from; in round 0 of the first one
     }
 
-    /// @notice An update that another account sends, with the hospital's signature on `commitmentDigest`. The value and
-    ///         the proof need no signature: points and challenge fix both.
+    /// @notice An update that another account sends, with the hospital's signature on `commitmentDigest`. The
+    ///         cohort needs no signature: the chain assigned it.
     struct SignedUpdate {
         address hospital;
-        bytes points; // as in `Update`
-        bytes32 value; // as in `Update`
-        G1 proof; // EIP-2537: the batch check adds proofs up, which precompile 0x0A cannot
+        uint256 cohort; // the hospital's
+        bytes32[] pointHashes; // as in `Update`
         bytes32 shareBundle; // keccak256 of the secret shares, which the aggregator has; 0 if the task is not masked
         bytes32 base; // as in `Update`
         bytes32 r; // the signature in its compact form (EIP-2098)
         bytes32 vs;
     }
 
+    /// @notice All commitments of a cohort to one blob. The chain keeps one hash of them (`RunningHash`), so a sum needs
+    ///         those of hospitals that are no survivors as well. Their points stay hidden.
+    struct Commitments {
+        bytes order; // indices of all hospitals of the cohort that committed, one byte each, in the order in which
+        // the chain took their commitments
+        bytes32[] others; // point hashes of those that are no survivors, in that order
+        bytes points; // the survivors' in that order, G1 in EIP-2537 encoding, 128 bytes each
+    }
+
     /// @notice The disclosure of a published blob of a decoy round.
     struct Disclosed {
         uint256 first; // sums of the survivors' weighted blinders, which the published blob leaves out
         uint256 second;
-        bytes points; // the survivors' commitments in order of index, G1 in EIP-2537 encoding, 128 bytes each
+        Commitments commitments; // of the cohort to this blob
     }
 
     event TaskProposed(uint256 indexed taskId, address indexed operator, bytes32 specHash, uint256 pool);
@@ -242,20 +247,26 @@ interface ITaskTypes {
     event AggregatorJoined(uint256 indexed taskId, address indexed aggregator);
     event PhaseStarted(uint256 indexed taskId, uint256 indexed round, Phase phase, uint64 deadline);
     event CohortsFormed(uint256 indexed taskId, uint256 indexed round, bytes32 seed, uint256[] members);
-    /// @param points the commitments, G1 compressed, 48 bytes per blob, so that everybody can add them up.
+    /// @param pointHashes the commitments, one per blob (see `pointHash`).
     /// @param shareBundle keccak256 of the hospital's secret shares; 0 if it has none.
     /// @param base as the hospital states it. The contract knows no model: readers derive it and compare.
     event UpdateCommitted(
         uint256 indexed taskId,
         uint256 indexed round,
         address indexed hospital,
-        bytes points,
+        bytes32[] pointHashes,
         bytes32 shareBundle,
         bytes32 base
     );
     /// @notice Secret shares from the hospital's own transaction: the aggregator may not have them.
     event SharesPublished(uint256 indexed taskId, uint256 indexed round, address indexed hospital, bytes shareBundle);
     event SurvivorsFixed(uint256 indexed taskId, uint256 indexed round, uint256 survivors);
+    /// @notice The points of a cohort's survivors for one blob, so that everybody can add them up.
+    /// @param hospitals the survivors' indices, one byte each, in the order of their commitments.
+    /// @param points theirs in that order, G1 compressed, 48 bytes each.
+    event PointsShown(
+        uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes hospitals, bytes points
+    );
     event CohortSummed(
         uint256 indexed taskId, uint256 indexed round, uint256 cohort, uint256 blob, bytes32 versionedHash
     );
@@ -334,19 +345,23 @@ interface ITaskTypes {
     error NotAMember(uint256 taskId, address account);
     error AlreadyCommitted(uint256 taskId, address account);
     error BlobUnknown(uint256 blob, uint256 blobs);
+    /// @notice The hospital's point is the point at infinity, which commits to a blob of zeros.
     error CommitmentMalformed(address hospital, uint256 blob);
-    error OpeningInvalid(address hospital);
-    /// @notice The hospital did not sign this task, round, points and `shareBundle`, or the signature is not canonical.
+    /// @notice The hospital did not sign this task, round, point hashes, `shareBundle` and `base`, or the signature is
+    ///         not canonical.
     error SignatureInvalid(address hospital);
     error NotAggregator(address caller);
     error SurvivorsInvalid(uint256 survivors);
     error CohortUnknown(uint256 cohort);
     /// @notice Name at least one hospital, and only those that committed in accused cohorts.
     error CheatersInvalid(uint256 hospitals);
-    /// @notice The points have the wrong length, in bytes.
+    /// @notice Name the cohort that `CohortsFormed` assigned; in round 0 it is 0.
+    error NotInCohort(address hospital, uint256 cohort);
+    /// @notice Points, or their hashes, or the `order` or `others` beside them, have the wrong length, in bytes.
     error PointsWrong(uint256 given, uint256 wanted);
-    /// @notice The hospital committed to another point.
-    error CommitmentMismatch(address hospital, uint256 blob);
+    /// @notice These are not the cohort's commitments to the blob in the chain's order: one is missing, wrong, doubled
+    ///         or elsewhere. Read `UpdateCommitted` again.
+    error CommitmentMismatch(uint256 cohort, uint256 blob);
     error AlreadySummed(uint256 cohort, uint256 blob);
     error NotSummed(uint256 cohort, uint256 blob);
     error AlreadyPublished(uint256 cohort, uint256 blob);

@@ -59,36 +59,14 @@ library Bls12381 {
     /// @notice The sum of scalar multiples.
     /// @param terms points, each followed by its scalar: 160 bytes per term.
     function weightedSum(bytes memory terms) internal view returns (G1 memory) {
-        (bool ok, G1 memory sum) = tryWeightedSum(terms);
+        (bool ok, bytes memory sum) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
         if (!ok) revert PrecompileFailed(G1_MSM);
-        return sum;
-    }
-
-    /// @notice As `weightedSum`, but `ok` is false for points off the curve or outside the subgroup.
-    function tryWeightedSum(bytes memory terms) internal view returns (bool ok, G1 memory sum) {
-        bytes memory output;
-        (ok, output) = _call(G1_MSM, terms, terms.length / TERM_LENGTH * G1_MUL_GAS, G1_LENGTH);
-        sum = abi.decode(output, (G1));
+        return abi.decode(sum, (G1));
     }
 
     /// @notice The point at an index in a row of points of 128 bytes each.
     function pointAt(bytes calldata points, uint256 index) internal pure returns (G1 memory) {
         return abi.decode(points[index * G1_LENGTH:][:G1_LENGTH], (G1));
-    }
-
-    /// @notice The sum of points times powers of `ratio`. The first point counts once.
-    /// @param points at least one, 128 bytes each. A single one comes back as it is, unchecked.
-    /// @param ratio a scalar.
-    function powerSum(bytes calldata points, uint256 ratio) internal view returns (G1 memory) {
-        uint256 count = points.length / G1_LENGTH;
-        if (count == 1) return pointAt(points, 0);
-        bytes memory terms = new bytes(count * TERM_LENGTH);
-        uint256 power = 1;
-        for (uint256 i = 0; i < count; ++i) {
-            setTerm(terms, i, pointAt(points, i), power);
-            power = mulmod(power, ratio, ORDER);
-        }
-        return weightedSum(terms);
     }
 
     /// @notice True if e(left, -G) · e(right, key) = 1, with G the generator of G2. False if an input is not a point of

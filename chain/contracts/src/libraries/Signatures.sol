@@ -13,20 +13,21 @@ library Signatures {
     bytes32 private constant NAME = keccak256("Consilium");
     bytes32 private constant VERSION = keccak256("1");
     bytes32 private constant COMMITMENT_TYPE =
-        keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes points,bytes32 dealing,bytes32 base)");
+        keccak256("UpdateCommitment(uint256 taskId,uint256 round,bytes32[] pointHashes,bytes32 dealing,bytes32 base)");
 
     /// @notice The digest that the hospital signs.
-    /// @param points the commitments, G1 compressed, 48 bytes per blob.
+    /// @param pointHashes one per blob.
     /// @param shareBundle keccak256 of the secret shares; 0 for none.
     /// @param base the digest of the model that the hospital trained from.
-    function digest(uint256 taskId, uint256 round, bytes memory points, bytes32 shareBundle, bytes32 base)
+    function digest(uint256 taskId, uint256 round, bytes32[] calldata pointHashes, bytes32 shareBundle, bytes32 base)
         internal
         view
         returns (bytes32)
     {
         // Computed anew each time: the code may run on a fork with another chain id.
         bytes32 domain = keccak256(abi.encode(DOMAIN_TYPE, NAME, VERSION, block.chainid, address(this)));
-        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, keccak256(points), shareBundle, base));
+        bytes32 hashes = keccak256(abi.encodePacked(pointHashes));
+        bytes32 message = keccak256(abi.encode(COMMITMENT_TYPE, taskId, round, hashes, shareBundle, base));
         return MessageHashUtils.toTypedDataHash(domain, message);
     }
 

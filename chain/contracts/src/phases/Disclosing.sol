@@ -6,7 +6,7 @@ import {Bits} from "../libraries/Bits.sol";
 import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Decoys, Shown} from "../libraries/Decoys.sol";
 import {Kzg} from "../libraries/Kzg.sol";
-import {Cohort, Keys, Round, Task} from "../types/Task.sol";
+import {Cohort, Keys, Round, Sum, Task} from "../types/Task.sol";
 import {Settling} from "./Settling.sol";
 import {Summing} from "./Summing.sol";
 
@@ -62,23 +62,23 @@ abstract contract Disclosing is Summing, Settling {
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
         if (uint256(sums.summedBlobs).has(blob)) return; // disclosed by another, or before a restart
         (shown.first, shown.second) = (disclosed.first, disclosed.second);
-        bytes32 expected = _expected(task, sums.members & round.survivors, blob, shown, disclosed.points);
+        Sum memory sum;
+        (sum.taskId, sum.round, sum.cohort, sum.blob) = (taskId, number, cohort, blob);
+        bytes32 expected = _expected(task, sum, shown, disclosed.commitments);
         bytes32 published = task.sums[Keys.entry(number, cohort, blob)];
         if (expected != published) revert BlobMismatch(cohort, blob, expected, published);
         _summed(round, sums, cohort, blob);
     }
 
     /// @dev The versioned hash that a published blob must have by the survivors' commitments.
-    function _expected(Task storage task, uint256 survivors, uint256 blob, Shown memory shown, bytes calldata points)
+    function _expected(Task storage task, Sum memory sum, Shown memory shown, Commitments calldata commitments)
         private
-        view
         returns (bytes32)
     {
-        uint256 room = shown.isFlipped ? Decoys.FLIPPED_TERMS : Decoys.PLAIN_TERMS;
-        bytes memory terms;
-        (terms, shown.next, shown.weight) =
-            _terms(task, task.state.round, survivors, blob, points, shown.isFlipped, room);
-        Decoys.setTerms(terms, shown, task.params.updateBits, task.params.laneBits);
-        return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
+        sum.isNegated = shown.isFlipped;
+        _show(sum, commitments, shown.isFlipped ? Decoys.FLIPPED_TERMS : Decoys.PLAIN_TERMS);
+        (shown.next, shown.weight) = (sum.count, sum.weight);
+        Decoys.setTerms(sum.terms, shown, task.params.updateBits, task.params.laneBits);
+        return Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(sum.terms)));
     }
 }

@@ -7,7 +7,7 @@ import {Bls12381} from "../libraries/Bls12381.sol";
 import {Decoys} from "../libraries/Decoys.sol";
 import {Kzg} from "../libraries/Kzg.sol";
 import {TaskRules} from "../libraries/TaskRules.sol";
-import {Cohort, Keys, Round, Task} from "../types/Task.sol";
+import {Cohort, Keys, Round, Sum, Task} from "../types/Task.sol";
 import {Disputing} from "./Disputing.sol";
 import {Summing} from "./Summing.sol";
 
@@ -19,9 +19,13 @@ abstract contract Publishing is Summing, Disputing {
     using Bits for uint256;
 
     /// @inheritdoc ITaskRounds
-    function sumCommitments(uint256 taskId, uint256 number, uint256 cohort, uint256 blob, bytes calldata points)
-        external
-    {
+    function sumCommitments(
+        uint256 taskId,
+        uint256 number,
+        uint256 cohort,
+        uint256 blob,
+        Commitments calldata commitments
+    ) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Publishing, number);
         if (_hasDecoys(task, number)) revert DecoyRound(taskId, number);
         if (!uint256(round.viableCohorts).has(cohort)) revert CohortUnknown(cohort);
@@ -29,8 +33,10 @@ abstract contract Publishing is Summing, Disputing {
         Cohort storage sums = task.cohorts[Keys.entry(number, cohort)];
         if (uint256(sums.summedBlobs).has(blob)) revert AlreadySummed(cohort, blob);
 
-        (bytes memory terms,,) = _terms(task, number, sums.members & round.survivors, blob, points, false, 0);
-        bytes32 hash = Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(terms)));
+        Sum memory sum;
+        (sum.taskId, sum.round, sum.cohort, sum.blob) = (taskId, number, cohort, blob);
+        _show(sum, commitments, 0);
+        bytes32 hash = Kzg.versionedHash(Bls12381.compress(Bls12381.weightedSum(sum.terms)));
         task.sums[Keys.entry(number, cohort, blob)] = hash;
         _summed(round, sums, cohort, blob);
         emit CohortSummed(taskId, number, cohort, blob, hash);

@@ -5,10 +5,9 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskRounds} from "../interfaces/ITaskRounds.sol";
 import {Bits} from "../libraries/Bits.sol";
-import {Bls12381, G1} from "../libraries/Bls12381.sol";
 import {Cohorts} from "../libraries/Cohorts.sol";
-import {Kzg} from "../libraries/Kzg.sol";
-import {Keys, Round, Task} from "../types/Task.sol";
+import {RunningHash} from "../libraries/RunningHash.sol";
+import {Keys, Round, Running, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
 
 /// @title Hospitals' part of a round: cohorts, commitments, and survivors.
@@ -41,17 +40,18 @@ abstract contract Training is Concluding, ITaskRounds {
     }
 
     /// @inheritdoc ITaskRounds
-    function commitUpdate(uint256 taskId, uint256 number, Update calldata update) external {
+    function commitUpdate(uint256 taskId, uint256 number, uint256 cohort, Update calldata update) external {
         (Task storage task, Round storage round) = _open(taskId, Phase.Committing, number);
         uint256 index = _member(taskId, task, msg.sender, IStaking.Role.Hospital, round.members);
         uint256 pending = round.pending;
         if (!pending.has(index)) revert AlreadyCommitted(taskId, msg.sender);
-        bytes memory points = _record(task, number, msg.sender, index, update.points);
-        _checkProof(taskId, number, update, points);
+        Running memory running = _load(task, number, cohort);
+        _record(running, msg.sender, index, update.pointHashes);
+        _store(task, number, running);
         pending = pending.without(index);
         round.pending = pending;
         bytes32 shares = _recordShares(taskId, number, update.shareBundle);
-        emit UpdateCommitted(taskId, number, msg.sender, points, shares, update.base);
+        emit UpdateCommitted(taskId, number, msg.sender, update.pointHashes, shares, update.base);
         if (pending == 0) _closeCommitting(taskId, task);
     }
 
@@ -115,32 +115,32 @@ abstract contract Training is Concluding, ITaskRounds {
         return task.params.masked ? Math.max(minimum, Math.ceilDiv(2 * size, 3)) : minimum;
     }
 
-    /// @dev Stores a hospital's commitments. The caller checks that the hospital knows the committed values.
-    /// @param given 128 bytes a blob. @return points the same points, compressed.
-    function _record(Task storage task, uint256 number, address hospital, uint256 index, bytes calldata given)
-        internal
-        returns (bytes memory points)
-    {
-        uint256 blobs = task.rounds[number].blobs;
-        if (given.length != blobs * Bls12381.G1_LENGTH) {
-            revert PointsWrong(given.length, blobs * Bls12381.G1_LENGTH);
-        }
-        points = new bytes(blobs * Kzg.POINT_LENGTH);
-        for (uint256 blob = 0; blob < blobs; ++blob) {
-            bytes memory point = Bls12381.compress(Bls12381.pointAt(given, blob));
-            if (!Kzg.isPoint(point)) revert CommitmentMalformed(hospital, blob);
-            task.commitments[Keys.entry(number, index, blob)] = keccak256(point);
-            Kzg.setPoint(points, blob, point);
+    function _load(Task storage task, uint256 number, uint256 cohort) internal view returns (Running memory running) {
+        running.cohort = cohort;
+        running.members = task.cohorts[Keys.entry(number, cohort)].members;
+        running.hashes = new bytes32[](task.rounds[number].blobs);
+        for (uint256 blob = 0; blob < running.hashes.length; ++blob) {
+            running.hashes[blob] = task.commitments[Keys.entry(number, cohort, blob)];
         }
     }
 
-    /// @dev The KZG proof shows that the sender knows the committed values. Without it, a hospital that saw the others'
-    ///      commitments could post Com(X) minus their sum, and any X would pass for the aggregate. One proof covers all
-    ///      points: it is for their combination by powers of a ratio that depends on all of them. A point whose values
-    ///      the sender does not know stays in the combination, except for one ratio in 2^247.
-    function _checkProof(uint256 taskId, uint256 round, Update calldata update, bytes memory points) private view {
-        (uint256 ratio, uint256 point) = Kzg.challenge(taskId, round, msg.sender, points);
-        bytes memory combined = Bls12381.compress(Bls12381.powerSum(update.points, ratio));
-        if (!Kzg.verifyProof(combined, point, update.value, update.proof)) revert OpeningInvalid(msg.sender);
+    function _store(Task storage task, uint256 number, Running memory running) internal {
+        for (uint256 blob = 0; blob < running.hashes.length; ++blob) {
+            task.commitments[Keys.entry(number, running.cohort, blob)] = running.hashes[blob];
+        }
+    }
+
+    /// @dev Adds a hospital's commitments to its cohort's. The caller stores them, and checks that the hospital commits
+    ///      once.
+    function _record(Running memory running, address hospital, uint256 index, bytes32[] calldata pointHashes)
+        internal
+        pure
+    {
+        if (!running.members.has(index)) revert NotInCohort(hospital, running.cohort);
+        bytes32[] memory hashes = running.hashes;
+        if (pointHashes.length != hashes.length) revert PointsWrong(pointHashes.length * 32, hashes.length * 32);
+        for (uint256 blob = 0; blob < hashes.length; ++blob) {
+            hashes[blob] = RunningHash.extend(hashes[blob], index, pointHashes[blob]);
+        }
     }
 }

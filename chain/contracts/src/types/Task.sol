@@ -80,6 +80,27 @@ struct Cohort {
     uint128 publishedBlobs;
 }
 
+/// @notice The running hashes of a cohort's commitments in memory, so that a batch reads and writes each slot once.
+struct Running {
+    uint256 cohort;
+    uint256 members;
+    bytes32[] hashes; // one per blob
+}
+
+/// @notice The sum of the points that a cohort's survivors show for one blob.
+struct Sum {
+    uint256 taskId;
+    uint256 round;
+    uint256 cohort;
+    uint256 blob;
+    bool isNegated;
+    uint256 count; // of the survivors that are in it
+    uint256 weight; // theirs
+    bytes hospitals; // their indices, one byte each, in the order of their commitments
+    bytes points; // theirs in that order, compressed, 48 bytes each
+    bytes terms; // for `Bls12381.weightedSum`
+}
+
 /// @dev A key is `Keys.entry(round, index, item)`.
 struct Task {
     ITaskTypes.TaskState state;
@@ -91,7 +112,7 @@ struct Task {
     mapping(bytes32 keyHash => bool) transportKeys; // true if taken
     mapping(uint256 round => Round) rounds;
     mapping(bytes32 roundAndCohort => Cohort) cohorts;
-    mapping(bytes32 roundHospitalBlob => bytes32) commitments; // keccak256 of the compressed point
+    mapping(bytes32 roundCohortBlob => bytes32) commitments; // `RunningHash`
     mapping(bytes32 roundCohortBlob => bytes32) sums; // versioned hash to be published; with decoys, published
     mapping(bytes32 roundAndVoter => bytes32) scoreCommitments;
     mapping(bytes32 roundVoterWord => uint256) scores; // four to a word

@@ -3,8 +3,6 @@ pragma solidity ^0.8.28;
 
 import {Bls12381, G1} from "../../src/libraries/Bls12381.sol";
 import {Kzg} from "../../src/libraries/Kzg.sol";
-import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
-import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 
 /// @notice BLS keys and signatures, as a voter makes them.
 library Signer {
@@ -34,21 +32,28 @@ library Points {
         return Bls12381.weightedSum(abi.encode(left, uint256(1), right, uint256(1)));
     }
 
+    /// @dev From a row of points of 128 bytes each.
+    function pointAt(bytes memory points, uint256 index) internal pure returns (G1 memory point) {
+        assembly ("memory-safe") {
+            mcopy(point, add(add(points, 32), mul(index, 128)), 128)
+        }
+    }
+
     function negated(G1 memory point) internal view returns (G1 memory) {
-        return times(point, Kzg.MODULUS - 1);
+        return times(point, Bls12381.ORDER - 1);
     }
 }
 
-/// @notice f(X) = constant + slope * X: the smallest polynomial whose value depends on the point.
+/// @notice f(X) = constant + slope * X: the smallest polynomial whose value depends on X.
 struct Line {
     uint256 constant_;
     uint256 slope;
 }
 
-/// @notice Commitments to lines, and their KZG proofs. The prover only needs the first power of the ceremony.
+/// @notice Commitments to lines. They only need the first power of the ceremony.
 library Lines {
     /// @dev The digest that every hospital states of the model that it trained from.
-    bytes32 internal constant BASE = sha256("the model before");
+    bytes32 internal constant BASE = keccak256("the model before");
 
     function tau() internal pure returns (G1 memory) {
         return G1({
@@ -61,8 +66,8 @@ library Lines {
 
     function from(bytes memory seed) internal pure returns (Line memory) {
         return Line({
-            constant_: uint256(keccak256(bytes.concat("constant", seed))) % Kzg.MODULUS,
-            slope: uint256(keccak256(bytes.concat("slope", seed))) % Kzg.MODULUS
+            constant_: uint256(keccak256(bytes.concat("constant", seed))) % Bls12381.ORDER,
+            slope: uint256(keccak256(bytes.concat("slope", seed))) % Bls12381.ORDER
         });
     }
 
@@ -70,48 +75,16 @@ library Lines {
         return Bls12381.weightedSum(abi.encode(Points.generator(), line.constant_, tau(), line.slope));
     }
 
+    function compressed(Line memory line) internal view returns (bytes memory) {
+        return Bls12381.compress(point(line));
+    }
+
     function hash(Line memory line) internal view returns (bytes32) {
-        return Kzg.versionedHash(Bls12381.compress(point(line)));
-    }
-
-    /// @dev The input of Kzg.challenge: the lines' commitments, compressed, one after another.
-    function compressed(Line[] memory lines) internal view returns (bytes memory points) {
-        for (uint256 i = 0; i < lines.length; ++i) {
-            points = bytes.concat(points, Bls12381.compress(point(lines[i])));
-        }
-    }
-
-    /// @dev The lines' commitments, with the KZG proof at `z` of their combination by powers of `ratio`.
-    function open(Line[] memory lines, uint256 ratio, uint256 z)
-        internal
-        view
-        returns (ITaskTypes.Update memory update)
-    {
-        G1 memory proof;
-        (update.points, update.value, proof) = opened(lines, ratio, z);
-        update.proof = Bls12381.compress(proof);
-        update.base = BASE;
-    }
-
-    /// @dev As above, with the proof as a point.
-    function opened(Line[] memory lines, uint256 ratio, uint256 z)
-        internal
-        view
-        returns (bytes memory points, bytes32 value, G1 memory proof)
-    {
-        Line memory combined;
-        uint256 power = 1;
-        for (uint256 i = 0; i < lines.length; ++i) {
-            points = bytes.concat(points, abi.encode(point(lines[i])));
-            addWeighted(combined, lines[i], power);
-            power = mulmod(power, ratio, Kzg.MODULUS);
-        }
-        value = bytes32(addmod(combined.constant_, mulmod(combined.slope, z, Kzg.MODULUS), Kzg.MODULUS));
-        proof = Points.times(Points.generator(), combined.slope);
+        return Kzg.versionedHash(compressed(line));
     }
 
     function addWeighted(Line memory sum, Line memory line, uint256 weight) internal pure {
-        sum.constant_ = addmod(sum.constant_, mulmod(line.constant_, weight, Kzg.MODULUS), Kzg.MODULUS);
-        sum.slope = addmod(sum.slope, mulmod(line.slope, weight, Kzg.MODULUS), Kzg.MODULUS);
+        sum.constant_ = addmod(sum.constant_, mulmod(line.constant_, weight, Bls12381.ORDER), Bls12381.ORDER);
+        sum.slope = addmod(sum.slope, mulmod(line.slope, weight, Bls12381.ORDER), Bls12381.ORDER);
     }
 }

@@ -46,7 +46,7 @@ abstract contract DecoyFixture is Fixture {
     }
 
     function _blinder(uint256 cohort, uint256 blob, uint256 which) internal pure returns (uint256) {
-        return uint256(keccak256(abi.encode("blinder", cohort, blob, which))) % Kzg.MODULUS;
+        return uint256(keccak256(abi.encode("blinder", cohort, blob, which))) % Bls12381.ORDER;
     }
 
     function _isFlipped(uint256 cohort) internal view returns (bool) {
@@ -68,7 +68,7 @@ abstract contract DecoyFixture is Fixture {
     }
 
     function _disclosed(uint256 cohort, uint256 blob) internal view returns (ITaskTypes.Disclosed memory disclosed) {
-        (disclosed.points,) = _sum(_round(), _survivors(_round(), cohort), blob);
+        (disclosed.commitments,) = _sum(_round(), cohort, _survivors(_round(), cohort), blob);
         (disclosed.first, disclosed.second) = (_blinder(cohort, blob, 0), _blinder(cohort, blob, 1));
     }
 

@@ -8,10 +8,10 @@ import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
 import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
-import {Kzg} from "../../src/libraries/Kzg.sol";
+import {Bls12381} from "../../src/libraries/Bls12381.sol";
 import {Tickets} from "../../src/libraries/Tickets.sol";
 import {IDeployedStaking, IDeployedTasks} from "./Deployed.sol";
-import {Line, Lines, Signer} from "./Crypto.sol";
+import {Line, Lines, Points, Signer} from "./Crypto.sol";
 import {Test} from "./Vm.sol";
 
 /// @notice Contracts at fixed addresses (vectors are bound to them), staked nodes, and one step per phase.
@@ -39,6 +39,8 @@ abstract contract Fixture is Test {
     IERC20 internal token;
     IBeacon internal beacon;
     uint256 internal id = 1;
+    /// @dev Hospitals in the order of their commitments, where that is not the order of index.
+    mapping(uint256 task => mapping(uint256 round => uint256[])) private _arrived;
 
     function setUp() public virtual {
         vm.warp(1_000_000);
@@ -80,7 +82,7 @@ abstract contract Fixture is Test {
     }
 
     function _secret(uint256 i) internal pure returns (uint256) {
-        return uint256(keccak256(abi.encode("secret", i))) % Kzg.MODULUS;
+        return uint256(keccak256(abi.encode("secret", i))) % Bls12381.ORDER;
     }
 
     function _stake(address node, IStaking.Role role) internal {
@@ -230,13 +232,36 @@ abstract contract Fixture is Test {
         return Lines.from(abi.encode(id, round, hospital, blob));
     }
 
-    function _open(uint256 round, address hospital, Line[] memory lines)
+    /// @dev By its definition rather than by the contract's own library.
+    function _pointHash(uint256 round, address hospital, uint256 blob, bytes memory point)
         internal
         view
-        returns (ITaskTypes.Update memory)
+        returns (bytes32)
     {
-        (uint256 ratio, uint256 z) = tasks.challenge(id, round, hospital, Lines.compressed(lines));
-        return Lines.open(lines, ratio, z);
+        bytes32 context =
+            keccak256(abi.encode(keccak256("CONSILIUM-V1-POINT"), block.chainid, address(tasks), id, round));
+        return keccak256(bytes.concat(context, bytes20(hospital), bytes32(blob), point));
+    }
+
+    function _hashes(uint256 round, address hospital, Line[] memory lines)
+        internal
+        view
+        returns (bytes32[] memory hashes)
+    {
+        hashes = new bytes32[](lines.length);
+        for (uint256 blob = 0; blob < lines.length; ++blob) {
+            hashes[blob] = _pointHash(round, hospital, blob, Lines.compressed(lines[blob]));
+        }
+    }
+
+    function _updateOf(bytes32[] memory hashes) internal pure returns (ITaskTypes.Update memory) {
+        return ITaskTypes.Update({pointHashes: hashes, shareBundle: "", base: Lines.BASE});
+    }
+
+    function _updateOf(bytes32 hash) internal pure returns (ITaskTypes.Update memory) {
+        bytes32[] memory hashes = new bytes32[](1);
+        hashes[0] = hash;
+        return _updateOf(hashes);
     }
 
     function _lines(uint256 round, uint256 hospital) internal view returns (Line[] memory lines) {
@@ -247,17 +272,33 @@ abstract contract Fixture is Test {
     }
 
     function _update(uint256 round, uint256 hospital) internal view returns (ITaskTypes.Update memory) {
-        return _open(round, _hospital(hospital), _lines(round, hospital));
+        return _updateOf(_hashes(round, _hospital(hospital), _lines(round, hospital)));
     }
 
     function _commit(uint256 hospital) internal {
         uint256 round = _round();
         _commit(round, _hospital(hospital), _update(round, hospital));
+        _arrive(round, hospital);
+    }
+
+    /// @dev Notes that the hospital's commitments follow those of all that arrived before.
+    function _arrive(uint256 round, uint256 hospital) internal {
+        _arrived[id][round].push(hospital);
     }
 
     function _commit(uint256 round, address sender, ITaskTypes.Update memory update) internal {
+        uint256 cohort = _cohortOf(round, sender);
         vm.prank(sender);
-        tasks.commitUpdate(id, round, update);
+        tasks.commitUpdate(id, round, cohort, update);
+    }
+
+    /// @dev 0 for a stranger.
+    function _cohortOf(uint256 round, address hospital) internal view returns (uint256 cohort) {
+        uint256 index = uint160(hospital) - uint160(_hospital(0));
+        uint256 cohorts = tasks.roundState(id, round).cohorts;
+        if (index > 255) return 0;
+        while (cohort < cohorts && !tasks.cohortMembers(id, round, cohort).has(index)) ++cohort;
+        return cohort == cohorts ? 0 : cohort;
     }
 
     function _commitAll() internal {
@@ -275,20 +316,56 @@ abstract contract Fixture is Test {
 
     // Publishing.
 
-    /// @dev The survivors' points of one blob, as `sumCommitments` takes them; and the hash of their sum.
-    function _sum(uint256 round, uint256 survivors, uint256 blob)
+    /// @dev A cohort's commitments to one blob, as `sumCommitments` takes them; and the hash of the survivors' sum.
+    function _sum(uint256 round, uint256 cohort, uint256 survivors, uint256 blob)
         internal
         view
-        returns (bytes memory points, bytes32 hash)
+        returns (ITaskTypes.Commitments memory all, bytes32 hash)
     {
+        all.order = _order(round, cohort);
+        all.others = new bytes32[](all.order.length - survivors.count());
+        ITaskTypes.Hospital[] memory hospitals = tasks.hospitals(id);
         Line memory sum;
-        for (uint256 i = 0; survivors >> i != 0; ++i) {
-            if (!survivors.has(i)) continue;
-            Line memory line = _line(round, i, blob);
-            points = bytes.concat(points, abi.encode(Lines.point(line)));
-            Lines.addWeighted(sum, line, round == 0 ? 1 : i + 1);
+        uint256 others;
+        for (uint256 i = 0; i < all.order.length; ++i) {
+            uint256 index = uint8(all.order[i]);
+            Line memory line = _line(round, index, blob);
+            if (!survivors.has(index)) {
+                all.others[others++] = _pointHash(round, hospitals[index].node, blob, Lines.compressed(line));
+                continue;
+            }
+            all.points = bytes.concat(all.points, abi.encode(Lines.point(line)));
+            Lines.addWeighted(sum, line, round == 0 ? 1 : hospitals[index].weight);
         }
         hash = Lines.hash(sum);
+    }
+
+    /// @dev What `PointsShown` has of these commitments.
+    function _shown(ITaskTypes.Commitments memory all, uint256 survivors)
+        internal
+        pure
+        returns (bytes memory hospitals, bytes memory points)
+    {
+        uint256 next;
+        for (uint256 i = 0; i < all.order.length; ++i) {
+            if (!survivors.has(uint8(all.order[i]))) continue;
+            hospitals = bytes.concat(hospitals, all.order[i]);
+            points = bytes.concat(points, Bls12381.compress(Points.pointAt(all.points, next++)));
+        }
+    }
+
+    /// @dev The cohort's hospitals that committed, in the chain's order.
+    function _order(uint256 round, uint256 cohort) internal view returns (bytes memory order) {
+        uint256 left = tasks.cohortMembers(id, round, cohort) & tasks.roundState(id, round).committed;
+        uint256[] storage arrived = _arrived[id][round];
+        for (uint256 i = 0; i < arrived.length; ++i) {
+            if (!left.has(arrived[i])) continue;
+            left = left.without(arrived[i]);
+            order = bytes.concat(order, bytes1(uint8(arrived[i])));
+        }
+        for (uint256 i = 0; left >> i != 0; ++i) {
+            if (left.has(i)) order = bytes.concat(order, bytes1(uint8(i)));
+        }
     }
 
     function _survivors(uint256 round, uint256 cohort) internal view returns (uint256) {
@@ -297,8 +374,8 @@ abstract contract Fixture is Test {
 
     function _sumCohort(uint256 cohort, uint256 blob) internal returns (bytes32 hash) {
         uint256 round = _round();
-        bytes memory points;
-        (points, hash) = _sum(round, _survivors(round, cohort), blob);
+        ITaskTypes.Commitments memory points;
+        (points, hash) = _sum(round, cohort, _survivors(round, cohort), blob);
         tasks.sumCommitments(id, round, cohort, blob, points);
     }
 

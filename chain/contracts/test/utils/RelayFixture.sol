@@ -3,11 +3,14 @@ pragma solidity ^0.8.28;
 
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
+import {Bits} from "../../src/libraries/Bits.sol";
 import {Line, Lines} from "./Crypto.sol";
 import {Fixture} from "./Fixture.sol";
 
 /// @notice Hospitals with keys, which sign and send nothing.
 abstract contract RelayFixture is Fixture {
+    using Bits for uint256;
+
     function _key(uint256 i) internal pure returns (uint256) {
         return uint256(keccak256(abi.encode("hospital's key", i))) >> 1;
     }
@@ -34,17 +37,32 @@ abstract contract RelayFixture is Fixture {
     }
 
     function _signed(uint256 i) internal view returns (ITaskTypes.SignedUpdate memory) {
-        return _signed(i, _lines(0, i));
+        return _signed(i, _lines(_round(), i));
     }
 
-    function _signed(uint256 i, Line[] memory lines) internal view returns (ITaskTypes.SignedUpdate memory update) {
-        bytes memory compressed = Lines.compressed(lines);
-        (uint256 ratio, uint256 z) = tasks.challenge(id, 0, _signer(i), compressed);
+    function _signed(uint256 i, Line[] memory lines) internal view returns (ITaskTypes.SignedUpdate memory) {
+        return _signed(i, _hashes(_round(), _signer(i), lines));
+    }
+
+    function _signed(uint256 i, bytes32[] memory hashes) internal view returns (ITaskTypes.SignedUpdate memory update) {
         update.hospital = _signer(i);
+        update.cohort = _cohortOfSigner(i);
+        update.pointHashes = hashes;
         update.base = Lines.BASE;
-        (update.points, update.value, update.proof) = Lines.opened(lines, ratio, z);
-        (update.r, update.vs) =
-            _sign(_key(i), tasks.commitmentDigest(id, 0, compressed, update.shareBundle, update.base));
+        _sign(i, update);
+    }
+
+    /// @dev In the current round.
+    function _sign(uint256 i, ITaskTypes.SignedUpdate memory update) internal view {
+        bytes32 digest = tasks.commitmentDigest(id, _round(), update.pointHashes, update.shareBundle, update.base);
+        (update.r, update.vs) = _sign(_key(i), digest);
+    }
+
+    /// @dev 0 for one that joined no task.
+    function _cohortOfSigner(uint256 i) internal view returns (uint256 cohort) {
+        uint256 cohorts = _roundState().cohorts;
+        while (cohort < cohorts && !tasks.cohortMembers(id, _round(), cohort).has(i)) ++cohort;
+        if (cohort == cohorts) cohort = 0;
     }
 
     /// @dev EIP-2098.
@@ -63,7 +81,11 @@ abstract contract RelayFixture is Fixture {
     }
 
     function _relay(ITaskTypes.SignedUpdate[] memory updates) internal {
+        _relay(0, updates);
+    }
+
+    function _relay(uint256 round, ITaskTypes.SignedUpdate[] memory updates) internal {
         vm.prank(STRANGER);
-        tasks.commitUpdates(id, 0, updates);
+        tasks.commitUpdates(id, round, updates);
     }
 }

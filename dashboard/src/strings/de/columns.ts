@@ -50,6 +50,7 @@ export const columns: typeof en.columns = {
   outcome: 'Ergebnis',
   party: 'Partei',
   phase: 'Phase',
+  pointHashes: 'Hash jedes Punkts',
   points: 'Punkte auf BLS12-381',
   pool: 'Pool',
   proposed: 'Vorgeschlagen',

@@ -27,6 +27,7 @@ export const round: typeof en.round = {
   spread: 'Streuung der Bewertungen',
   noPayments: 'Diese Runde hat keine Belohnungen gezahlt und keine Slashes eingezogen.',
   commitments: 'Commitments',
+  unshown: 'nicht gezeigt',
   evidence: 'Belege',
   evidenceMeans: 'Diese Seite ist aus diesen Ereignissen des Contracts gebaut.',
   verify: 'Diese Runde selbst prüfen',

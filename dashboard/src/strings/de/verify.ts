@@ -81,7 +81,7 @@ export const verify: typeof en.verify = {
 
   sum: (cohort) => `Kohorte ${cohort}: Die Commitments ergeben zusammen die Summe des Contracts`,
   sumHolds: (survivors, weight, blobs) =>
-    `Die Commitments von ${survivors} ${plural(survivors, 'Krankenhaus', 'Krankenhäusern')}, mit einem Gesamtgewicht von ${weight}, ergeben ${plural(blobs, 'ihren Hash', `die Hashes ihrer ${blobs} Blobs`)}.`,
+    `Die Commitments von ${survivors} ${plural(survivors, 'Krankenhaus', 'Krankenhäusern')} haben die Hashes, auf die man sich dort festgelegt hat. Mit einem Gesamtgewicht von ${weight} ergeben sie ${plural(blobs, 'ihren Hash', `die Hashes ihrer ${blobs} Blobs`)}.`,
   sumFlipped: 'Sie wurde mit umgekehrtem Vorzeichen veröffentlicht, um das Komitee zu testen.',
   sumWaits: (blob) => `Blob ${blob}: Der Contract hat ihn noch nicht addiert.`,
   sumUndisclosed: (blob) =>
@@ -92,6 +92,9 @@ export const verify: typeof en.verify = {
     `Blob ${blob}: Der Contract hält ${held}, aber die Commitments der Verbliebenen ergeben ${given}.`,
   eventDiffers: (blob, held, event) =>
     `Blob ${blob}: Der Contract hält ${held}, aber das Ereignis der Veröffentlichung nennt ${event}.`,
+  pointUnshown: (blob, hospital) => `Blob ${blob}: Kein Ereignis zeigt das Commitment von ${hospital}.`,
+  pointDiffers: (blob, hospital) =>
+    `Blob ${blob}: Das gezeigte Commitment von ${hospital} hat nicht den Hash, auf den es sich festgelegt hat.`,
   dropped: (cohort) => `Kohorte ${cohort} hat keine Summe: Der Aggregator hat sie verworfen.`,
   malformed: (why) => `Die Ereignisse enthalten ein ungültiges Commitment: ${why}`,
   sums: 'Die Summen',

@@ -50,6 +50,7 @@ export const columns: typeof en.columns = {
   outcome: 'Resultado',
   party: 'Parte',
   phase: 'Fase',
+  pointHashes: 'Hash de cada punto',
   points: 'Puntos en BLS12-381',
   pool: 'Fondo',
   proposed: 'Propuesta',

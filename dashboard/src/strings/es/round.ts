@@ -27,6 +27,7 @@ export const round: typeof en.round = {
   spread: 'Dispersión de las puntuaciones',
   noPayments: 'Esta ronda no pagó recompensas ni aplicó slashes.',
   commitments: 'Compromisos',
+  unshown: 'no mostrados',
   evidence: 'Pruebas',
   evidenceMeans: 'Esta página se construye con estos eventos del contrato.',
   verify: 'Verifique usted esta ronda',

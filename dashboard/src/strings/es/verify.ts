@@ -78,7 +78,7 @@ export const verify: typeof en.verify = {
 
   sum: (cohort) => `Cohorte ${cohort}: los compromisos suman la suma del contrato`,
   sumHolds: (survivors, weight, blobs) =>
-    `Los compromisos de ${survivors} ${plural(survivors, 'hospital', 'hospitales')}, con un peso total de ${weight}, dan ${plural(blobs, 'su hash', `los hashes de sus ${blobs} blobs`)}.`,
+    `Los compromisos de ${survivors} ${plural(survivors, 'hospital', 'hospitales')} tienen los hashes dados de antemano. Con un peso total de ${weight} dan ${plural(blobs, 'su hash', `los hashes de sus ${blobs} blobs`)}.`,
   sumFlipped: 'Se publicó con el signo invertido, para poner a prueba al comité.',
   sumWaits: (blob) => `Blob ${blob}: el contrato aún no lo ha sumado.`,
   sumUndisclosed: (blob) =>
@@ -89,6 +89,9 @@ export const verify: typeof en.verify = {
     `Blob ${blob}: el contrato tiene ${held}, pero los compromisos de los supervivientes dan ${given}.`,
   eventDiffers: (blob, held, event) =>
     `Blob ${blob}: el contrato tiene ${held}, pero el evento de la publicación dice ${event}.`,
+  pointUnshown: (blob, hospital) => `Blob ${blob}: ningún evento muestra el compromiso de ${hospital}.`,
+  pointDiffers: (blob, hospital) =>
+    `Blob ${blob}: el compromiso mostrado de ${hospital} no tiene el hash con el que se comprometió.`,
   dropped: (cohort) => `La cohorte ${cohort} no tiene suma: el agregador la descartó.`,
   malformed: (why) => `Los eventos tienen un compromiso inválido: ${why}`,
   sums: 'Las sumas',

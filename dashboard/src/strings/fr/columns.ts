@@ -50,6 +50,7 @@ export const columns: typeof en.columns = {
   outcome: 'Résultat',
   party: 'Partie',
   phase: 'Phase',
+  pointHashes: 'Empreinte de chaque point',
   points: 'Points sur BLS12-381',
   pool: 'Cagnotte',
   proposed: 'Proposée',

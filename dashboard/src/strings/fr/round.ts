@@ -27,6 +27,7 @@ export const round: typeof en.round = {
   spread: 'Dispersion des notes',
   noPayments: 'Ce tour n’a payé aucune récompense et prélevé aucun slash.',
   commitments: 'Engagements',
+  unshown: 'pas montrés',
   evidence: 'Preuves',
   evidenceMeans: 'Cette page est construite à partir de ces événements du contrat.',
   verify: 'Vérifiez ce tour vous-même',

@@ -79,7 +79,7 @@ export const verify: typeof en.verify = {
 
   sum: (cohort) => `Cohorte ${cohort} : les engagements s’additionnent en la somme du contrat`,
   sumHolds: (survivors, weight, blobs) =>
-    `Les engagements de ${survivors} ${plural(survivors, 'hôpital', 'hôpitaux')}, d’un poids total de ${weight}, donnent ${plural(blobs, 'son empreinte', `les empreintes de ses ${blobs} blobs`)}.`,
+    `Les engagements de ${survivors} ${plural(survivors, 'hôpital', 'hôpitaux')} ont les empreintes données d’avance. D’un poids total de ${weight}, ils donnent ${plural(blobs, 'son empreinte', `les empreintes de ses ${blobs} blobs`)}.`,
   sumFlipped: 'Elle a été publiée de signe inversé, pour tester le comité.',
   sumWaits: (blob) => `Blob ${blob} : le contrat ne l’a pas encore additionné.`,
   sumUndisclosed: (blob) =>
@@ -90,6 +90,9 @@ export const verify: typeof en.verify = {
     `Blob ${blob} : le contrat détient ${held}, mais les engagements des survivants donnent ${given}.`,
   eventDiffers: (blob, held, event) =>
     `Blob ${blob} : le contrat détient ${held}, mais l’événement de la publication dit ${event}.`,
+  pointUnshown: (blob, hospital) => `Blob ${blob} : aucun événement ne montre l’engagement de ${hospital}.`,
+  pointDiffers: (blob, hospital) =>
+    `Blob ${blob} : l’engagement montré de ${hospital} n’a pas l’empreinte à laquelle il s’est engagé.`,
   dropped: (cohort) => `La cohorte ${cohort} n’a pas de somme : l’agrégateur l’a abandonnée.`,
   malformed: (why) => `Les événements contiennent un engagement invalide : ${why}`,
   sums: 'Les sommes',
