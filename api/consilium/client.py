@@ -265,7 +265,10 @@ class Client(Node[HospitalHome]):
         from consilium_client.hospital.node import HospitalNode
 
         settings = self._home.approved_settings(task)
-        with telling_owner(settings.notify, settings.mail, f"hospital {self.account}", settings.home):
+        with (
+            telling_owner(settings.notify, settings.mail, f"hospital {self.account}", settings.home),
+            settings.traced("hospital", settings.task),
+        ):
             HospitalNode(settings).run()
 
     def evaluate(

@@ -25,11 +25,15 @@ def run_server(process: Process, config: str | Path) -> None:
         case "aggregator":
             from consilium_server.aggregator.node import Aggregator
 
-            Aggregator(read_settings(path, settings.AggregatorSettings)).run()
+            aggregated = read_settings(path, settings.AggregatorSettings)
+            with aggregated.traced("aggregator", aggregated.task):
+                Aggregator(aggregated).run()
         case "sponsor":
             from consilium_server.sponsor import service
 
-            service.run(read_settings(path, settings.SponsorSettings))
+            sponsored = read_settings(path, settings.SponsorSettings)
+            with sponsored.traced("sponsor", sponsored.task):
+                service.run(sponsored)
         case "index":
             from consilium_server.index.indexer import index
 

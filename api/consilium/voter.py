@@ -168,7 +168,10 @@ class Voter(Node[VoterHome]):
         from consilium_client.voter.judging import Voter as Judge
 
         settings = self.settings
-        with telling_owner(settings.notify, settings.mail, f"voter {self.account}", settings.home):
+        with (
+            telling_owner(settings.notify, settings.mail, f"voter {self.account}", settings.home),
+            settings.traced("voter"),
+        ):
             judge = Judge(self._home)
             if task is None:
                 judge.run()

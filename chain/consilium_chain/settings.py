@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from consilium_core.artifacts.backends import Places
+from consilium_core.collector import TracingSettings
 from consilium_core.errors import ConfigInvalid
+from consilium_core.tracing import Party, traced
 from consilium_core.typed_toml import parse_toml
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
 from consilium_chain.deploying.address_book import Deployment
-from consilium_chain.keystore import open_keystore
+from consilium_chain.keystore import address_of, open_keystore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
@@ -37,6 +40,9 @@ class AccountSettings(BaseModel):
     deployment: Annotated[Path, Field(description="address book of the contracts")]
     keystore: Annotated[Path, Field(description="encrypted key file of the node's account")]
     password_file: Annotated[Path, Field(description="file with the key file's password, mode 600")]
+    tracing: Annotated[
+        TracingSettings | None, Field(description="the collector that gets this process's spans; default: none")
+    ] = None
 
     def connect(self) -> Ledger:
         """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
@@ -51,6 +57,16 @@ class AccountSettings(BaseModel):
     @property
     def relays(self) -> tuple[str, ...]:
         return QUICKNET_RELAYS
+
+    def traced(self, role: str, task: int | None = None) -> AbstractContextManager[None]:
+        """Within, this process's spans go to the collector, if there is one. `task`: None for a process of several.
+
+        Raises KeystoreError, DeploymentInvalid.
+        """
+        if self.tracing is None:
+            return nullcontext()
+        book = Deployment.read(self.deployment)
+        return traced(self.tracing, Party(book.chain_id, book.tasks, role, address_of(self.keystore), task))
 
 
 class NodeSettings(AccountSettings):

@@ -132,6 +132,10 @@ WORDS: Words = {
         " `metrics` in node.toml[/yellow]"
     ),
     "owner-not-told": "[yellow]its owner is not told of {told}: {why}[/yellow]",
+    "tracing": "spans of its work go to {to}",
+    "spans-not-sent": "[yellow]the collector {to} takes no spans: {why}; this node goes on[/yellow]",
+    "spans-sent-again": "the collector {to} takes spans again; {spans} were dropped",
+    "spans-lost": "[yellow]{spans} span(s) did not reach the collector {to}[/yellow]",
     "withdrawal-address": _withdrawal_address,
     "left": lambda f: f"the task has ended; this account holds {tokens(int(f['balance']))} tokens",
 }

@@ -15,6 +15,7 @@ from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, ChainUrls, NodeSettings, TaskNumber
 from consilium_core.artifacts.backends import Places
+from consilium_core.collector import TracingSettings
 from consilium_core.notify import MailSettings
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
@@ -122,6 +123,9 @@ class WorkerSettings(IndexerSettings):
     )
     password_file: Annotated[Path | None, Field(description="file with the key file's password, mode 600")] = None
     notify: NotifySettings | None = None
+    tracing: Annotated[
+        TracingSettings | None, Field(description="the collector of this account's aggregators; default: none")
+    ] = None
     drand_relays: Annotated[tuple[RelayUrl, ...], Field(min_length=1)] = QUICKNET_RELAYS
     first_superlink_port: Annotated[
         int, Field(ge=1, le=65_535, description="first port of the SuperLinks of this account's tasks, one for each")

@@ -37,6 +37,7 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from proxy_driver import Authority
 from redis_driver import PASSWORD, Redis, running_redis
+from span_receiver import receiving
 from sponsor_driver import served as served_over_https
 from sqlalchemy import text
 from typer.testing import CliRunner
@@ -437,6 +438,27 @@ def test_a_redis_that_is_away_or_refuses_is_named_without_its_password(stand: St
         assert found.levels("redis") == ["fault"]
         assert "the broker accepts no messages" in found.says("redis")
         assert PASSWORD not in str(found.findings)
+
+
+@pytest.mark.parametrize("role", ["worker", "hospital"])
+def test_a_collector_that_takes_no_spans_is_a_warning(stand: Stand, role: str) -> None:
+    headers = stand.folder / "headers"
+    write_private_file(headers, "Authorization: s3cret-of-collector\n")
+    with receiving() as receiver:
+        stand.write(role, tracing={"endpoint": receiver.endpoint, "headers_file": str(headers)})
+        found = stand.doctor(role)
+        assert found.levels("tracing") == ["ok"]
+        assert [one["authorization"] for one in receiver.headers] == ["s3cret-of-collector"]
+        receiver.status = 401
+        refused = stand.doctor(role)
+        headers.chmod(0o644)
+        assert "the headers of the collector" in stand.doctor(role).says("files")
+    headers.chmod(0o600)
+    away = stand.doctor(role)
+    assert (refused.levels("tracing"), away.levels("tracing")) == (["warning"], ["warning"])
+    assert "it answered with status 401; the role runs without it → start it, or correct" in refused.says("tracing")
+    assert "it does not answer (ConnectionRefusedError)" in away.says("tracing")
+    assert "s3cret" not in str([found.findings, refused.findings, away.findings])
 
 
 # Ports, certificates, servers

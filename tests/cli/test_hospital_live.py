@@ -17,7 +17,7 @@ from consilium_client.monitoring import serving
 from consilium_client.privacy import accountant
 from consilium_client.voter import judging
 from consilium_client.voter import node as voter
-from consilium_core import owner
+from consilium_core import collector, owner
 from consilium_core.artifacts import store
 from consilium_core.live import UNPAID, WORDS, sentence, worth
 from consilium_core.logs import emit, hint, log_to
@@ -38,7 +38,7 @@ FIELDS = {
     "to": "https://api.example", "allow": "a rule of the policy", "by_hand": "a command",
     "at": "127.0.0.1:9464", "ports": 8,
     "current": "", "next": "0x78", "next_at": 1_795_000_000,
-    "node": "wss://chain.example", "before": "https://other.example", "told": "slash",
+    "node": "wss://chain.example", "before": "https://other.example", "told": "slash", "spans": 3,
     "concern": "duplicates", "column": "", "answered": True, "answer": "duplicates",
 }  # fmt: skip
 
@@ -60,6 +60,7 @@ def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
         judging,
         handing_in,
         serving,
+        collector,
     ):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":

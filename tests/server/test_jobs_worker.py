@@ -264,12 +264,14 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
     account, port = chain.funded(), free_ports(2)
     tasks = [conducted(chain, tmp_path, account, f"task {n} {len(around)}") for n in range(2)]
     settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": port}
+    settings["tracing"] = {"endpoint": "http://127.0.0.1:1"}  # nobody listens, and nothing waits for it
     with Worker(chain, tmp_path / "worker", account, **around, **settings) as worker:
         folders = [worker.home / "tasks" / chain.treasury.folder_name(task) for task in tasks]
         until(lambda: all(chain.treasury.tasks.state(task).aggregator_joined for task in tasks))
         found = [read_settings(folder / "node.toml", AggregatorSettings) for folder in folders]
         assert {one.superlink_port for one in found} == {port, port + 1}
         assert [one.task for one in found] == tasks
+        assert {one.tracing and one.tracing.endpoint for one in found} == {"http://127.0.0.1:1"}
         first, second = (pid_in(folder) for folder in folders)
         assert first is not None
         assert second is not None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import wait
 from contextvars import ContextVar
 from typing import Any, cast
 
+from consilium_core.tracing import span
 from eth_account import Account
 from eth_account.datastructures import SignedTransaction
 from eth_account.signers.local import LocalAccount
@@ -78,6 +80,9 @@ class Signing:
         token = _signing.set({sidecar.blob: sidecar for sidecar in unsent.sidecars})
         blobs = {"blobs": [sidecar.blob for sidecar in unsent.sidecars]} if unsent.sidecars else {}
         try:
+            if unsent.sidecars:
+                with span("await cell proofs", blobs=len(unsent.sidecars)):
+                    wait([sidecar.proofs for sidecar in unsent.sidecars])
             signed: SignedTransaction = Account.sign_transaction(dict(fields), self.signer.key, **blobs)
             return Own(unsent, fields, signed)
         finally:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 import requests
+from consilium_core.tracing import span
 from eth_typing import HexStr
 from hexbytes import HexBytes
 from web3 import Web3
@@ -116,7 +117,7 @@ class Transactions:
         no longer come onto the chain: then its sender decides.
         """
         call, tries = pending.call, [pending]
-        with self.named_errors(call):
+        with span(f"await {call}", call=call) as facts, self.named_errors(call):
             heartbeat, pause, lost = self._fees.blocks.heartbeat, RECEIPT_POLL, ""
             block_seconds = heartbeat.pace.block_seconds or 0.0
             look_again = max(LOOK_AGAIN, block_seconds)
@@ -136,6 +137,8 @@ class Transactions:
                 else:
                     heartbeat.wait_after(heartbeat.pace.number, block_seconds)
             heartbeat.reach(receipt["blockNumber"])
+            facts["transaction"] = receipt["transactionHash"].to_0x_hex()
+            facts["gas"], facts["block"] = receipt["gasUsed"], receipt["blockNumber"]
             if receipt["status"] != 1:
                 raise refusal_on_chain(self.endpoint.web3, receipt["transactionHash"], call)
             digest = receipt["transactionHash"].to_0x_hex()
@@ -188,7 +191,8 @@ class Transactions:
     def submit_raw(self, unsent: Unsent) -> Pending:
         """Raises EtherMissing, and all other errors of `send`."""
         try:
-            return self._signed_and_sent(unsent)
+            with span(f"send {unsent.call}", call=unsent.call):
+                return self._signed_and_sent(unsent)
         except TransactionRejected as error:
             account = self.signing.address
             with self.endpoint.reading():

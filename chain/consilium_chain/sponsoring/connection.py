@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from consilium_core.tracing import span
 from consilium_core.visible_text import without_secrets
 from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress, HexStr
@@ -80,7 +81,8 @@ class SponsoredTransactions(Transactions):
             calldata = hashlib.sha256(HexBytes(data)).hexdigest()
             sponsor = without_secrets(self._sponsor.url)
             self.witness.leaving("batch", sponsor, batch.to_wire(), call=call, contract=to, calldata=calldata)
-        answer = self._sponsor.carry_out(batch)
+        with span(f"send {call}", call=call):
+            answer = self._sponsor.carry_out(batch)
         if isinstance(answer, RefusedBatch):
             raise refusal_from(answer.data, call)
         pending = Pending(HexBytes(answer.transaction), call)

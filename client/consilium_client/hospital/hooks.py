@@ -9,6 +9,7 @@ from consilium_chain.errors import TransactionRejected, name_of
 from consilium_chain.ledger.structs import RoundState
 from consilium_chain.rounds.machine import View, dispute_step
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob
 from consilium_zk.curve import Commitment
@@ -81,7 +82,9 @@ class Hooks:
         self.context, self.settings = context, context.settings
         self.ledger, self.task = context.ledger, context.task
         self.policy = self.consent()
-        self.training = Training(context, self.policy, self.read_data())
+        with span("read data"):
+            data = self.read_data()
+        self.training = Training(context, self.policy, data)
         self.updates = RoundUpdates(context, self.training, self)
         self.dispute = Dispute(context, self.updates)
 

@@ -9,6 +9,7 @@ commitment in time, the node sends it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from consilium_chain.deploying.networks import confirmations_of
 from consilium_chain.errors import Refused, TransactionRejected, name_of
@@ -19,6 +20,7 @@ from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, ma
 from consilium_chain.rpc.retry import retry_policy
 from consilium_core.errors import CoreError
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from consilium_zk.kzg import setup
 
 from consilium_client.config import HospitalSettings
@@ -32,6 +34,8 @@ from consilium_client.hospital.transport_key import read_transport_key
 from consilium_client.membership import ROUND_ERRORS, log_failed
 from consilium_client.monitoring.serving import Watched, watched
 from consilium_client.relay.wire import RoundReply, RoundRequest
+
+TRACED = (Step.JOIN, Step.DISPUTE, Step.RESUME, Step.COMMIT, Step.READ_AHEAD)  # others have spans of their parts
 
 
 class HospitalNode(Hooks):
@@ -112,7 +116,8 @@ class HospitalNode(Hooks):
         self.context.membership.log_payouts(view.state)
         for step in due:
             if step in self.actions:
-                self.actions[step](view)
+                with span(step.name.lower(), round=view.state.round) if step in TRACED else nullcontext():
+                    self.actions[step](view)
         return due
 
     def due(self) -> tuple[View, tuple[Step, ...]]:
@@ -169,7 +174,10 @@ class HospitalNode(Hooks):
         self.link.note(request)
         step, hand_over = self._parts[request.part]
         update = self.updates.of(request.round) if self._wait_for(step, request.round) else None
-        return RoundReply(ReplyCode.SAT_OUT) if update is None else hand_over(request.round, update)
+        if update is None:
+            return RoundReply(ReplyCode.SAT_OUT)
+        with span(step.name.lower(), round=request.round, blobs=len(update.blobs)):
+            return hand_over(request.round, update)
 
     def _wait_for(self, step: Step, round_: int) -> bool:
         """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""

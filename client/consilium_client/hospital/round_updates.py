@@ -18,6 +18,7 @@ from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
+from consilium_core.tracing import span
 from consilium_zk.basis import Coordinates
 from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
@@ -181,14 +182,17 @@ class RoundUpdates:
         """For the cohort before training. If the chain assigns another one meanwhile, this update is not valid."""
         started = time.monotonic()
         emit("training", round=work.number)
-        blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
+        with span("train", round=work.number):
+            blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
         work.trained_at = time.monotonic()
         work.train_s = work.trained_at - started
         seed = secrets.token_bytes(BYTES_PER_SEED)
-        shares = self.secret_shares(work.number, seed, cohort)
+        with span("share masks", round=work.number):
+            shares = self.secret_shares(work.number, seed, cohort)
         base = self._training.record.base_digest(work.number)
-        points = [commit(blob) for blob in blobs]
-        committed = CommittedUpdate(self._decisions.point_hashes(work.number, points), shares, base)
+        with span("commit points", round=work.number, blobs=len(blobs)):
+            points = [commit(blob) for blob in blobs]
+            committed = CommittedUpdate(self._decisions.point_hashes(work.number, points), shares, base)
         signed = self._ledger.hospital.sign_update(self._task, work.number, committed)
         update = PendingUpdate(signed, points, blobs, seed)
         self.pending.write(work.number, update)

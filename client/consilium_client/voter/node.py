@@ -27,6 +27,7 @@ from consilium_chain.rounds.disputes import find_cheaters
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from consilium_core.units import tokens
 from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.evaluation import held_out_root
@@ -163,7 +164,8 @@ class VoterNode:
     def _take(self, step: Step, view: View) -> None:
         round_ = view.state.round
         try:
-            self.actions[step](view.state, view.round)
+            with span(step.name.lower(), task=self.number, round=round_):
+                self.actions[step](view.state, view.round)
         except ChainUnreachable:
             raise
         except (Refused, TransactionRejected) as error:
@@ -221,7 +223,8 @@ class VoterNode:
         self._fingerprints = ()
         while not fault:
             try:
-                return self.scores(state.round, round_state)
+                with span("evaluate", task=self.number, round=state.round):
+                    return self.scores(state.round, round_state)
             except (MismatchError, EvidenceMalformed) as error:
                 fault = name_of(error)
             except UNREADABLE as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from consilium_core.artifacts.backends import Fault, Folder, Kind, Mirror, Place, open_place
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing, StoreUnwritable
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 
 SILENCE = 60.0  # seconds in which a place that did not answer is asked last
 PROBE, PROBE_BYTES = "file-" + 64 * "0", 1 << 20  # nobody knows a file with this hash
@@ -63,7 +64,8 @@ class ContentStore:
 
     def put(self, name: str, raw: bytes) -> None:
         """Raises StoreUnwritable."""
-        self._places[0].write(name, raw)
+        with span("store put", bytes=len(raw)):
+            self._places[0].write(name, raw)
         if self._own is not self._places[0]:
             self._keep({name: raw})
 
@@ -97,6 +99,11 @@ class ContentStore:
     def get(self, type_: ArtifactType, digests: Iterable[bytes]) -> dict[bytes, bytes]:
         """Raises ArtifactMissing, ArtifactCorrupt, StoreMissing."""
         wanted = list(dict.fromkeys(digests))
+        with span("store get", artifacts=len(wanted)):
+            return self._found(type_, wanted)
+
+    def _found(self, type_: ArtifactType, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Raises as `get`."""
         found: dict[bytes, bytes] = {}
         faults: dict[bytes, dict[Folder | Mirror, Fault]] = {digest: {} for digest in wanted}
         for place in self._in_order():

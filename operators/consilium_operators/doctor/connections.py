@@ -14,6 +14,7 @@ from consilium_chain.settings import ChainUrls, chain_urls
 from consilium_client.config import HomeSettings, HospitalHomeSettings
 from consilium_client.home import Home
 from consilium_core.artifacts.backends import show_place
+from consilium_core.collector import TracingSettings
 from consilium_core.units import WEI_PER_ETHER, ether, tokens
 from consilium_core.visible_text import without_secrets
 
@@ -38,6 +39,7 @@ def check_connections(home: Home[Any, Any]) -> Findings:
         checks.append(
             Check("sponsor", partial(probes.tls, "the sponsor", sponsor.url, sponsor.ca_certificate), sponsor.url)
         )
+    checks += collector_checks(own.tracing)
     return run_checks(checks, LIMIT)
 
 
@@ -46,6 +48,11 @@ def chain_checks(urls: ChainUrls, book: Path) -> Iterator[Check]:
     for index, url in enumerate(chain_urls(urls)):
         worst = Level.WARNING if index else Level.FAULT
         yield Check("chain", partial(probes.chain, url, book), f"the chain node {without_secrets(url)}", worst=worst)
+
+
+def collector_checks(tracing: TracingSettings | None) -> Iterator[Check]:
+    if tracing is not None:
+        yield Check("tracing", partial(probes.collector, tracing), "the collector of spans", worst=Level.WARNING)
 
 
 def _money(own: HomeSettings, role: Role, is_sponsored: bool) -> Findings:

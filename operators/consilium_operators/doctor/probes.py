@@ -30,8 +30,9 @@ from consilium_chain.settings import ChainUrls
 from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.artifacts.backends import Place, show_place
+from consilium_core.collector import Collector, TracingSettings, request_of
 from consilium_core.connectivity import seconds_ahead, why_unreachable
-from consilium_core.errors import KeystoreError
+from consilium_core.errors import KeystoreError, NotSent
 from consilium_core.private_files import exposing, read_private_file
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -347,6 +348,19 @@ def database(url: str, book: Path) -> Findings:
         return findings.judge_database(shown(engine), schema.found, schema.newest, schema.is_known, stranger)
     finally:
         engine.dispose()
+
+
+def collector(settings: TracingSettings) -> Findings:
+    """Sends it a request without spans. Raises KeystoreError."""
+    link = Collector(settings)
+    values = {"endpoint": link.shown}
+    try:
+        link.post(request_of({}, []))
+    except NotSent as error:
+        says = f"the collector {link.shown}: {error.why}; the role runs without it"
+        remedy = "start it, or correct endpoint, headers_file or ca_certificate of [tracing] in the configuration"
+        return findings.warning("tracing", says, remedy, values | {"why": error.why})
+    return findings.ok("tracing", f"the collector {link.shown} takes spans", values)
 
 
 def redis(url: str) -> Findings:

@@ -15,13 +15,14 @@ from consilium_chain.settings import AccountSettings, ChainUrls, chain_urls, rea
 from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_core.artifacts.backends import Place, show_place
+from consilium_core.collector import TracingSettings
 from consilium_core.connectivity import host_and_port
 from consilium_core.defaults import Role
 from consilium_core.errors import CoreError
 
 from consilium_operators.doctor import probes, servers
 from consilium_operators.doctor.checks import Check
-from consilium_operators.doctor.connections import chain_checks
+from consilium_operators.doctor.connections import chain_checks, collector_checks
 from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, warning
 
 # Estimates of each role's peak, rounded up (docs/hospital.md and docs/voter.md have those of nodes).
@@ -118,9 +119,16 @@ def _database(url: str, book: Path) -> Iterator[Check]:
 def _account(machine: Machine, own: AccountSettings, *files: FileProbe, is_sponsored: bool = False) -> Iterator[Check]:
     """Checks of a role that acts on chain."""
     yield _disk(machine, own.home)
-    yield _files(*_keys(own.keystore, own.password_file), *files)
+    yield _files(*_keys(own.keystore, own.password_file), *_collector_files(own.tracing), *files)
     yield from _chain(own.chain_url, own.deployment)
     yield _money(machine, own.chain_url, own.keystore, is_sponsored)
+    yield from collector_checks(own.tracing)
+
+
+def _collector_files(tracing: TracingSettings | None) -> list[FileProbe]:
+    if tracing is None or tracing.headers_file is None:
+        return []
+    return [partial(probes.file, tracing.headers_file, "the headers of the collector")]
 
 
 def _config_file(machine: Machine, *urls: Any) -> FileProbe:
@@ -191,7 +199,8 @@ def _worker(machine: Machine) -> Iterator[Check]:
     own = read_settings(machine.where, WorkerSettings)
     yield _disk(machine, own.home)
     keys = _keys(*own.key_files) if own.key_files is not None else []
-    yield _files(_config_file(machine, own.database_url, own.broker_url), *keys)
+    yield _files(_config_file(machine, own.database_url, own.broker_url), *keys, *_collector_files(own.tracing))
+    yield from collector_checks(own.tracing)
     yield from _chain(own.chain_url, own.deployment)
     if own.key_files is not None:
         yield _money(machine, own.chain_url, own.key_files.keystore)

@@ -32,6 +32,7 @@ from consilium_chain.rpc.cell_proofs import CellProver
 from consilium_chain.rpc.retry import retry_policy
 from consilium_core.locks import alone
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from consilium_zk.errors import EvidenceMalformed
 from consilium_zk.kzg import setup
 from flwr.app import Context
@@ -43,6 +44,7 @@ from consilium_server.aggregator.disputes import name_cheaters
 from consilium_server.aggregator.publication import Publication
 from consilium_server.aggregator.round_work import Rounds
 from consilium_server.aggregator.task import AggregatedTask
+from consilium_server.aggregator.timeline import Timeline
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
 from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
@@ -97,7 +99,7 @@ class Aggregator:
         self.settings = settings
         self.task = AggregatedTask.open(settings)
         self.ledger, self.number, self.params = self.task.ledger, self.task.number, self.task.params
-        self.rounds = Rounds(self.task)
+        self.rounds, self.timeline = Rounds(self.task), Timeline(self.number)
         self.membership = Membership(self.task)
         self._block, self._poll = 0, POLL
         self._was_up = False  # true once a SuperLink was
@@ -190,6 +192,7 @@ class Aggregator:
     def _advance(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little. Returns false once the task has ended."""
         state = self.ledger.tasks.state(self.number)
+        self.timeline.look(state.round, state.phase.name)
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
             self._follow_joining(state, nodes)
         round_state = self.ledger.tasks.round_state(self.number, state.round)
@@ -263,7 +266,8 @@ class Aggregator:
     def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
         """Takes a step. A refusal is logged and remembered, not fatal: another account may have been first."""
         try:
-            self._take(step, state, round_state)
+            with span(step.name.lower(), task=self.number, round=state.round):
+                self._take(step, state, round_state)
         except Refused as error:
             late = {"late_s": self.ledger.connection.blocks.now() - state.deadline} if error.name == "PhaseOver" else {}
             emit("refused", call=error.call, error=error.name, round=state.round, **late)

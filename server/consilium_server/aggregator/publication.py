@@ -18,6 +18,7 @@ from consilium_chain.ledger.publishing import (
 )
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, TaskState, members
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 
 from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, store_secrets
 from consilium_server.aggregator.disputes import accuse_withholders, make_accusation
@@ -56,7 +57,8 @@ class Publication:
         cohorts = self.work.cohorts(self.round_state)
         for cohort in members(self.round_state.viable_cohorts):
             present = {index: contributions[index] for index in members(cohorts[cohort]) if index in contributions}
-            self._add(cohort, cohorts[cohort], present, hidden)
+            with span("sum", cohort=cohort, hospitals=len(present)):
+                self._add(cohort, cohorts[cohort], present, hidden)
         if hidden is not None and self.published:  # an empty result must not replace secrets from before a restart
             store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
         publish = task.ledger.aggregator.publish_digests if task.params.digests else task.ledger.aggregator.publish_sums

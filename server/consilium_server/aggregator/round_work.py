@@ -13,6 +13,7 @@ from consilium_chain.rounds.machine import Step
 from consilium_chain.rounds.secret_shares import masked_cohort, read_share_bundles
 from consilium_chain.rounds.signed_updates import SignedUpdate, agreed_base
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from consilium_zk.errors import SharesInvalid
 from consilium_zk.secret_shares import ShareBundle
 from consilium_zk.secure_aggregation import MaskedCohort
@@ -81,7 +82,8 @@ class Committer:
                 (number, updates[index]) for number, cohort in enumerate(cohorts) for index in members(cohort & waiting)
             ]
             try:
-                receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
+                with span("relay commitments", task=self._task, round=self._round, hospitals=len(batch)):
+                    receipts = self._ledger.aggregator.commit_updates(self._task, self._round, batch)
             except Refused as error:
                 if error.values.get("hospital") not in self._addresses:
                     # Another account completed the round (a reorganisation may undo that), or the time is over.

@@ -131,6 +131,7 @@ class Supervisor:
             "drand_relays": list(own.drand_relays),
             "task": task,
             "superlink_port": port,
+            **({} if own.tracing is None else {"tracing": own.tracing.written()}),
         }
 
     def _folder(self, task: int) -> Path:

@@ -23,6 +23,7 @@ from consilium_chain.sponsoring.batches import BATCHES_PATH, MAX_CALLS, MAX_DATA
 from consilium_chain.sponsoring.carrier import Carrier
 from consilium_core.errors import CoreError
 from consilium_core.logs import emit
+from consilium_core.tracing import span
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -96,7 +97,7 @@ class Sponsor:
 
     def carry_out(self, batch: SignedBatch) -> Receipt:
         """Sends a batch. Raises RequestRefused (NotSponsored), Refused, and the chain room's other errors."""
-        with self._alone(batch.account):
+        with span("carry out", task=self._terms.task), self._alone(batch.account):
             connection = self._ledger.connection
             carrier = Carrier(connection)
             if not carrier.would_point_to(batch, self._ledger.deployment.sponsored_account):
