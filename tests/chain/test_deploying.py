@@ -440,7 +440,7 @@ def test_every_precompile_that_is_asked_for_answers(site: Site) -> None:
 def test_precompile_that_answers_something_else_is_refused(site: Site, answer: str) -> None:
     with (
         proxy(site.url, "eth_call", {"result": answer}) as url,
-        raises_fault(DeployFailed, "PrecompileMissing", match="0xa,"),
+        raises_fault(DeployFailed, "PrecompileMissing", match="0xb,"),
     ):
         site.begin(DeployNode(url, Account.from_key(site.key)))
 
