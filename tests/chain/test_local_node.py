@@ -18,7 +18,7 @@ MIB = 2**20
 
 
 # The state of a block holds the hashes of all blocks before it: each takes longer than the one before.
-@pytest.mark.parametrize("blocks", [500, pytest.param(4_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("blocks", [2_000, pytest.param(4_000, marks=pytest.mark.deep)])
 def test_memory_reaches_a_plateau_and_stop_removes_the_states_on_disk(blocks: int) -> None:
     """Without a bound, 4,000 blocks take 1,100 MiB. A network mines as many in a quarter of an hour, also when idle."""
     with LocalChain() as chain:

@@ -21,6 +21,8 @@ contract StrangersTest is Fixture {
     uint256 private _entropy;
     bytes private _garbage;
     uint256 private _taken; // calls that were not refused
+    bytes32 private _offered; // the first hash of the stranger's last update
+    bytes32 private _committed; // the last that was not refused
 
     /// forge-config: default.fuzz.runs = 96
     function test_stranger_stopsNothingAndGainsNothing(uint256 entropy, bytes calldata garbage) public {
@@ -71,7 +73,7 @@ contract StrangersTest is Fixture {
         tasks.tick(id);
     }
 
-    /// @dev All hospitals that committed, of each viable cohort.
+    /// @dev All hospitals that committed, of each viable cohort, but not the stranger: it has no upload.
     function _fixWhole() private {
         ITaskTypes.RoundState memory round = _roundState();
         uint256 survivors;
@@ -79,7 +81,7 @@ contract StrangersTest is Fixture {
             if (!round.viableCohorts.has(cohort)) continue;
             survivors |= tasks.cohortMembers(id, _round(), cohort) & round.committed;
         }
-        _fix(survivors);
+        _fix(survivors & Bits.below(HOSPITALS));
     }
 
     /// @dev The stranger may have added up a sum before.
@@ -89,6 +91,7 @@ contract StrangersTest is Fixture {
             if (!round.viableCohorts.has(cohort)) continue;
             (ITaskTypes.Commitments memory points, bytes32 hash) =
                 _sum(_round(), cohort, _survivors(_round(), cohort), 0);
+            if (points.others.length != 0) points.others[0] = _committed;
             if (!_roundState().summedCohorts.has(cohort)) tasks.sumCommitments(id, _round(), cohort, 0, points);
             _publish(cohort, 0, hash);
         }
@@ -112,7 +115,11 @@ contract StrangersTest is Fixture {
             (address target, bytes memory data) = _choose(3) == 0 ? _stakingCall() : (address(tasks), _taskCall());
             vm.prank(STRANGER);
             (bool ok,) = target.call(data);
-            if (ok) ++_taken;
+            if (!ok) continue;
+            ++_taken;
+            if (bytes4(data) != ITaskRounds.commitUpdate.selector) continue;
+            _committed = _offered;
+            _arrive(_round(), HOSPITALS);
         }
     }
 
@@ -186,10 +193,11 @@ contract StrangersTest is Fixture {
 
     function _worstUpdate() private returns (ITaskTypes.Update memory update) {
         uint256 choice = _choose(4);
-        if (choice == 0) return _updateOf(new bytes32[](_choose(300)));
-        if (choice == 1) return _update(_round(), 0); // another's
-        if (choice == 2) return ITaskTypes.Update(_update(_round(), 0).pointHashes, _garbage, 0);
-        return _updateOf(_hashes(_round(), STRANGER, _lines(_round(), 9)));
+        if (choice == 0) update = _updateOf(new bytes32[](_choose(300)));
+        else if (choice == 1) update = _update(_round(), 0); // another's
+        else if (choice == 2) update = ITaskTypes.Update(_update(_round(), 0).pointHashes, _garbage, 0);
+        else update = _updateOf(_hashes(_round(), STRANGER, _lines(_round(), 9)));
+        _offered = update.pointHashes.length == 0 ? bytes32(0) : update.pointHashes[0];
     }
 
     function _worstScores() private returns (int64[] memory scores) {
