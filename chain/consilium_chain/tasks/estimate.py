@@ -19,11 +19,11 @@ from consilium_chain.tasks.concerns import Concern, concerns
 from consilium_chain.tasks.task_spec import TaskSpec, grace
 
 # Once, of every node: approving, `register` with a stake; in the end `releaseBond` and `claim`.
-_APPROVE, _REGISTER, _RELEASE, _CLAIM = 46_500, 163_600, 42_500, 86_700
+_APPROVE, _REGISTER, _RELEASE, _CLAIM = 46_500, 163_700, 45_500, 86_700
 _NODE = _APPROVE + _REGISTER + _RELEASE + _CLAIM
 _PROPOSE, _REFUND = 327_000, 60_000
-_JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_000
-_VOTER_KEY, _HELD_OUT = 180_900, 23_900
+_JOIN_HOSPITAL, _JOIN_VOTER, _JOIN_AGGREGATOR = 250_000, 295_000, 140_600
+_VOTER_KEY, _HELD_OUT = 203_400, 23_900
 # `commitUpdate`, one blob and sixteen, with the cost of ending the phase; `commitUpdates`, of 16 and 255
 # hospitals, and of four with sixteen blobs. A cohort's first commitment to a blob takes a slot.
 _COMMIT_ALONE, _COMMIT_ALONE_PER_BLOB, _GAS_PER_SHARE_BYTE = 60_200, 24_400, 50
