@@ -50,6 +50,8 @@ class Watch:
         while time.monotonic() < end:
             try:
                 found = self._block(url, block)
+            except httpx.TimeoutException:  # the machine is busy
+                continue
             except httpx.TransportError:  # the demo has ended
                 return
             if found is None:
