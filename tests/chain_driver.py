@@ -320,8 +320,7 @@ class TaskDriver:
 
     def cohort_of(self, index: int) -> int:
         """The number of a hospital's cohort in this round; 0 outside all."""
-        cohorts = range(self.round_state.cohorts)
-        return next((cohort for cohort in cohorts if index in self.cohort(cohort)), 0)
+        return self.operator.tasks.cohort_of(self.task, self.round, index) or 0
 
     def send_commitment(self, index: int, committed: CommittedUpdate, round_: int | None = None) -> Receipt:
         round_ = self.round if round_ is None else round_

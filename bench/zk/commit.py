@@ -1,4 +1,4 @@
-"""What a commitment costs, from floats to KZG commitments, and what follows it: masking, unmasking.
+"""The cost of a commitment, from floats to KZG commitments, and of masking and unmasking after it.
 
 Against the KZG library alone on the same blobs, against the same commitments computed with py_ecc, and against one
 Pedersen commitment to each parameter (the construction of zkFL; Wang et al., arXiv 2310.02554). One core, processor
@@ -76,7 +76,7 @@ def timed(function: Callable[[], Result]) -> tuple[float, Result]:
 def full_path(
     update: NDArray[np.float32], quantiser: Quantiser, layout: LaneLayout
 ) -> tuple[dict[str, float], list[Blob]]:
-    """What a hospital does with a clipped update, stage by stage; and the blobs that came out."""
+    """A hospital's work on a clipped update, stage by stage, and the blobs that came out."""
     seconds: dict[str, float] = {}
     generator = np.random.default_rng(secrets.randbits(128))
     seconds["random numbers"], uniforms = timed(lambda: generator.random(len(update)))
@@ -210,7 +210,7 @@ class Pedersen:
 
 
 def measure_after(parameters: int, repetitions: int) -> dict[str, Any]:
-    """What follows the commitment to an update of 8-bit values: masks.
+    """The masks that follow the commitment to an update of 8-bit values.
 
     Mask: what the last of a cohort does, its weight, own mask and one mask
     with each other. Unmask: the survivors' own masks, and those of who dropped out with them, away from a sum.

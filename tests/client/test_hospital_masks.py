@@ -144,6 +144,7 @@ def test_points_are_kept_back_until_no_reorganisation_opens_commitments_again(
     round_.chain.mine(60)
     asking.join(60)
     (block,) = shown_at
+    assert closed is not None
     assert block >= closed + 49
 
 

@@ -58,7 +58,7 @@ def play(made: Committing, receiver: Receiver) -> HospitalNode:
 
 
 def needles_of(hospital: HospitalNode, table: Path) -> dict[str, list[bytes]]:
-    """What must not leave it: its rows as it reads them and as text, its update, and its files' names."""
+    """Its secrets: rows as it reads them and as text, its update, and its files' names."""
     frame = pd.read_csv(table)
     update = hospital.updates.pending.read(0)
     assert update is not None

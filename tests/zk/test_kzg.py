@@ -46,7 +46,7 @@ def test_commit_equals_a_sum_over_the_setup_file(seed: int) -> None:
 
 @pytest.mark.parametrize("case", load_vectors("kzg/blob_to_kzg_commitment"), ids=lambda case: case["name"])
 def test_commit_agrees_with_the_consensus_vectors(case: dict[str, Any]) -> None:
-    """Of a blob by its first scalar and their ratio, but for some others; cut to a number of bytes."""
+    """A case gives a blob by its first scalar and their ratio, but for some others, cut to a number of bytes."""
     other, ratio, scalars = dict(case["other"]), case["ratio"], [int(case["first"], 16)]
     while len(scalars) < 4096:
         scalars.append(scalars[-1] if ratio == 1 else scalars[-1] * ratio % BLS_MODULUS)

@@ -153,12 +153,10 @@ class Record:
                     found.append(ShownBlinders(given["cohort"], index, bytes(given["seed"]), blinders))
         return found
 
-    def phase_block(self, task: int, round_: int, phase: Phase) -> int:
-        """The block in which a phase of a round last started. Raises RecordIncomplete."""
-        for event in reversed(list(self._events.of_tasks("PhaseStarted", taskId=task, round=round_))):
-            if event.values["phase"] == phase:
-                return event.block
-        raise RecordIncomplete(f"round {round_} of task {task} has not reached {phase.name}; wait, and try again")
+    def phase_block(self, task: int, round_: int, phase: Phase) -> int | None:
+        """The block in which a phase of a round last started; None without an event."""
+        started = self._events.of_tasks("PhaseStarted", taskId=task, round=round_)
+        return max((event.block for event in started if event.values["phase"] == phase), default=None)
 
     def accusations(self, task: int, round_: int) -> dict[int, Accusation]:
         """By cohort."""

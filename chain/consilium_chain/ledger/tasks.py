@@ -39,6 +39,11 @@ class Tasks:
         """Bit map of hospitals."""
         return int(self._tasks.read("cohortMembers", task, round_, cohort))
 
+    def cohort_of(self, task: int, round_: int, index: int) -> int | None:
+        """The number of a hospital's cohort, by its index; None outside all."""
+        cohorts = range(self.round_state(task, round_).cohorts)
+        return next((one for one in cohorts if self.cohort_members(task, round_, one) >> index & 1), None)
+
     def expected_blob_hashes(self, task: int, round_: int, cohort: int, count: int) -> list[bytes]:
         """Versioned hashes of a cohort's first `count` blobs, 32 bytes each; zero until they are known."""
         calls = [self._tasks.encode("expectedBlobHash", task, round_, cohort, blob) for blob in range(count)]

@@ -50,16 +50,11 @@ class Context:
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotAssigned."""
-        return self._own_cohort(round_)[1]
+        return self.ledger.tasks.cohort_members(self.task.number, round_, self.cohort_number(round_))
 
     def cohort_number(self, round_: int) -> int:
         """The number of this hospital's cohort. Raises NotAssigned."""
-        return self._own_cohort(round_)[0]
-
-    def _own_cohort(self, round_: int) -> tuple[int, int]:
-        tasks, task = self.ledger.tasks, self.task.number
-        for number in range(tasks.round_state(task, round_).cohorts):
-            members = tasks.cohort_members(task, round_, number)
-            if members >> self.membership.index & 1:
-                return number, members
-        raise NodeError("NotAssigned", round=round_)
+        number = self.ledger.tasks.cohort_of(self.task.number, round_, self.membership.index)
+        if number is None:
+            raise NodeError("NotAssigned", round=round_)
+        return number

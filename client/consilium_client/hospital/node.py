@@ -197,6 +197,8 @@ class HospitalNode(Hooks):
         if not view.masked or view.state.phase is not Phase.UPLOADING:
             return 0
         closed = self.ledger.record.phase_block(self.task.number, view.state.round, Phase.UPLOADING)
+        if closed is None:  # a reorganisation took its block back since the view
+            return view.block + 1
         return closed + confirmations_of(self.ledger.connection.chain_id) - 1
 
     def _tick(self) -> None:

@@ -170,13 +170,10 @@ class WorstCalls:
 
     def _cohort(self, round_: int) -> int:
         """The number of its own cohort; 0 without one."""
-        tasks = self.ledger.tasks
-        places = {hospital.node: index for index, hospital in enumerate(tasks.hospitals(self.task))}
-        index = places.get(self.ledger.address)
-        if index is None:
+        nodes = [hospital.node for hospital in self.ledger.tasks.hospitals(self.task)]
+        if self.ledger.address not in nodes:
             return 0
-        cohorts = range(tasks.round_state(self.task, round_).cohorts)
-        return next((one for one in cohorts if tasks.cohort_members(self.task, round_, one) >> index & 1), 0)
+        return self.ledger.tasks.cohort_of(self.task, round_, nodes.index(self.ledger.address)) or 0
 
     def _commit_call(
         self, round_: int, hashes: Sequence[bytes] | None = None, cohort: int | None = None, share_bundle: bytes = b""

@@ -145,11 +145,7 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
     `force`: without a dry run. Raises DecoysLost, Refused.
     """
     secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
-    hospitals = ledger.tasks.hospitals(task.number)
-    index_of = {hospital.node: index for index, hospital in enumerate(hospitals)}
-    committed = ledger.record.point_hashes(task.number, round_)
-    hashes = {index_of[hospital]: own for hospital, own in committed.items()}
-    cohorts = task.cohorts(round_, round_state)
+    hashes, cohorts = task.point_hashes(round_), task.cohorts(round_, round_state)
 
     def disclosed(cohort: int) -> DisclosedCohort:
         survivors = {index: secret.points[index] for index in members(cohorts[cohort] & round_state.survivors)}
@@ -160,7 +156,7 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
     closed = round_state.viable_cohorts & ~round_state.summed_cohorts
     receipts = ledger.aggregator.disclose_decoys(
         task.number, round_, secret.seed, task.sums.negated_delta(round_).points,
-        [disclosed(cohort) for cohort in members(closed)], _settle_gas(task, len(hospitals)), force,
+        [disclosed(cohort) for cohort in members(closed)], _settle_gas(task, len(task.addresses())), force,
     )  # fmt: skip
     emit("disclosed", round=round_, gas=sum(receipt.gas_used for receipt in receipts))
 

@@ -167,9 +167,7 @@ class RoundWork:
         """The hashes of points of the hospitals that committed (a bit map), in the order of their commitments."""
         known = self.known
         if known.point_hashes is None or known.point_hashes[0] != committed:
-            index_of = {address: index for index, address in enumerate(self._task.addresses())}
-            found = self._task.ledger.record.point_hashes(self._task.number, self.number)
-            known.point_hashes = committed, {index_of[hospital]: hashes for hospital, hashes in found.items()}
+            known.point_hashes = committed, self._task.point_hashes(self.number)
             known.others.clear()
         return known.point_hashes[1]
 

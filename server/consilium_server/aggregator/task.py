@@ -49,6 +49,12 @@ class AggregatedTask:
         """Bit maps of hospitals, by cohort."""
         return [self.ledger.tasks.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
 
+    def point_hashes(self, round_: int) -> dict[int, list[bytes]]:
+        """The hashes of points of the hospitals that committed, by index, in the order of their commitments."""
+        index_of = {address: index for index, address in enumerate(self.addresses())}
+        found = self.ledger.record.point_hashes(self.number, round_)
+        return {index_of[hospital]: hashes for hospital, hashes in found.items()}
+
     def addresses(self) -> list[str]:
         """Hospitals' accounts, by index."""
         return [hospital.node for hospital in self.ledger.tasks.hospitals(self.number)]
