@@ -74,6 +74,7 @@ class Client(Node[HospitalHome]):
         address_book: str | Path | Deployment | None = None,
         mapping: str | Path | None = None,
         report_to: str | None = None,
+        withdrawal_address: str | None = None,
         keystore: str | Path | None = None,
         password_file: str | Path | None = None,
         password: Callable[[], str] | None = None,
@@ -88,7 +89,8 @@ class Client(Node[HospitalHome]):
         `artifacts`: folders and URLs of the artifact store, this node's own first. `operators`, `models`, `columns`:
         the names that the policy allows, or "any". `hours`: local time of day in which to train, such as "19:00-07:00".
         `report_to`: https address of the operator's API, which gets the reports that the policy's `share_evaluation`
-        allows.
+        allows. `withdrawal_address`: of the account that gets this node's own stake and rewards, from its first stake
+        on; by default its own account.
 
         `keystore`: the key file of an existing account; by default a new account is made. `password_file`: a file with
         its password, mode 600; without, `password` is called, and its answer is stored in the home; with an invite, a
@@ -101,6 +103,7 @@ class Client(Node[HospitalHome]):
         invited, values = new_values(
             invite, "hospital", confirm,
             {"chain_url": chain_url, "address_book": address_book, "artifacts": artifacts, "report_to": report_to,
+             "withdrawal_address": withdrawal_address,
              "operators": operators, "models": models, "columns": columns, "hours": hours, "sponsor_url": sponsor_url},
         )  # fmt: skip
         sponsor = values.pop("sponsor_url", None)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from consilium_chain.addresses import checked_address
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.invites import SignedInvite
-from consilium_chain.keystore import PASSWORD_BYTES, open_keystore, write_keystore
+from consilium_chain.keystore import PASSWORD_BYTES, address_of, open_keystore, write_keystore
 from consilium_client.config import ApiAddress, SponsoredSettings
 from consilium_client.consent import TaskPolicy
 from consilium_client.errors import DataError, HomeError, OwnersRefusal
@@ -41,10 +42,13 @@ class NewHome:
     address_book: str | Path | Deployment
     artifacts: str | Path | Sequence[str | Path]
     report_to: str | None = None
+    withdrawal_address: str | None = None
     invite: SignedInvite | None = None
 
     def settings(self) -> dict[str, Any]:
-        """The content of node.toml. Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, TypeError."""
+        """The content of node.toml. Raises HomeTaken, DeploymentInvalid, ConfigInvalid, DataFileMissing, TypeError, and
+        NotPossible (AddressMalformed, AddressMistyped).
+        """
         new_folder(self.folder)
         checked_book(self.address_book)
         if self.password_file is None and self.password is None and (self.invite is None or self.keystore is not None):
@@ -58,9 +62,17 @@ class NewHome:
             found["mapping"] = str(_existing(self.mapping))
         if self.report_to is not None:
             found["report_to"] = checked_report_to(self.report_to)
+        if self.withdrawal_address is not None:
+            found["withdrawal_address"] = self._payee(self.withdrawal_address)
         if self.password_file is not None:
             found["password_file"] = str(_absolute(self.password_file))
         return found
+
+    def _payee(self, given: str) -> str:
+        payee = checked_address(given)
+        if self.keystore is not None and address_of(_absolute(self.keystore)) == payee:
+            raise ConfigInvalid(f"the withdrawal address {payee} is the node's own account: name another, or none")
+        return payee
 
     def sponsor_ca(self, url: str) -> Path | None:
         """The file in the home for the certificate that an invite has for this sponsor's URL."""

@@ -71,6 +71,7 @@ class Voter(Node[VoterHome]):
         address_book: str | Path | Deployment | None = None,
         mapping: str | Path | None = None,
         report_to: str | None = None,
+        withdrawal_address: str | None = None,
         keystore: str | Path | None = None,
         password_file: str | Path | None = None,
         password: Callable[[], str] | None = None,
@@ -86,6 +87,7 @@ class Voter(Node[VoterHome]):
         invited, values = new_values(
             invite, "voter", confirm,
             {"chain_url": chain_url, "address_book": address_book, "artifacts": artifacts, "report_to": report_to,
+             "withdrawal_address": withdrawal_address,
              "operators": operators, "models": models, "metrics": metrics, **limits},
         )  # fmt: skip
         values.pop("sponsor_url", None)

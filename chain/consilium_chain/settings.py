@@ -14,6 +14,7 @@ from consilium_core.typed_toml import parse_toml
 from eth_account.signers.local import LocalAccount
 from pydantic import BaseModel, ConfigDict, Field
 
+from consilium_chain.addresses import ExactAddress
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.keystore import address_of, open_keystore
 from consilium_chain.ledger.ledger import Ledger
@@ -48,7 +49,7 @@ class AccountSettings(BaseModel):
         """Opens the key file and connects. Raises KeystoreError, DeploymentInvalid, ChainUnreachable."""
         account = open_keystore(self.keystore, self.password_file)
         deployment = Deployment.read(self.deployment)
-        return Ledger(self.connection(account, deployment), deployment, self.relays)
+        return Ledger(self.connection(account, deployment), deployment, self.relays, self.payee)
 
     def connection(self, account: LocalAccount, deployment: Deployment) -> Connection:
         """Raises ChainUnreachable."""
@@ -57,6 +58,10 @@ class AccountSettings(BaseModel):
     @property
     def relays(self) -> tuple[str, ...]:
         return QUICKNET_RELAYS
+
+    @property
+    def payee(self) -> str | None:
+        return None
 
     def traced(self, role: str, task: int | None = None) -> AbstractContextManager[None]:
         """Within, this process's spans go to the collector, if there is one. `task`: None for a process of several.
@@ -80,9 +85,21 @@ class NodeSettings(AccountSettings):
         Field(min_length=1, description="where drand rounds are fetched, in this order; {round} stands for the round"),
     ] = QUICKNET_RELAYS
 
+    withdrawal_address: Annotated[
+        ExactAddress | None,
+        Field(
+            description="account that gets this node's own stake and rewards: set on the chain when the node first"
+            " stakes, and changed there alone. Default: the node's account"
+        ),
+    ] = None
+
     @property
     def relays(self) -> tuple[str, ...]:
         return self.drand_relays
+
+    @property
+    def payee(self) -> str | None:
+        return self.withdrawal_address
 
 
 def chain_urls(setting: ChainUrls) -> tuple[str, ...]:

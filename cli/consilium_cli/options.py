@@ -64,6 +64,13 @@ NewReportToOption = Annotated[
         " policy.toml allows it",
     ),
 ]
+NewWithdrawalAddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--withdrawal-address",
+        help="account that gets this node's own stake and rewards, set when it first stakes; by default its own",
+    ),
+]
 NewKeystoreOption = Annotated[
     Path | None,
     typer.Option("--keystore", help="encrypted key file of an existing account; by default a new account is made"),

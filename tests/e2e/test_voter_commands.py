@@ -249,6 +249,22 @@ def test_stake_goes_to_the_withdrawal_address_which_alone_changes_it(world: Worl
     assert (cold.token.balance(cold.address), cold.token.balance(other)) == (had, 300 * TOKEN)
 
 
+def test_a_withdrawal_address_of_init_counts_from_the_first_stake_on(world: World) -> None:
+    own, cold = world.voter.address, world.chain.funded()
+    refused(world.init("--withdrawal-address", "0x12"), "0x and 40 hexadecimal digits", code=2)
+    refused(world.init("--withdrawal-address", own), f"{own} is the node's own account")
+    assert not world.home.exists()
+    done(world.init("--withdrawal-address", cold.address.lower()), f"paid {cold.address}")
+    done(world.say("withdrawal-address"), "no withdrawal address is set")
+    done(world.say("register", "--stake", "1000", "--yes"))
+    done(world.say("withdrawal-address"), f"paid to {cold.address}")
+    assert cold.withdrawal.payee(own, Role.VOTER) == cold.address
+    other = world.chain.funded(0).address
+    cold.withdrawal.set(own, Role.VOTER, other)
+    done(world.say("register", "--stake", "1200", "--yes"))  # a change is not undone
+    assert cold.withdrawal.of(own, Role.VOTER).next == other
+
+
 def test_a_node_logs_a_withdrawal_address_that_changes(world: World) -> None:
     done(world.init())
     done(world.say("register", "--stake", "500", "--yes"))

@@ -31,8 +31,13 @@ class Ledger:
     """
 
     def __init__(
-        self, connection: Connection, deployment: Deployment, drand_relays: Sequence[str] = QUICKNET_RELAYS
+        self,
+        connection: Connection,
+        deployment: Deployment,
+        drand_relays: Sequence[str] = QUICKNET_RELAYS,
+        payee: str | None = None,
     ) -> None:
+        """`payee`: of what this account stakes, as in `Staking`."""
         if connection.chain_id != deployment.chain_id:
             raise DeploymentInvalid(
                 f"the address book is of chain {deployment.chain_id}, but {connection.shown_url} is on chain"
@@ -43,7 +48,7 @@ class Ledger:
         self.contracts = contracts = Contracts(connection, deployment)
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self.messages = Messages(connection, deployment)
-        self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts)
+        self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts, payee)
         self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)

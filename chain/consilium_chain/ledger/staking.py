@@ -14,6 +14,7 @@ from consilium_chain.rpc.outgoing import Receipt
 
 LONGEST_SYMBOL = 12  # characters
 NO_COMMISSION = 0  # of a node that registers by staking: it has no delegators yet, and may raise it
+NOBODY = "0x" + "0" * 40
 
 
 class Token:
@@ -32,10 +33,12 @@ class Token:
 
 
 class Staking:
-    """`block`: as of that block, by default the latest."""
+    """`block`: as of that block, by default the latest. `payee`: the first withdrawal address that this account sets
+    when it stakes, if it has none.
+    """
 
-    def __init__(self, contracts: Contracts) -> None:
-        self._contracts, self._staking = contracts, contracts.staking
+    def __init__(self, contracts: Contracts, payee: str | None = None) -> None:
+        self._contracts, self._staking, self._payee = contracts, contracts.staking, payee
 
     def total(self, block: int | None = None) -> int:
         return int(self._staking.read("totalStaked", block=block))
@@ -102,6 +105,8 @@ class Staking:
             calls.append(self._staking.function("register", role, commission_bps, more))
         elif more:
             calls.append(self._staking.function("delegate", account, role, more))
+        if self._payee is not None and self._staking.read("withdrawalAddressOf", account, role)[0] == NOBODY:
+            calls.append(self._staking.function("setWithdrawalAddress", account, role, self._payee))
         return calls
 
     def claim(self, role: Role) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consilium_chain.ledger.contracts import Contracts
-from consilium_chain.ledger.staking import NO_COMMISSION, Staking
+from consilium_chain.ledger.staking import NO_COMMISSION, NOBODY, Staking
 from consilium_chain.ledger.structs import Role
-
-NOBODY = "0x" + "0" * 40
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from consilium_cli.options import (
     NewOperatorsOption,
     NewPasswordFileOption,
     NewReportToOption,
+    NewWithdrawalAddressOption,
     SeedOption,
     ShareOption,
     TaskArgument,
@@ -56,6 +57,7 @@ def init(
     ] = None,
     mapping: NewMappingOption = None,
     report_to: NewReportToOption = None,
+    withdrawal_address: NewWithdrawalAddressOption = None,
     keystore: NewKeystoreOption = None,
     password_file: NewPasswordFileOption = None,
     operator: NewOperatorsOption = None,
@@ -82,6 +84,7 @@ def init(
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
         columns=column, hours=hours, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, invite=invite, yes=yes,
+        withdrawal_address=withdrawal_address,
     )  # fmt: skip
     init_home(Role.HOSPITAL, home, answers, offline, like)
 

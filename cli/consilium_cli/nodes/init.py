@@ -17,6 +17,7 @@ from consilium.voter import Voter
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC, Role
 from consilium_core.errors import ConfigInvalid
 
+from consilium_cli.addresses import checked_address
 from consilium_cli.doctor.screen import show_findings
 from consilium_cli.nodes.asking import ask, confirmed, elsewhere
 from consilium_cli.nodes.invite_screen import show_invite
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ANY: Literal["any"] = "any"
+WITHDRAW_ELSEWHERE = "--withdrawal-address names another"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Answers:
     metrics: list[str] | None = None
     max_bond: int | None = None
     max_tasks: int | None = None
+    withdrawal_address: str | None = None
     invite: str | None = None
     yes: bool = False
 
@@ -95,7 +98,8 @@ def _new(
     )
     settings = made.settings
     typer.echo(
-        f"\naccount {made.account}\nkey     {settings.keystore}, encrypted; keep a copy of it and of its password"
+        f"\naccount {made.account}\nkey     {settings.keystore}, encrypted; keep a copy of it and of its password\n"
+        f"paid    {settings.withdrawal_address or f'this account, so its key is worth its stake: {WITHDRAW_ELSEWHERE}'}"
     )
     typer.echo(f"policy  {settings.policy}: the tasks that may be joined; read it, and change it as you like")
     return made
@@ -113,9 +117,11 @@ def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
     if options.report_to is not None:
         with _hinted("--report-to"):
             checked_report_to(options.report_to)
+    if options.withdrawal_address is not None:
+        checked_address(options.withdrawal_address, "--withdrawal-address")
     return {
         "chain_url": chain_url, "address_book": book, "artifacts": artifacts, "data": data, "mapping": mapping,
-        "report_to": options.report_to,
+        "report_to": options.report_to, "withdrawal_address": options.withdrawal_address,
     }  # fmt: skip
 
 
@@ -127,7 +133,8 @@ def _take(invite: Invitation, role: Role, options: Answers, data_called: str) ->
     invite.require_from(rules.get("operators", ANY))
     show_invite(invite, invite.policy(role) | rules, options.chain_url)
     data, mapping = _data_of(options, data_called)
-    own = ("chain_url", "artifacts", "report_to") + (("sponsor_url", "sponsor_ca") if role is Role.HOSPITAL else ())
+    sponsor = ("sponsor_url", "sponsor_ca") if role is Role.HOSPITAL else ()
+    own = ("chain_url", "artifacts", "report_to", "withdrawal_address", *sponsor)
     given = {name: getattr(options, name) for name in own}
     question = "\nMake the home with this policy?"
     return {

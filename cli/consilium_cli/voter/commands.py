@@ -24,6 +24,7 @@ from consilium_cli.options import (
     NewOperatorsOption,
     NewPasswordFileOption,
     NewReportToOption,
+    NewWithdrawalAddressOption,
     SeedOption,
     ShareOption,
     TaskArgument,
@@ -53,6 +54,7 @@ def init(
     ] = None,
     mapping: NewMappingOption = None,
     report_to: NewReportToOption = None,
+    withdrawal_address: NewWithdrawalAddressOption = None,
     keystore: NewKeystoreOption = None,
     password_file: NewPasswordFileOption = None,
     operator: NewOperatorsOption = None,
@@ -76,6 +78,7 @@ def init(
     answers = Answers(
         chain_url, address_book, artifacts, data, mapping, report_to, keystore, password_file, operator, model,
         metrics=metric, max_bond=max_bond, max_tasks=max_tasks, invite=invite, yes=yes,
+        withdrawal_address=withdrawal_address,
     )  # fmt: skip
     init_home(Role.VOTER, home, answers, offline, like)
 
