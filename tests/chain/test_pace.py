@@ -9,7 +9,8 @@ from itertools import pairwise
 
 import pytest
 from consilium_chain.rpc import heartbeat
-from consilium_chain.rpc.pace import FIRST_PAUSE, GROWTH, LONGEST_PAUSE, SLOWEST, Pace
+from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.rpc.pace import FIRST_PAUSE, GROWTH, LONGEST_PAUSE, PUBLIC_PAUSE, SLOWEST, Pace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,6 +147,7 @@ class Clock:
 class Node:
     blocks: Blocks
     clock: Clock
+    chain_id: int = CHAIN_ID
     questions: list[float] = field(default_factory=list)
     is_told = False
 
@@ -171,3 +173,16 @@ def test_heartbeat_asks_when_the_pace_says(monkeypatch: pytest.MonkeyPatch) -> N
     questions, _ = followed(blocks)
     assert len(node.questions) == len(questions)
     assert node.questions == pytest.approx(questions, abs=0.02)  # of the clock's steps, at least a millisecond
+
+
+def test_a_public_chain_of_four_blocks_a_second_is_asked_every_other_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arbitrum. A node also looks at the chain after each block that it knows."""
+    count, clock = 4 * 600, Clock()
+    node = Node(Blocks([n / 4 for n in range(count)], [1_700_000_000 + n // 4 for n in range(count)]), clock, 42_161)
+    monkeypatch.setattr(heartbeat, "time", clock)
+    beating, seen = heartbeat.Heartbeat(node), -1  # type: ignore[arg-type]
+    while clock.now < 590:
+        seen = beating.wait_after(seen, 2.0)
+        assert beating.look("hospital", ()).number == seen
+    assert len(node.questions) <= 590 / PUBLIC_PAUSE + 1
+    assert seen >= 4 * (clock.now - PUBLIC_PAUSE) - 1

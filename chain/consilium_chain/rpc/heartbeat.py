@@ -8,8 +8,9 @@ from collections.abc import Hashable, Sequence
 
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.endpoint import Endpoint
+from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.rpc.looks import MOST_CALLS, Asked, Look, parse_look, program
-from consilium_chain.rpc.pace import LONGEST_PAUSE, Pace
+from consilium_chain.rpc.pace import FIRST_PAUSE, LONGEST_PAUSE, PUBLIC_PAUSE, Pace
 
 SILENCE = 2  # block times without news, after which a node that tells new blocks is asked
 
@@ -18,7 +19,7 @@ class Heartbeat:
     """With each question it reads again what its users want to know of each block. Raises ChainUnreachable.
 
     More than `MOST_CALLS` reads take several requests: the look then has the oldest of their blocks' number and time.
-    While the chain is fast, or its pace unknown, `look` always asks.
+    While a local chain is fast, or its pace unknown, `look` always asks.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -26,7 +27,7 @@ class Heartbeat:
         self._lock = threading.Lock()  # held while one thread asks, so that others find the answer
         self._wanted: dict[Hashable, tuple[Asked, ...]] = {}
         self._latest: Look | None = None
-        self.pace = Pace()
+        self.pace = Pace(least_pause=FIRST_PAUSE if endpoint.chain_id == CHAIN_ID else PUBLIC_PAUSE)
         self._news = threading.Condition()  # never held while a thread asks: answers and news come from one thread
         self._told = self._asked_for = -1  # the block that the node has told last, and that of the latest question
 
@@ -35,7 +36,7 @@ class Heartbeat:
         with self._lock:
             self._wanted[user] = tuple(asked)
             latest = self._latest
-            is_current = not self.pace.is_fast and time.monotonic() < self._due_at()
+            is_current = self.pace.may_lag and time.monotonic() < self._due_at()
             if latest is not None and is_current and latest.answers.keys() >= set(asked):
                 return latest
             return self._ask()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two questions while blocks come fast, or their time is unknown
+PUBLIC_PAUSE = 2.0  # seconds, at least, between two questions to a public chain: some have a block in a quarter of one
 GROWTH = 1.5  # of a pause, after each answer without a new block
 FAST = 1.5  # seconds: local chains, whose blocks also come between two beats
 SLOWEST = 60.0  # seconds
@@ -26,7 +27,8 @@ class Pace:
 
     `gaps`: the latest distances of blocks. `block_seconds`: a distance that nine in ten of them exceed, so that skipped
     slots make no chain slow, a reorganisation makes none fast, and a local chain may rest. None while it is unknown.
-    `lag`: after a block's own time, the first question for it.
+    `lag`: after a block's own time, the first question for it. `least_pause`: between two questions while blocks come
+    fast, or their time is unknown.
     """
 
     number: int = -1
@@ -37,11 +39,17 @@ class Pace:
     asked_at: float = float("-inf")
     misses: int = 0  # answers without a new block since that block, from when the next one was due
     next_at: float = float("-inf")
+    least_pause: float = FIRST_PAUSE
 
     @property
     def is_fast(self) -> bool:
         """True if a new block may be there at any time, or if the blocks' time is unknown."""
         return self.block_seconds is None or self.block_seconds <= FAST
+
+    @property
+    def may_lag(self) -> bool:
+        """True if the newest block that is known may be used until the next question is due."""
+        return not self.is_fast or self.least_pause > FIRST_PAUSE
 
     def answered(self, at: float, number: int, time: int) -> Pace:
         """The pace after the node named its newest block, by its number and its time on the chain's clock."""
@@ -71,7 +79,7 @@ class Pace:
                 seconds = min(sorted(gaps)[len(gaps) // 10], SLOWEST)
         known = replace(self, number=number, time=time, gaps=gaps, block_seconds=seconds, misses=0)
         if known.is_fast or seconds is None:
-            return replace(known, next_at=at + FIRST_PAUSE)
+            return replace(known, next_at=at + self.least_pause)
         lag, missing_after = self.lag, self.asked_at - time
         if self.is_fast:
             lag = at - time
@@ -86,7 +94,8 @@ class Pace:
         seconds = self.block_seconds
         missed = replace(self, misses=self.misses + 1)
         if self.is_fast or seconds is None:
-            return replace(missed, next_at=at + min(FIRST_PAUSE * GROWTH ** min(self.misses, 20), LONGEST_PAUSE))
+            pause = min(FIRST_PAUSE * GROWTH ** min(self.misses, 20), LONGEST_PAUSE)
+            return replace(missed, next_at=at + max(pause, self.least_pause))
         if at < self.expected_at - LATER * seconds:  # somebody asked for another reason
             return replace(self, next_at=min(self.expected_at, at + seconds))
         pause = LATER * seconds * SKIPPED_GROWTH ** min(self.misses, 20)
